@@ -1,0 +1,58 @@
+# Everything runs from .venv, which is made on first use: a fresh clone needs make and python3 (3.11 or later).
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+# $(call judge,NAME,COMMANDS): run COMMANDS up to the first that fails, say how it went, and keep the exit status.
+judge = @(set -e; $(2)); status=$$?; \
+	if [ $$status -eq 0 ]; then echo "make $(1): success"; else echo "make $(1): FAILURE (status $$status)"; fi; \
+	exit $$status
+# $(call step,WHAT,COMMAND): name a step, then run it.
+step = echo "== $(1)"; $(2)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test coverage lint check clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12
+
+setup: $(READY) ## Make .venv and install the project with its tools into it
+	@echo "make setup: ready"
+
+demo: $(READY) ## Replay the recorded answers of Kafka, then tell a story
+	$(call judge,demo, \
+	  $(call step,what Kafka 4.3.1 answered and what sharestate answers, \
+	    $(BIN)/sharestate replay --known-differences tests/data/known-differences.json \
+	      tests/data/kafka-tests tests/data/vectors); \
+	  $(call step,a story of one share partition, $(BIN)/python examples/story.py))
+
+test: $(READY) ## Run the tests and the examples in the documentation
+	$(call judge,test, $(call step,pytest, $(BIN)/python -m pytest))
+
+coverage: $(READY) ## Run the tests and show which lines and branches they miss
+	$(call judge,coverage, $(call step,pytest with coverage, $(BIN)/python -m pytest --cov))
+
+lint: $(READY) ## Check style, types and layers
+	$(call judge,lint, \
+	  $(call step,ruff check, $(BIN)/ruff check); \
+	  $(call step,ruff format --check, $(BIN)/ruff format --check); \
+	  $(call step,mypy, $(BIN)/mypy); \
+	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo))
+
+check: lint test ## Do what CI does: lint, then test
+
+clean: ## Remove .venv and all that the tools left behind
+	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sharestate needs Python 3.11 or later; name one with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make a virtual environment; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "== installing sharestate and its tools into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable '.[cli,testing]' --group dev
+	@touch $@

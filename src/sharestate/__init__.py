@@ -1,0 +1,1 @@
+"""A pure-Python model of what Kafka brokers do for share groups (KIP-932)."""
