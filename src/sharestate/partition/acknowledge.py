@@ -1,0 +1,191 @@
+"""
+Spec 8, 20.2 and 24.3: a member acknowledges what it holds.
+
+The whole request is taken or refused. Its entries are judged in order and the first refusal withdraws every change that
+the entries before it have begun; batches that were split and locks that were renewed on the way stay so, because a real
+broker's later writes show it.
+
+Source:
+    SharePartition.acknowledge (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
+
+from sharestate.errors import InvalidRecordStateError, InvalidRequestError, ShareStateError, SplitLimitError
+from sharestate.partition.cells import NOBODY
+from sharestate.partition.outcomes import issue_change, withdraw
+from sharestate.partition.pending import PendingWrite
+from sharestate.partition.renew import renew
+from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
+from sharestate.values.records import RecordState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sharestate.partition.batch import Batch
+    from sharestate.partition.cells import Cell
+    from sharestate.partition.ledger import Ledger
+    from sharestate.values.acknowledgements import AcknowledgementBatch
+    from sharestate.values.requests import WriteShareGroupState
+
+_NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
+_PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
+_PAST_LAST = "Batch record not found. The last offset in request is past acquired records."
+_BATCH_NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquired state."
+_BATCH_OF_ANOTHER = "Member is not the owner of batch record"
+_OFFSET_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
+_OFFSET_OF_ANOTHER = "Member is not the owner of offset"
+_RENEW_DISABLED = "Renewing acquisition locks is not enabled for the group."
+
+
+def acknowledge(
+    ledger: Ledger, member_id: str, batches: Iterable[AcknowledgementBatch]
+) -> tuple[WriteShareGroupState, ...]:
+    """Begin what *member_id* says of the records that it holds, and issue the write."""
+    batches = tuple(batches)
+    for request in batches:
+        _refuse_malformed(request)
+    for request in batches:
+        _refuse_oversized(ledger, member_id, request)
+    change = PendingWrite(ledger.start_offset, ledger.config.delivery_count_limit)
+    try:
+        for request in batches:
+            _acknowledge_range(ledger, change, member_id, request)
+    except ShareStateError:
+        withdraw(change)
+        raise
+    return issue_change(ledger, change)
+
+
+def _refuse_malformed(request: AcknowledgementBatch) -> None:
+    first, last, types = request
+    size = last - first + 1
+    if size < 1:
+        message = f"The range is reversed: {first}-{last}"
+        raise InvalidRequestError(message, first, last)
+    if not types or 1 < len(types) < size:
+        message = f"{len(types)} acknowledge types for the {size} offsets {first}-{last}"
+        raise InvalidRequestError(message, first, last)
+
+
+def _refuse_oversized(ledger: Ledger, member_id: str, request: AcknowledgementBatch) -> None:
+    first, last, types = request
+    if last < ledger.start_offset:
+        return
+    for batch in ledger.in_flight.from_floor(first, last):
+        if batch.is_split or len(batch) <= ledger.split_limit or batch.cells[0].member_id != member_id:
+            continue
+        if _needs_split(ledger, batch, first, last, types):
+            message = f"the batch {batch.first_offset}-{batch.last_offset} is too large to be split"
+            raise SplitLimitError(message, batch.first_offset, batch.last_offset, ledger.split_limit)
+
+
+def _needs_split(ledger: Ledger, batch: Batch, first: int, last: int, types: Sequence[int]) -> bool:
+    is_full = first <= batch.first_offset and batch.last_offset <= last
+    return not is_full or len(types) > 1 or batch.first_offset < ledger.start_offset <= batch.last_offset
+
+
+def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, request: AcknowledgementBatch) -> None:
+    first, last, types = request
+    if not all(kind in ACKNOWLEDGEMENTS for kind in types):
+        message = f"Invalid acknowledge type: {list(map(int, types))}"
+        raise InvalidRequestError(message, first, last)
+    if last < ledger.start_offset:
+        return
+    for batch in _batches_of(ledger, first, last):
+        if batch.last_offset >= ledger.start_offset:
+            _acknowledge_batch(ledger, change, member_id, batch, request)
+
+
+def _batches_of(ledger: Ledger, first: int, last: int) -> list[Batch]:
+    """Return the batches of a range; only the last one is held against it, so gaps inside the range pass."""
+    floor = ledger.in_flight.floor(first)
+    if floor is None and first < ledger.start_offset:
+        floor = ledger.in_flight.floor(ledger.start_offset)
+    if floor is None:
+        raise InvalidRecordStateError(_NOT_FOUND, first, last)
+    batches = ledger.in_flight.beginning_in(floor.first_offset, last)
+    if batches[-1].last_offset < first:
+        raise InvalidRequestError(_PAST_FIRST, first, last)
+    if batches[-1].last_offset < last:
+        raise InvalidRequestError(_PAST_LAST, first, last)
+    return batches
+
+
+def _acknowledge_batch(
+    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, request: AcknowledgementBatch
+) -> None:
+    first, last, types = request
+    if not batch.is_split:
+        _refuse_batch(batch, member_id)
+        if not _needs_split(ledger, batch, first, last, types):
+            _acknowledge_whole(ledger, change, batch, ACKNOWLEDGEMENTS[types[0]])
+            return
+        batch.split(ledger.locks)
+    low = max(first, batch.first_offset, ledger.start_offset)
+    high = min(last, batch.last_offset)
+    if low <= high:
+        own_types = types if len(types) == 1 else types[low - first : high - first + 1]
+        _acknowledge_records(ledger, change, member_id, batch, low, high, own_types)
+
+
+def _refuse_batch(batch: Batch, member_id: str) -> None:
+    owner = batch.cells[0].member_id
+    if owner == NOBODY:
+        raise InvalidRecordStateError(_BATCH_NOT_ACQUIRED, batch.first_offset, batch.last_offset)
+    if owner != member_id:
+        raise InvalidRecordStateError(_BATCH_OF_ANOTHER, batch.first_offset, batch.last_offset, owner)
+
+
+def _acknowledge_whole(ledger: Ledger, change: PendingWrite, batch: Batch, input_: Input) -> None:
+    if input_ is not Input.RENEW:
+        change.begin_whole(batch, input_)
+    elif ledger.config.renew_acknowledge_enable:
+        renew(ledger, batch, batch.first_offset, (True,))
+    else:
+        raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
+
+
+def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
+    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, types: Sequence[int]
+) -> None:
+    part = batch.part(low, high)
+    inputs = [ACKNOWLEDGEMENTS[kind] for kind in types]
+    refused, refusal = _first_refusal(ledger, member_id, part, inputs, low)
+    renewed = [input_ is Input.RENEW for input_ in inputs]
+    if True in renewed:
+        # Renewals before the refused record stand; changes are withdrawn anyway, so they need not begin.
+        renew(ledger, batch, low, islice(cycle(renewed), refused))
+        part = batch.part(low, high)
+    if refusal is not None:
+        raise refusal
+    if len(inputs) > 1:
+        change.begin_each(batch, low, part, [None if input_ is Input.RENEW else input_ for input_ in inputs])
+    elif not renewed[0]:
+        change.begin(batch, low, high, inputs[0], dict.fromkeys(part))
+
+
+def _first_refusal(
+    ledger: Ledger, member_id: str, part: Sequence[Cell], inputs: Sequence[Input], low: int
+) -> tuple[int, InvalidRecordStateError | None]:
+    """Return how many records stand before the first one that is refused, and why it is."""
+    index, refusal = len(part), None
+    for cell in dict.fromkeys(part):
+        if cell.state is not RecordState.ACQUIRED or cell.member_id != member_id:
+            index = part.index(cell)
+            refusal = _refusal_of(cell, low + index)
+            break
+    if not ledger.config.renew_acknowledge_enable and Input.RENEW in inputs:
+        renewal = inputs.index(Input.RENEW)
+        if renewal < index:
+            return renewal, InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
+    return index, refusal
+
+
+def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:
+    if cell.state is not RecordState.ACQUIRED:
+        return InvalidRecordStateError(_OFFSET_NOT_ACQUIRED, offset, offset)
+    return InvalidRecordStateError(_OFFSET_OF_ANOTHER, offset, offset, cell.member_id)

@@ -1,0 +1,131 @@
+"""
+Spec 1.7 and 18: an in-flight batch, whole or split into its records.
+
+A batch holds references to cells: a single one while it is whole, one for each offset once it was split. Splitting
+multiplies the list. A batch is never merged, cut or renamed, and a split one never becomes whole again.
+
+Source:
+    InFlightBatch (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sharestate.partition.cells import Cell
+    from sharestate.partition.locks import Locks
+
+
+class Batch:
+    """
+    The records first_offset..last_offset, both included, which were acquired or read together.
+
+    Complexity:
+        Splitting is linear in the batch; everything else is linear in the range it is asked about, and constant for a
+        whole batch.
+    """
+
+    __slots__ = ("_settled", "cells", "first_offset", "is_split", "last_offset")
+
+    def __init__(self, first_offset: int, last_offset: int, cells: list[Cell], *, is_split: bool = False) -> None:
+        """Make a batch from one cell, or from one for each offset."""
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.cells = cells
+        self.is_split = is_split
+        self._settled = 0
+
+    def __len__(self) -> int:
+        """Return the number of offsets."""
+        return self.last_offset - self.first_offset + 1
+
+    def __bool__(self) -> bool:
+        """Return True: a batch is never empty."""
+        return True
+
+    def __repr__(self) -> str:
+        """Return the batch as the spec writes it: ``[0-9] ACQUIRED/1/m1``."""
+        cells = "|".join(map(repr, dict.fromkeys(self.cells)))
+        return f"[{self.first_offset}-{self.last_offset}]{' split' * self.is_split} {cells}"
+
+    def split(self, locks: Locks) -> None:
+        """Keep the records one by one from now on; each gets a lock of its own with the batch's deadline."""
+        (cell,) = self.cells
+        size = len(self)
+        lock = cell.lock
+        if lock is not None:
+            if not cell.has_fired:
+                locks.let_go(lock, 1)
+            cell = cell.with_lock(locks.create(lock.deadline_ms, self, self.first_offset, self.last_offset, size))
+        self.cells = [cell] * size
+        self.is_split = True
+
+    def at(self, offset: int) -> Cell:
+        """Return the cell of *offset*."""
+        return self.cells[offset - self.first_offset] if self.is_split else self.cells[0]
+
+    def part(self, first_offset: int, last_offset: int) -> list[Cell]:
+        """Return the cells of a range that lies within the batch, one for each offset; the only one if whole."""
+        if not self.is_split:
+            return self.cells
+        return self.cells[first_offset - self.first_offset : last_offset - self.first_offset + 1]
+
+    def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
+        """Return the distinct cells of a range within the batch in offset order, with how many references each has."""
+        part = self.part(first_offset, last_offset)
+        if not part:
+            return {}
+        references = part.count(part[0])
+        return {part[0]: references} if references == len(part) else Counter(part)
+
+    def record_count(self, first_offset: int, last_offset: int, cells: Iterable[Cell]) -> int:
+        """Return how many records of a range, clipped to the batch, have one of *cells*."""
+        first_offset = max(first_offset, self.first_offset)
+        last_offset = min(last_offset, self.last_offset)
+        if first_offset > last_offset:
+            return 0
+        if not self.is_split:
+            return last_offset - first_offset + 1 if self.cells[0] in cells else 0
+        tally = self.tally(first_offset, last_offset)
+        return sum(tally.get(cell, 0) for cell in cells)
+
+    def replace(self, first_offset: int, cells: list[Cell]) -> None:
+        """Put *cells* in the place of as many from *first_offset* on."""
+        start = first_offset - self.first_offset if self.is_split else 0
+        self.cells[start : start + len(cells)] = cells
+
+    def recast(self, first_offset: int, last_offset: int, become: Mapping[Cell, Cell]) -> None:
+        """Put another cell in place of each cell of a range within the batch that *become* names."""
+        if not become:
+            return
+        if not self.is_split:
+            self.cells[0] = become.get(self.cells[0], self.cells[0])
+            return
+        part = self.part(first_offset, last_offset)
+        old = part[0]
+        if part.count(old) == len(part):
+            self.replace(first_offset, [become.get(old, old)] * len(part))
+        else:
+            self.replace(first_offset, [become.get(cell, cell) for cell in part])
+
+    def settled_last(self) -> int:
+        """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
+        cells, count = self.cells, self._settled
+        while count < len(cells) and cells[count].is_settled:
+            count += 1
+        self._settled = count
+        if self.is_split:
+            return self.first_offset + count - 1
+        return self.last_offset if count else self.first_offset - 1
+
+    def first_acquirable(self) -> int | None:
+        """Return the first offset that may be acquired now, or None."""
+        cells = self.cells
+        for cell in dict.fromkeys(cells):
+            if cell.is_acquirable:
+                return self.first_offset + cells.index(cell)
+        return None

@@ -1,0 +1,116 @@
+"""
+Spec 1.6 and 24.5: acquisition locks, in the order in which they lapse.
+
+One lock stands for all records that were locked in one go, so it is found by bisection however many records it holds.
+Locks lapse in the order (deadline, creation), the records of one lock in the order of their offsets, one record of a
+split batch at a time.
+
+Source:
+    AcquisitionLockTimerTask (Kafka 4.3.1), with a timer that is first in, first out among equal deadlines.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sharestate.partition.batch import Batch
+
+_WORTH_SWEEPING: Final = 64
+"""Fewer dead locks than this are not worth a sweep. [locks]"""
+
+
+class Lock:
+    """The acquisition lock of what one member acquired of one batch in one go."""
+
+    __slots__ = ("batch", "creation", "cursor", "deadline_ms", "held", "is_queued", "last_offset")
+
+    def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
+        self, deadline_ms: int, creation: int, batch: Batch, first_offset: int, last_offset: int, held: int
+    ) -> None:
+        """Make a lock on *held* cells of *batch* within first_offset..last_offset."""
+        self.deadline_ms: Final = deadline_ms
+        self.creation: Final = creation
+        self.batch: Final = batch
+        self.last_offset: Final = last_offset
+        self.held = held
+        """How many cells wait for it to lapse: 1 for a whole batch, else one for each record."""
+        self.cursor = first_offset
+        """No record before this one waits for it."""
+        self.is_queued = True
+        """Whether it is in the heap."""
+
+    def __lt__(self, other: Lock) -> bool:
+        """Order locks as they lapse."""
+        if self.deadline_ms != other.deadline_ms:
+            return self.deadline_ms < other.deadline_ms
+        return self.creation < other.creation
+
+
+class Locks:
+    """
+    Every acquisition lock of a share partition.
+
+    Complexity:
+        Creating, letting go and finding the next: O(log n) amortised, n the locks that hold something.
+    """
+
+    __slots__ = ("_created", "_dead", "_heap", "count")
+
+    def __init__(self) -> None:
+        """Begin without locks."""
+        self._heap: list[Lock] = []
+        self._dead = 0
+        self._created = 0
+        self.count = 0
+        """How many cells wait for a lock to lapse."""
+
+    def __iter__(self) -> Iterator[Lock]:
+        """Go through the locks in no particular order; some may hold nothing any more."""
+        return iter(self._heap)
+
+    def create(self, deadline_ms: int, batch: Batch, first_offset: int, last_offset: int, held: int) -> Lock:
+        """Lock *held* cells of *batch* within first_offset..last_offset until *deadline_ms*, that instant included."""
+        lock = Lock(deadline_ms, self._created, batch, first_offset, last_offset, held)
+        self._created += 1
+        self.count += held
+        heappush(self._heap, lock)
+        return lock
+
+    def let_go(self, lock: Lock, held: int) -> None:
+        """Take *held* cells from *lock*: they are acknowledged, archived, split or lapsed."""
+        lock.held -= held
+        self.count -= held
+        if not lock.held:
+            self._dead += 1
+            if self._dead > _WORTH_SWEEPING and self._dead * 2 > len(self._heap):
+                self._sweep()
+
+    def hold_again(self, lock: Lock, held: int, first_offset: int) -> None:
+        """Give *held* cells from *first_offset* on back to *lock*: the write that was to take them away has failed."""
+        if not lock.is_queued:
+            lock.is_queued = True
+            heappush(self._heap, lock)
+        elif not lock.held:
+            self._dead -= 1
+        lock.held += held
+        lock.cursor = min(lock.cursor, first_offset)
+        self.count += held
+
+    def first(self) -> Lock | None:
+        """Return the lock that lapses next, or None."""
+        heap = self._heap
+        while heap and not heap[0].held:
+            heappop(heap).is_queued = False
+            self._dead -= 1
+        return heap[0] if heap else None
+
+    def _sweep(self) -> None:
+        for lock in self._heap:
+            lock.is_queued = lock.held > 0
+        self._heap = [lock for lock in self._heap if lock.held]
+        heapify(self._heap)
+        self._dead = 0

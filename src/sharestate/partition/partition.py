@@ -1,0 +1,378 @@
+"""The share-partition leader, for its users: commands in, effects out, no I/O and no clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from sharestate.errors import ShareStateError, TimeReversedError, persister_error
+from sharestate.partition import acknowledge, acquire, expire, initialize, invariants, log_start, next_fetch, outcomes
+from sharestate.partition import release as release_
+from sharestate.partition.ledger import Ledger
+from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.views import BatchView, view
+from sharestate.values.config import ShareConfig
+from sharestate.values.effects import NOTHING, Effects
+from sharestate.values.profiles import KAFKA_4_3, Profile
+from sharestate.values.records import AcquireMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sharestate.partition.gaps import GapWindow
+    from sharestate.values.acknowledgements import AcknowledgementBatch
+    from sharestate.values.keys import SharePartitionKey
+    from sharestate.values.records import FetchedRecords
+    from sharestate.values.requests import PersistedState, ReadShareGroupState
+
+DEFAULT_SPLIT_LIMIT = 2**20
+"""The largest batch that is split into its records unless the caller says otherwise. [records]"""
+
+_DEFAULT_RECORDS = 500
+"""``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
+
+
+class SharePartition:
+    """
+    One share partition at its leader.
+
+    Every command takes the caller's time where time matters, and returns what it wants done: writes to send, waiting
+    fetches to wake. The caller sends the writes and reports each outcome, in any order. A command that raises has
+    changed nothing, but for what ``acknowledge`` says of refusals.
+
+    Not thread-safe: one caller at a time.
+
+    >>> from sharestate.values.acknowledgements import AcknowledgementBatch
+    >>> from sharestate.values.keys import SharePartitionKey
+    >>> from sharestate.values.records import FetchedRecords, RecordBatch
+    >>> from sharestate.values.requests import PersistedState
+    >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0))
+    >>> read = partition.initialize()
+    >>> effects = partition.read_succeeded(PersistedState(start_offset=0))
+    >>> fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
+    >>> partition.acquire("m1", fetched, now_ms=0).acquired
+    (AcquiredRecords(first_offset=0, last_offset=9, delivery_count=1),)
+    >>> (write,) = partition.acknowledge("m1", [AcknowledgementBatch(0, 9, (1,))], now_ms=5).writes
+    >>> partition.write_succeeded(write.number).wake, partition.start_offset
+    (True, 10)
+
+    Source:
+        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1 and 4.3.1).
+    """
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        *,
+        leader_epoch: int = 0,
+        profile: Profile = KAFKA_4_3,
+        config: ShareConfig | None = None,
+        split_limit: int = DEFAULT_SPLIT_LIMIT,
+    ) -> None:
+        """
+        Make a share partition that has not been loaded.
+
+        Args:
+            key: Which one.
+            leader_epoch: The leader's epoch, which every write carries.
+            profile: Whose rules it follows.
+            config: The group's settings; Kafka's defaults if None.
+            split_limit: Batches larger than this are not split into their records. [records]
+        """
+        self._ledger = Ledger(
+            key=key,
+            leader_epoch=leader_epoch,
+            profile=profile,
+            config=ShareConfig() if config is None else config,
+            split_limit=split_limit,
+        )
+
+    # ---- life
+
+    def initialize(self) -> ReadShareGroupState:
+        """
+        Begin to load the persisted state.
+
+        Returns:
+            The read to send; answer it with ``read_succeeded`` or ``read_failed``.
+
+        Raises:
+            AlreadyInitializedError: It is ACTIVE.
+            InitializationError: It is FAILED.
+            LeaderNotAvailableError: It is INITIALIZING or FENCED.
+        """
+        return initialize.initialize(self._ledger)
+
+    def read_succeeded(self, state: PersistedState, *, reset_offset: int | None = None) -> Effects:
+        """
+        Take over the persisted state.
+
+        Args:
+            state: What the persister answered.
+            reset_offset: Where to start if nothing was persisted (``state.start_offset`` -1): the caller asks the log
+                as ``config.auto_offset_reset`` says.
+
+        Returns:
+            ``error`` if the state is not one that a coordinator stores (the lifecycle is FAILED then), or if it comes
+            too late (FENCED).
+
+        Raises:
+            NoReadPendingError: Nobody waits for it.
+            ResetOffsetRequiredError: Nothing was persisted and there is no *reset_offset*; still INITIALIZING.
+        """
+        error = initialize.read_succeeded(self._ledger, state, reset_offset)
+        return NOTHING if error is None else Effects(error=error)
+
+    def read_failed(self, error: int | ShareStateError, message: str | None = None) -> Effects:
+        """
+        Give up loading: the lifecycle is FAILED.
+
+        Args:
+            error: The persister's error code, or an error to hand on as it is.
+            message: What the persister said of it.
+
+        Returns:
+            ``error``: what those who wait for the initialisation are told.
+
+        Raises:
+            NoReadPendingError: Nobody waits for it.
+        """
+        return Effects(error=initialize.read_failed(self._ledger, error, message))
+
+    def fence(self) -> Effects:
+        """Let another leader take over: nothing is acquired any more; what is in flight goes on with the old epochs."""
+        self._ledger.lifecycle = Lifecycle.FENCED
+        return NOTHING
+
+    def configure(self, config: ShareConfig) -> Effects:
+        """Take over the settings of *config* that the profile lets change while the share partition runs."""
+        changes = {name: getattr(config, name) for name in self._ledger.profile.configurable}
+        self._ledger.config = evolve(self._ledger.config, **changes)
+        return NOTHING
+
+    # ---- records
+
+    def next_fetch_offset(self) -> int:
+        """Return the offset at which the log is to be fetched next; may clear ``find_next``."""
+        return next_fetch.next_fetch_offset(self._ledger)
+
+    def can_acquire(self) -> bool:
+        """Return whether a fetch could acquire something; may clear ``find_next``."""
+        return next_fetch.can_acquire(self._ledger)
+
+    def acquire(  # noqa: PLR0913 - what a fetch request says
+        self,
+        member_id: str,
+        fetched: FetchedRecords,
+        *,
+        now_ms: int,
+        max_records: int = _DEFAULT_RECORDS,
+        batch_size: int = _DEFAULT_RECORDS,
+        mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
+    ) -> Effects:
+        """
+        Let a member acquire what it may of what was fetched from the log.
+
+        Args:
+            member_id: Who acquires.
+            fetched: What the fetch answered.
+            now_ms: The caller's time. [ms]
+            max_records: How many records it wants. [records]
+            batch_size: From how many records on new batches are cut, at batches of the log. [records]
+            mode: How strictly *max_records* is taken.
+
+        Returns:
+            ``acquired``, in ascending order; nothing unless the lifecycle is ACTIVE.
+
+        Raises:
+            SplitLimitError: A batch that is too large would have to be split.
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+
+        Complexity:
+            O(log n) in the batches, linear in the records that are looked at.
+        """
+        self._tell_time(now_ms)
+        acquired = acquire.acquire(self._ledger, member_id, fetched, max_records, batch_size, mode)
+        return Effects(acquired=acquired) if acquired else NOTHING
+
+    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
+        """
+        Take what a member says of the records that it holds.
+
+        Args:
+            member_id: Who says it.
+            batches: What it says, judged in order; the first refusal refuses them all.
+            now_ms: The caller's time; renewed locks count from here. [ms]
+
+        Returns:
+            ``writes``: one write, whose outcome decides; or none, and it is done.
+
+        Raises:
+            InvalidRecordStateError: The member does not hold some record. No state, count or owner has changed, but
+                batches that were split on the way stay split, and locks that were renewed stay renewed.
+            InvalidRequestError: The same, for a type or a range that makes no sense.
+            SplitLimitError: A batch that is too large would have to be split.
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+
+        Complexity:
+            O(log n) in the batches, linear in the records that are acknowledged.
+        """
+        self._tell_time(now_ms)
+        writes = acknowledge.acknowledge(self._ledger, member_id, batches)
+        return Effects(writes=writes) if writes else NOTHING
+
+    def release(self, member_id: str, *, now_ms: int) -> Effects:
+        """
+        Give back everything that a member holds, because its session was closed.
+
+        Returns:
+            ``writes``: one write, whose outcome decides; or none, and it is done.
+
+        Complexity:
+            Linear in the batches and the records of split ones.
+        """
+        self._tell_time(now_ms)
+        writes = release_.release(self._ledger, member_id)
+        return Effects(writes=writes) if writes else NOTHING
+
+    def advance_log_start(self, offset: int) -> Effects:
+        """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
+        log_start.advance_log_start(self._ledger, offset)
+        return NOTHING
+
+    # ---- outcomes and time
+
+    def write_succeeded(self, number: int) -> Effects:
+        """
+        Report that a write has been persisted.
+
+        Returns:
+            ``wake`` if the SPSO has advanced over something.
+
+        Raises:
+            UnknownWriteError: It was never issued, or was settled already.
+        """
+        return Effects(wake=True) if outcomes.write_succeeded(self._ledger, number) else NOTHING
+
+    def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
+        """
+        Report that a write has not been persisted.
+
+        Args:
+            number: Which write.
+            error: The persister's error code, or an error to hand on as it is.
+            message: What the persister said of it.
+
+        Returns:
+            ``error``: what the member whose records it carried is told.
+
+        Raises:
+            UnknownWriteError: It was never issued, or was settled already.
+        """
+        outcomes.write_failed(self._ledger, number)
+        return Effects(error=error if isinstance(error, ShareStateError) else persister_error(error, message))
+
+    def expire_next(self, *, now_ms: int) -> Effects | None:
+        """
+        Handle the acquisition lock that has lapsed first.
+
+        One at a time: its write may be answered before the next one is handled. Call it until it returns None.
+
+        Returns:
+            None if no lock has lapsed. Else its write and ``wake``; neither if a write of its record is in flight.
+
+        Raises:
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+        """
+        self._tell_time(now_ms)
+        return expire.expire_next(self._ledger)
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the first instant at which ``expire_next`` has something to do; None if nothing is locked. [ms]"""
+        lock = self._ledger.locks.first()
+        return None if lock is None else lock.deadline_ms + 1
+
+    # ---- what can be seen
+
+    @property
+    def key(self) -> SharePartitionKey:
+        """Which share partition it is."""
+        return self._ledger.key
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader's epoch."""
+        return self._ledger.leader_epoch
+
+    @property
+    def profile(self) -> Profile:
+        """Whose rules it follows."""
+        return self._ledger.profile
+
+    @property
+    def config(self) -> ShareConfig:
+        """The settings that are in force."""
+        return self._ledger.config
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """How far it has come."""
+        return self._ledger.lifecycle
+
+    @property
+    def state_epoch(self) -> int:
+        """The epoch that was read with the persisted state."""
+        return self._ledger.state_epoch
+
+    @property
+    def start_offset(self) -> int:
+        """The SPSO: the first offset that is still in flight."""
+        return self._ledger.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The SPEO: the last offset that was ever acquired; the next one to fetch if nothing is cached."""
+        return self._ledger.end_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """How many cached records at or above the SPSO are terminal (KIP-1226). [records]"""
+        return self._ledger.delivery_complete_count
+
+    @property
+    def find_next(self) -> bool:
+        """Whether the next fetch has to look for something cached that may be acquirable."""
+        return self._ledger.find_next
+
+    @property
+    def gap_window(self) -> GapWindow | None:
+        """Where gaps between batches may hold records that the last leader fetched."""
+        return self._ledger.gap_window
+
+    def batches(self) -> tuple[BatchView, ...]:
+        """Return the in-flight batches as they stand; linear in them, and in the records of split ones."""
+        return tuple(map(view, self._ledger.in_flight))
+
+    def lock_count(self) -> int:
+        """Return how many acquisition locks run: one for a whole batch, else one for each record. [locks]"""
+        return self._ledger.locks.count
+
+    def lag(self, log_end_offset: int) -> int:
+        """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
+        return log_end_offset - self._ledger.start_offset - self._ledger.delivery_complete_count
+
+    def check(self) -> None:
+        """
+        Assert every invariant of the state.
+
+        Raises:
+            InvariantError: One does not hold: a defect of this library.
+        """
+        invariants.check(self._ledger)
+
+    def _tell_time(self, now_ms: int) -> None:
+        if now_ms < self._ledger.now_ms:
+            message = f"now_ms goes backwards: {now_ms} after {self._ledger.now_ms}"
+            raise TimeReversedError(message, "now_ms")
+        self._ledger.now_ms = now_ms

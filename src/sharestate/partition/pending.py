@@ -1,0 +1,141 @@
+"""
+Spec 11: what one write carries, from the change that it persists to its outcome.
+
+Source:
+    SharePartition.PersisterBatch and rollbackOrProcessStateUpdates (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, Final
+
+from sharestate.values.records import RecordState
+from sharestate.values.requests import StateBatch, state_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sharestate.partition.batch import Batch
+    from sharestate.partition.cells import Cell
+    from sharestate.partition.transitions import Input
+
+_NEAR: Final = 32
+"""Ranges closer than this are remembered as one: walking over the gap costs less than another range. [records]"""
+
+
+class PendingWrite:
+    """
+    A change that has begun and is not confirmed yet.
+
+    Complexity:
+        Beginning a change is linear in the records that it touches, and so is walking over them at the outcome.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_fired",
+        "_touched",
+        "completed_count",
+        "delivery_count_limit",
+        "entries",
+        "number",
+        "start_offset",
+    )
+
+    def __init__(self, start_offset: int, delivery_count_limit: int) -> None:
+        """Begin an empty change."""
+        self.number = -1
+        """The number of the request that carries it; -1 until it is issued."""
+        self.start_offset: Final = start_offset
+        """The SPSO as the change began."""
+        self.delivery_count_limit: Final = delivery_count_limit
+        """The limit in force as the change began; a roll-back still asks for it."""
+        self.entries: list[StateBatch] = []
+        """What is persisted."""
+        self.completed_count = 0
+        """How many records at or above the SPSO have become terminal. [records]"""
+        self._begun: dict[tuple[Cell, Input], Cell] = {}
+        self._fired: dict[Cell, Cell] = {}
+        self._touched: dict[Batch, list[tuple[int, int]]] = {}
+
+    def begin_whole(self, batch: Batch, input_: Input) -> None:
+        """Begin *input_* for all of a whole batch."""
+        cell = self.begun(batch.cells[0], input_)
+        batch.cells[0] = cell
+        first, last = batch.first_offset, batch.last_offset
+        self.entries.append(StateBatch(first, last, cell.state, cell.delivery_count))
+        self._touch(batch, first, last)
+        if cell.state is not RecordState.AVAILABLE:
+            self.completed_count += max(0, last - max(first, self.start_offset) + 1)
+
+    def begin(self, batch: Batch, first_offset: int, last_offset: int, input_: Input, cells: Iterable[Cell]) -> None:
+        """Begin *input_* for *cells* in a range of a split batch that lies wholly below or wholly above the SPSO."""
+        become = {cell: self.begun(cell, input_) for cell in cells}
+        part = batch.part(first_offset, last_offset)
+        if len(become) == 1 and part.count(next(iter(become))) == len(part):
+            (cell,) = become.values()
+            batch.recast(first_offset, last_offset, become)
+            self._record_run(batch, first_offset, last_offset, cell)
+        else:
+            self._replace(batch, first_offset, part, [become.get(cell, cell) for cell in part])
+
+    def begin_each(self, batch: Batch, first_offset: int, part: Sequence[Cell], inputs: Sequence[Input | None]) -> None:
+        """Begin another input for each offset of a split batch from *first_offset* on; None leaves one as it is."""
+        begun = {
+            input_: {cell: self.begun(cell, input_) for cell in dict.fromkeys(part)}
+            for input_ in dict.fromkeys(inputs)
+            if input_ is not None
+        }
+        after = [cell if input_ is None else begun[input_][cell] for cell, input_ in zip(part, inputs, strict=True)]
+        self._replace(batch, first_offset, part, after)
+
+    def begun(self, cell: Cell, input_: Input) -> Cell:
+        """Return what *cell* becomes; the same one every time, so that equal changes go on sharing a cell."""
+        begun = self._begun.get((cell, input_))
+        if begun is None:
+            begun = self._begun[cell, input_] = cell.begun(input_, self)
+        return begun
+
+    def fired(self, cell: Cell) -> Cell:
+        """Return *cell*, which this change has begun, with its lock run out; the same one every time."""
+        fired = self._fired.get(cell)
+        if fired is None:
+            fired = self._fired[cell] = cell.fired()
+        return fired
+
+    def ranges(self) -> Iterator[tuple[Batch, int, int]]:
+        """Go through the ranges that hold every record of the change, and perhaps others between them."""
+        for batch, ranges in self._touched.items():
+            for first_offset, last_offset in ranges:
+                yield batch, first_offset, last_offset
+
+    def _record_run(self, batch: Batch, first_offset: int, last_offset: int, cell: Cell) -> None:
+        span = range(first_offset, last_offset + 1)
+        self.entries += state_batches(span, repeat(cell.state), repeat(cell.delivery_count))
+        self._touch(batch, first_offset, last_offset)
+        if cell.state is not RecordState.AVAILABLE and first_offset >= self.start_offset:
+            self.completed_count += len(span)
+
+    def _replace(self, batch: Batch, first_offset: int, part: Sequence[Cell], after: list[Cell]) -> None:
+        last_offset = first_offset + len(part) - 1
+        batch.replace(first_offset, after)
+        changed = [old is not new for old, new in zip(part, after, strict=True)]
+        cells = list(compress(after, changed))
+        states = [cell.state for cell in cells]
+        span = compress(range(first_offset, last_offset + 1), changed)
+        self.entries += state_batches(span, states, [cell.delivery_count for cell in cells])
+        self._touch(batch, first_offset, last_offset)
+        if first_offset >= self.start_offset:
+            self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
+
+    def _touch(self, batch: Batch, first_offset: int, last_offset: int) -> None:
+        ranges = self._touched.get(batch)
+        if ranges is None:
+            self._touched[batch] = [(first_offset, last_offset)]
+            return
+        first, last = ranges[-1]
+        if first - _NEAR <= last_offset and first_offset <= last + _NEAR:
+            ranges[-1] = (min(first, first_offset), max(last, last_offset))
+        else:
+            ranges.append((first_offset, last_offset))

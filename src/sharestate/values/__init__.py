@@ -1,0 +1,1 @@
+"""What goes into a share partition and what comes out of it: plain, frozen values."""

@@ -1,0 +1,43 @@
+"""What a command did, for the caller to carry out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from sharestate.errors import ShareStateError
+    from sharestate.values.records import AcquiredRecords
+    from sharestate.values.requests import WriteShareGroupState
+
+
+@frozen(kw_only=True)
+class Effects:
+    """
+    What every command returns: everything that it wants done or known.
+
+    >>> Effects().wake
+    False
+    """
+
+    acquired: tuple[AcquiredRecords, ...] = ()
+    """The records that the member has acquired, in ascending order."""
+
+    writes: tuple[WriteShareGroupState, ...] = ()
+    """Writes to send to the persister, in this order."""
+
+    wake: bool = False
+    """Fetches that wait for this share partition should look again."""
+
+    error: ShareStateError | None = None
+    """How the initialisation or the write that this command settled has failed."""
+
+    @property
+    def acquired_count(self) -> int:
+        """How many records were acquired. [records]"""
+        return sum(last - first + 1 for first, last, _ in self.acquired)
+
+
+NOTHING: Final = Effects()
+"""The effects of a command that asks for nothing."""

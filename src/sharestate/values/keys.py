@@ -1,0 +1,32 @@
+"""Which share partition is meant."""
+
+from __future__ import annotations
+
+from attrs import field, frozen, validators
+
+
+@frozen(kw_only=True)
+class SharePartitionKey:
+    """
+    A share group's view of one partition of a topic.
+
+    Raises:
+        TypeError: A field is of the wrong type.
+        ValueError: The partition is negative.
+
+    Source:
+        SharePartitionKey (Kafka 4.3.1).
+    """
+
+    group_id: str = field(validator=validators.instance_of(str))
+    """The share group."""
+
+    topic_id: str = field(validator=validators.instance_of(str))
+    """The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64."""
+
+    partition: int = field(validator=(validators.instance_of(int), validators.ge(0)))
+    """The partition's index."""
+
+    def __str__(self) -> str:
+        """Return the key as it stands in messages."""
+        return f"{self.group_id}-{self.topic_id}-{self.partition}"

@@ -1,0 +1,93 @@
+"""
+Whose rules a share partition follows: Kafka's releases as data.
+
+The logic asks a profile for a rule, never for its name.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Quirk(Enum):
+    """
+    A bug of Kafka that a profile shows, because a broker of that release shows it (spec 24.1).
+
+    The names are those of the spec's list of bugs.
+    """
+
+    B6 = "offsets below the SPSO may be acquired"
+    """Healed: acquisition begins at the SPSO at the earliest."""
+
+    B9B = "the SPSO may move back when everything cached is done, and to the gap window"
+    """Healed: the SPSO never moves back."""
+
+    B10 = "the SPSO stays behind a natural gap in the log for ever"
+    """Healed: a fetch that begins after the gap moves it on."""
+
+    B15 = "a lock that lapsed during a write that then fails changes the state in memory only"
+    """Healed: the records go back to their owner and lapse at once, with a write."""
+
+    B22 = "the delivery complete count also counts archived records below the SPSO"
+    """Healed: only records at or above the SPSO count."""
+
+
+_EVERY_SETTING: Final = frozenset(
+    {
+        "max_record_locks",
+        "delivery_count_limit",
+        "record_lock_duration_ms",
+        "renew_acknowledge_enable",
+        "auto_offset_reset",
+    }
+)
+
+
+@frozen(kw_only=True)
+class Profile:
+    """
+    The rules in which releases of Kafka differ.
+
+    >>> KAFKA_4_3.healed.name, KAFKA_4_3.has(Quirk.B10), KAFKA_4_3.healed.has(Quirk.B10)
+    ('kafka-4.3-healed', True, False)
+    """
+
+    name: str
+    """What the command line calls it."""
+
+    quirks: frozenset[Quirk] = field(default=frozenset(Quirk))
+    """The bugs that it shows."""
+
+    configurable: frozenset[str] = field(default=_EVERY_SETTING)
+    """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
+
+    def has(self, quirk: Quirk) -> bool:
+        """Return whether the profile shows *quirk*."""
+        return quirk in self.quirks
+
+    @property
+    def healed(self) -> Profile:
+        """The same rules without the bugs."""
+        return evolve(self, name=f"{self.name}-healed", quirks=frozenset())
+
+
+KAFKA_4_2: Final = Profile(
+    name="kafka-4.2",
+    configurable=frozenset({"record_lock_duration_ms", "auto_offset_reset"}),
+)
+"""Kafka 4.2.1: most settings of a group are read once, when the leader takes over."""
+
+KAFKA_4_3: Final = Profile(name="kafka-4.3")
+"""Kafka 4.3.0 and 4.3.1: every setting of a group may change at any time (KIP-1240)."""
+
+PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {profile.name: profile for profile in (KAFKA_4_3, KAFKA_4_3.healed, KAFKA_4_2, KAFKA_4_2.healed)}
+)
+"""Every profile by its name."""
