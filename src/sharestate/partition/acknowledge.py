@@ -48,8 +48,9 @@ def acknowledge(
     batches = tuple(batches)
     for request in batches:
         _refuse_malformed(request)
-    for request in batches:
-        _refuse_oversized(ledger, member_id, request)
+    if ledger.in_flight.largest > ledger.split_limit:
+        for request in batches:
+            _refuse_oversized(ledger, member_id, request)
     change = PendingWrite(ledger.start_offset, ledger.config.delivery_count_limit)
     try:
         for request in batches:
@@ -90,7 +91,7 @@ def _needs_split(ledger: Ledger, batch: Batch, first: int, last: int, types: Seq
 
 def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, request: AcknowledgementBatch) -> None:
     first, last, types = request
-    if not all(kind in ACKNOWLEDGEMENTS for kind in types):
+    if not ACKNOWLEDGEMENTS.keys() >= set(types):
         message = f"Invalid acknowledge type: {list(map(int, types))}"
         raise InvalidRequestError(message, first, last)
     if last < ledger.start_offset:
@@ -102,12 +103,11 @@ def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, req
 
 def _batches_of(ledger: Ledger, first: int, last: int) -> list[Batch]:
     """Return the batches of a range; only the last one is held against it, so gaps inside the range pass."""
-    floor = ledger.in_flight.floor(first)
-    if floor is None and first < ledger.start_offset:
-        floor = ledger.in_flight.floor(ledger.start_offset)
-    if floor is None:
-        raise InvalidRecordStateError(_NOT_FOUND, first, last)
-    batches = ledger.in_flight.beginning_in(floor.first_offset, last)
+    batches = ledger.in_flight.from_floor(first, last)
+    if not batches or first < batches[0].first_offset:
+        batches = ledger.in_flight.from_floor(ledger.start_offset, last) if first < ledger.start_offset else []
+        if not batches or ledger.start_offset < batches[0].first_offset:
+            raise InvalidRecordStateError(_NOT_FOUND, first, last)
     if batches[-1].last_offset < first:
         raise InvalidRequestError(_PAST_FIRST, first, last)
     if batches[-1].last_offset < last:

@@ -43,8 +43,7 @@ def acquire(  # noqa: PLR0913 - what a fetch request says
     """
     if max_records <= 0 or not _is_of_use(ledger, fetched):
         return ()
-    skip_natural_gap(ledger, fetched)
-    if not _is_of_use(ledger, fetched):
+    if skip_natural_gap(ledger, fetched) and not _is_of_use(ledger, fetched):
         return ()
     limit, last_offset = _room(ledger, fetched, max_records)
     if limit <= 0:

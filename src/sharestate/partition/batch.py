@@ -76,9 +76,9 @@ class Batch:
 
     def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
         """Return the distinct cells of a range within the batch in offset order, with how many references each has."""
+        if not self.is_split:
+            return {self.cells[0]: 1}
         part = self.part(first_offset, last_offset)
-        if not part:
-            return {}
         references = part.count(part[0])
         return {part[0]: references} if references == len(part) else Counter(part)
 
@@ -101,9 +101,6 @@ class Batch:
     def recast(self, first_offset: int, last_offset: int, become: Mapping[Cell, Cell]) -> None:
         """Put another cell in place of each cell of a range within the batch that *become* names."""
         if not become:
-            return
-        if not self.is_split:
-            self.cells[0] = become.get(self.cells[0], self.cells[0])
             return
         part = self.part(first_offset, last_offset)
         old = part[0]

@@ -27,7 +27,17 @@ NOBODY: Final = ""
 class Cell:
     """What is true of a record; immutable."""
 
-    __slots__ = ("before", "delivery_count", "has_fired", "lock", "member_id", "state", "write")
+    __slots__ = (
+        "before",
+        "delivery_count",
+        "has_fired",
+        "is_acquirable",
+        "is_settled",
+        "lock",
+        "member_id",
+        "state",
+        "write",
+    )
 
     state: Final[RecordState]
     """The record's state; that of after the change while a write is in flight."""
@@ -50,6 +60,12 @@ class Cell:
     has_fired: Final[bool]
     """Whether the lock ran out during the write in flight."""
 
+    is_acquirable: Final[bool]
+    """Whether a member may acquire it now."""
+
+    is_settled: Final[bool]
+    """Whether nothing can happen to it any more."""
+
     def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
         self,
         state: RecordState,
@@ -68,6 +84,8 @@ class Cell:
         self.write = write
         self.before = before
         self.has_fired = has_fired
+        self.is_acquirable = write is None and state is RecordState.AVAILABLE
+        self.is_settled = write is None and state in TERMINAL
 
     def __repr__(self) -> str:
         """Return the cell as the spec writes it: ``ACQUIRED/1/m1*``."""
@@ -77,16 +95,6 @@ class Cell:
     def is_ongoing(self) -> bool:
         """Whether a write is in flight that carries its last change."""
         return self.write is not None
-
-    @property
-    def is_acquirable(self) -> bool:
-        """Whether a member may acquire it now."""
-        return self.state is RecordState.AVAILABLE and self.write is None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing can happen to it any more."""
-        return self.write is None and self.state in TERMINAL
 
     @property
     def is_terminal(self) -> bool:

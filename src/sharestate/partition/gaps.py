@@ -34,8 +34,7 @@ def active_window(ledger: Ledger) -> GapWindow | None:
 
 def shrink_window(ledger: Ledger, offset: int) -> None:
     """Let the gap window begin at *offset*, or end it if that is past it or something beyond it was acquired."""
-    window = active_window(ledger)
-    if window is None or offset > window.last_offset:
-        ledger.gap_window = None
-    else:
-        ledger.gap_window = window._replace(first_offset=offset)
+    if ledger.gap_window is not None:
+        window = active_window(ledger)
+        is_over = window is None or offset > window.last_offset
+        ledger.gap_window = None if is_over else ledger.gap_window._replace(first_offset=offset)

@@ -25,11 +25,13 @@ class InFlight:
         Adding, removing and finding a batch: O(log n), n the batches.
     """
 
-    __slots__ = ("_batches",)
+    __slots__ = ("_batches", "largest")
 
     def __init__(self) -> None:
         """Begin without batches."""
         self._batches: SortedDict[int, Batch] = SortedDict()
+        self.largest = 0
+        """How many offsets the largest batch has that was ever taken in. [offsets]"""
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -52,6 +54,7 @@ class InFlight:
     def add(self, batch: Batch) -> None:
         """Take in *batch*."""
         self._batches[batch.first_offset] = batch
+        self.largest = max(self.largest, len(batch))
 
     def floor(self, offset: int) -> Batch | None:
         """Return the highest batch that begins at or before *offset*."""
@@ -66,12 +69,22 @@ class InFlight:
     def beginning_in(self, first_offset: int, last_offset: int) -> list[Batch]:
         """Return the batches whose first offset lies in the range, in ascending order."""
         batches = self._batches
-        return [batches[key] for key in batches.irange(first_offset, last_offset)]
+        low, high = batches.bisect_left(first_offset), batches.bisect_right(last_offset)
+        return [batches.peekitem(index)[1] for index in range(low, high)]
 
     def from_floor(self, first_offset: int, last_offset: int) -> list[Batch]:
         """Return the batches that begin in the range, and before them the floor of *first_offset* if there is one."""
-        floor = self.floor(first_offset)
-        return self.beginning_in(first_offset if floor is None else floor.first_offset, last_offset)
+        batches = self._batches
+        low = max(batches.bisect_right(first_offset) - 1, 0)
+        found: list[Batch] = []
+        for index in range(low, len(batches)):
+            batch = batches.peekitem(index)[1]
+            if batch.first_offset > last_offset:
+                break
+            found.append(batch)
+            if batch.last_offset >= last_offset:
+                break
+        return found
 
     def remove_up_to(self, last_offset: int) -> None:
         """Remove the batches that end at or before *last_offset*."""

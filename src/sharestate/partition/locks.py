@@ -43,12 +43,6 @@ class Lock:
         self.is_queued = True
         """Whether it is in the heap."""
 
-    def __lt__(self, other: Lock) -> bool:
-        """Order locks as they lapse."""
-        if self.deadline_ms != other.deadline_ms:
-            return self.deadline_ms < other.deadline_ms
-        return self.creation < other.creation
-
 
 class Locks:
     """
@@ -62,7 +56,7 @@ class Locks:
 
     def __init__(self) -> None:
         """Begin without locks."""
-        self._heap: list[Lock] = []
+        self._heap: list[tuple[int, int, Lock]] = []
         self._dead = 0
         self._created = 0
         self.count = 0
@@ -70,14 +64,14 @@ class Locks:
 
     def __iter__(self) -> Iterator[Lock]:
         """Go through the locks in no particular order; some may hold nothing any more."""
-        return iter(self._heap)
+        return (lock for _, _, lock in self._heap)
 
     def create(self, deadline_ms: int, batch: Batch, first_offset: int, last_offset: int, held: int) -> Lock:
         """Lock *held* cells of *batch* within first_offset..last_offset until *deadline_ms*, that instant included."""
         lock = Lock(deadline_ms, self._created, batch, first_offset, last_offset, held)
+        heappush(self._heap, (deadline_ms, self._created, lock))
         self._created += 1
         self.count += held
-        heappush(self._heap, lock)
         return lock
 
     def let_go(self, lock: Lock, held: int) -> None:
@@ -93,7 +87,7 @@ class Locks:
         """Give *held* cells from *first_offset* on back to *lock*: the write that was to take them away has failed."""
         if not lock.is_queued:
             lock.is_queued = True
-            heappush(self._heap, lock)
+            heappush(self._heap, (lock.deadline_ms, lock.creation, lock))
         elif not lock.held:
             self._dead -= 1
         lock.held += held
@@ -103,14 +97,14 @@ class Locks:
     def first(self) -> Lock | None:
         """Return the lock that lapses next, or None."""
         heap = self._heap
-        while heap and not heap[0].held:
-            heappop(heap).is_queued = False
+        while heap and not heap[0][2].held:
+            heappop(heap)[2].is_queued = False
             self._dead -= 1
-        return heap[0] if heap else None
+        return heap[0][2] if heap else None
 
     def _sweep(self) -> None:
-        for lock in self._heap:
+        for lock in self:
             lock.is_queued = lock.held > 0
-        self._heap = [lock for lock in self._heap if lock.held]
+        self._heap = [entry for entry in self._heap if entry[2].held]
         heapify(self._heap)
         self._dead = 0

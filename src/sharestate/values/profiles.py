@@ -6,7 +6,7 @@ The logic asks a profile for a rule, never for its name.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -16,27 +16,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Quirk(Enum):
+class Quirk(StrEnum):
     """
-    A bug of Kafka that a profile shows, because a broker of that release shows it (spec 24.1).
+    A bug of Kafka that a profile shows, because a broker of that release shows it.
 
-    The names are those of the spec's list of bugs.
+    The values are its names in the list of Kafka's bugs.
     """
 
-    B6 = "offsets below the SPSO may be acquired"
-    """Healed: acquisition begins at the SPSO at the earliest."""
+    B6 = "B6"
+    """Offsets below the SPSO may be acquired. Healed: acquisition begins at the SPSO at the earliest."""
 
-    B9B = "the SPSO may move back when everything cached is done, and to the gap window"
-    """Healed: the SPSO never moves back."""
+    B9B = "B9b"
+    """The SPSO may move back, when all that is cached is done or to the gap window. Healed: it never does."""
 
-    B10 = "the SPSO stays behind a natural gap in the log for ever"
-    """Healed: a fetch that begins after the gap moves it on."""
+    B10 = "B10"
+    """The SPSO stays behind a natural gap of the log for ever. Healed: a fetch that begins after it moves it on."""
 
-    B15 = "a lock that lapsed during a write that then fails changes the state in memory only"
-    """Healed: the records go back to their owner and lapse at once, with a write."""
+    B15 = "B15"
+    """
+    A lock that ran out during a write that then fails changes the state in memory only. Healed: the records go back
+    to their owner and lapse at once, with a write.
+    """
 
-    B22 = "the delivery complete count also counts archived records below the SPSO"
-    """Healed: only records at or above the SPSO count."""
+    B22 = "B22"
+    """Archived records below the SPSO count as complete too. Healed: only those at or above the SPSO do."""
 
 
 _EVERY_SETTING: Final = frozenset(
