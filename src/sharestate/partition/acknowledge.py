@@ -20,6 +20,7 @@ from sharestate.partition.outcomes import issue_change, withdraw
 from sharestate.partition.pending import PendingWrite
 from sharestate.partition.renew import renew
 from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
+from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ def _acknowledge_whole(ledger: Ledger, change: PendingWrite, batch: Batch, input
 def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
     ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, types: Sequence[int]
 ) -> None:
+    if low == high and types[0] != AcknowledgeType.RENEW:
+        _acknowledge_record(change, member_id, batch, low, ACKNOWLEDGEMENTS[types[0]])
+        return
     part = batch.part(low, high)
     inputs = [ACKNOWLEDGEMENTS[kind] for kind in types]
     refused, refusal = _first_refusal(ledger, member_id, part, inputs, low)
@@ -166,6 +170,13 @@ def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
         change.begin_each(batch, low, part, [None if input_ is Input.RENEW else input_ for input_ in inputs])
     elif not renewed[0]:
         change.begin(batch, low, high, inputs[0], dict.fromkeys(part))
+
+
+def _acknowledge_record(change: PendingWrite, member_id: str, batch: Batch, offset: int, input_: Input) -> None:
+    cell = batch.at(offset)
+    if cell.state is not RecordState.ACQUIRED or cell.member_id != member_id:
+        raise _refusal_of(cell, offset)
+    change.begin_record(batch, offset, input_)
 
 
 def _first_refusal(

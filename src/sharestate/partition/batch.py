@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -111,8 +112,12 @@ class Batch:
 
     def settled_last(self) -> int:
         """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
-        cells, count = self.cells, self._settled
-        while count < len(cells) and cells[count].is_settled:
+        count, settled = self._settled, None
+        for cell in islice(self.cells, count, None):
+            if cell is not settled:
+                if not cell.is_settled:
+                    break
+                settled = cell
             count += 1
         self._settled = count
         if self.is_split:

@@ -43,10 +43,7 @@ class SharePartition:
 
     Not thread-safe: one caller at a time.
 
-    >>> from sharestate.values.acknowledgements import AcknowledgementBatch
-    >>> from sharestate.values.keys import SharePartitionKey
-    >>> from sharestate.values.records import FetchedRecords, RecordBatch
-    >>> from sharestate.values.requests import PersistedState
+    >>> from sharestate import AcknowledgementBatch, FetchedRecords, PersistedState, RecordBatch, SharePartitionKey
     >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0))
     >>> read = partition.initialize()
     >>> effects = partition.read_succeeded(PersistedState(start_offset=0))

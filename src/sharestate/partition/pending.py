@@ -69,6 +69,15 @@ class PendingWrite:
         if cell.state is not RecordState.AVAILABLE:
             self.completed_count += max(0, last - max(first, self.start_offset) + 1)
 
+    def begin_record(self, batch: Batch, offset: int, input_: Input) -> None:
+        """Begin *input_* for one record of a split batch that lies at or above the SPSO."""
+        index = offset - batch.first_offset
+        cell = batch.cells[index] = self.begun(batch.cells[index], input_)
+        self.entries.append(StateBatch(offset, offset, cell.state, cell.delivery_count))
+        self._touch(batch, offset, offset)
+        if cell.state is not RecordState.AVAILABLE:
+            self.completed_count += 1
+
     def begin(self, batch: Batch, first_offset: int, last_offset: int, input_: Input, cells: Iterable[Cell]) -> None:
         """Begin *input_* for *cells* in a range of a split batch that lies wholly below or wholly above the SPSO."""
         become = {cell: self.begun(cell, input_) for cell in cells}
