@@ -151,11 +151,6 @@ def _wrong_count(ledger: Ledger) -> Iterator[str]:
         yield f"the delivery complete count is {ledger.delivery_complete_count}, and {count} records are terminal"
 
 
-def _count_too_low(ledger: Ledger) -> Iterator[str]:
-    if ledger.delivery_complete_count < 0:
-        yield f"the delivery complete count is {ledger.delivery_complete_count}"
-
-
 def _terminal(batch: Batch) -> list[Cell]:
     return [cell for cell in dict.fromkeys(batch.cells) if cell.state in TERMINAL]
 
@@ -184,7 +179,6 @@ INVARIANTS: Final = (
     Invariant("a change goes on until its write is answered, and goes back to where it came from", _wrong_writes),
     Invariant("a batch stays cached while a write of it is in flight", _lost_changes),
     Invariant("the delivery complete count counts terminal records at or above the SPSO", _wrong_count, Quirk.B22),
-    Invariant("the delivery complete count is a count", _count_too_low),
     Invariant("what is available is found by the next fetch", _missed_records),
     Invariant("nothing is cached before the persisted state was read", _early_batches),
 )

@@ -131,6 +131,8 @@ class PendingWrite:
         batch.replace(first_offset, after)
         changed = [old is not new for old, new in zip(part, after, strict=True)]
         cells = list(compress(after, changed))
+        if not cells:
+            return
         states = [cell.state for cell in cells]
         span = compress(range(first_offset, last_offset + 1), changed)
         self.entries += state_batches(span, states, [cell.delivery_count for cell in cells])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
@@ -114,6 +115,14 @@ class AcquiredRecords(NamedTuple):
     """How often each of them has been delivered now, this time included. [deliveries]"""
 
 
+def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
+    return tuple(batches)
+
+
+def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[AbortedTransaction, ...]:
+    return tuple(transactions)
+
+
 def _ascending(_instance: object, _attribute: object, batches: tuple[RecordBatch, ...]) -> None:
     previous = -1
     for index, batch in enumerate(batches):
@@ -138,10 +147,10 @@ class FetchedRecords:
     fetch_offset: int
     """The offset at which the log was asked; it may lie inside the first batch, or before it after a compaction."""
 
-    batches: tuple[RecordBatch, ...] = field(converter=tuple, validator=_ascending)
+    batches: tuple[RecordBatch, ...] = field(converter=_record_batches, validator=_ascending)
     """The record batches, in the order of the log."""
 
-    aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=tuple)
+    aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=_aborted_transactions)
     """The aborted transactions that the response lists, in any order."""
 
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

@@ -48,6 +48,10 @@ def state_batches(
     return map(_new_state_batch, zip(offsets, offsets, states, delivery_counts))  # noqa: B905 - constants repeat
 
 
+def _state_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
+    return tuple(batches)
+
+
 @frozen(kw_only=True)
 class PersistedState:
     """
@@ -63,7 +67,7 @@ class PersistedState:
     state_epoch: int = 0
     """The epoch of the state; the leader's writes carry it back."""
 
-    state_batches: tuple[StateBatch, ...] = field(default=(), converter=tuple)
+    state_batches: tuple[StateBatch, ...] = field(default=(), converter=_state_batches)
     """The ranges that are in flight, in ascending order."""
 
 
