@@ -1,0 +1,112 @@
+"""Lines of JSON: reading them within bounds, and writing them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn, TextIO, TypeAlias
+
+from sharestate.errors import MalformedInputError
+
+Json: TypeAlias = Any
+"""A value of JSON as the standard library reads it: None, bool, int, float, str, list or dict."""
+
+MAX_LINE: Final = 2**24
+"""How long a line may be: far longer than any that makes sense, and little enough to hold. [characters]"""
+
+MAX_DEPTH: Final = 64
+"""How deeply a line may be nested; requests need less than 20."""
+
+
+def bounded_lines(stream: TextIO, limit: int = MAX_LINE) -> Iterator[str]:
+    """Yield the lines of *stream*; of one longer than *limit*, only so much that ``serve`` sees it and refuses it."""
+    while line := stream.readline(limit + 1):
+        yield line
+        if len(line) > limit and not line.endswith("\n"):
+            _skip_line(stream, limit)
+
+
+def _skip_line(stream: TextIO, limit: int) -> None:
+    while (rest := stream.readline(limit)) and not rest.endswith("\n"):
+        pass
+
+
+def is_blank(line: str) -> bool:
+    """Return whether *line* has nothing but what JSON takes for white space."""
+    return not line.strip(" \t\r\n")
+
+
+def read_json(line: str) -> Json:
+    """
+    Return the value that *line* holds.
+
+    Raises:
+        MalformedInputError: It is no JSON, longer than MAX_LINE or nested deeper than MAX_DEPTH. NaN and infinities are
+            no JSON.
+    """
+    if len(line.rstrip("\r\n")) > MAX_LINE:
+        _refuse_line(f"longer than {MAX_LINE} characters")
+    try:
+        line.encode()
+        value = _DECODER.decode(line)
+    except UnicodeEncodeError:
+        _refuse_line("not UTF-8")
+    except RecursionError:
+        _refuse_line("nested too deeply")
+    except json.JSONDecodeError as error:
+        _refuse_line(f"no JSON: {error.msg} at character {error.pos + 1}")
+    except ValueError as error:
+        _refuse_line(f"no JSON: {error}")
+    if line.count("[") + line.count("{") > MAX_DEPTH:
+        _refuse_depth(value)
+    return value
+
+
+def _refuse_line(message: str) -> NoReturn:
+    raise MalformedInputError(message, "")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is no number"
+    raise ValueError(message)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refuse_constant(number)
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+def _refuse_depth(value: Json) -> None:
+    level = _containers([value])
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return
+        level = [inner for outer in level for inner in _containers(outer)]
+    if level:
+        _refuse_line("nested too deeply")
+
+
+def _containers(outer: list[Json] | dict[str, Json]) -> list[Json]:
+    items = outer if isinstance(outer, list) else outer.values()
+    return [item for item in items if isinstance(item, (list, dict))]
+
+
+def write_json(value: Json) -> str:
+    """Return *value* in one line of ASCII."""
+    return _ENCODER.encode(value)
+
+
+def brief(value: Json, limit: int = 60) -> str:
+    """
+    Return *value* as JSON, cut after *limit* characters.
+
+    >>> brief(["a", None]), brief("x" * 9, limit=5)
+    ('["a",null]', '"xxxx...')
+    """
+    text = write_json(value)
+    return text if len(text) <= limit else f"{text[:limit]}..."

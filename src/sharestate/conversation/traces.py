@@ -1,0 +1,164 @@
+"""
+Trace files: recorded conversations.
+
+A trace is JSON lines: a header, then one ``{"request", "response"}`` per line. It is read and written line by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+from attrs import asdict, frozen
+
+from sharestate.conversation.checks import Check, Field, T, an_object, integer, list_of, record, text, version
+from sharestate.conversation.errors import UnreadableFileError
+from sharestate.conversation.json_lines import Json, bounded_lines, is_blank, read_json, write_json
+from sharestate.errors import MalformedInputError
+
+TRACE_VERSION: Final = 1
+"""The version of the format that is read and written."""
+
+NOT_REPLAYABLE: Final = frozenset(
+    {
+        "concurrent",
+        "external-change",
+        "internal-call",
+        "nested-completion",
+        "real-timer",
+        "spy",
+        "stale-timer-run",
+    }
+)
+"""Flags of traces in which something happened that no request tells of."""
+
+
+@frozen(kw_only=True)
+class Header:
+    """The first line of a trace."""
+
+    source: str = ""
+    """Where it was recorded."""
+
+    name: str
+    """The test that was recorded."""
+
+    status: str = ""
+    """How the test ended."""
+
+    partitions: int = 0
+    """How many share partitions it made."""
+
+    calls: int = 0
+    """How many calls of public methods were recorded."""
+
+    flags: tuple[str, ...] = ()
+    """What else there is to say about it."""
+
+    @property
+    def obstacles(self) -> tuple[str, ...]:
+        """The flags that forbid a replay."""
+        return tuple(flag for flag in self.flags if flag in NOT_REPLAYABLE)
+
+
+@frozen
+class Step:
+    """A request of a trace and the response to it."""
+
+    line: int
+    """The line's number in the file."""
+
+    request: Json
+    """The request, an object."""
+
+    response: Json
+    """The response, an object."""
+
+    @property
+    def op(self) -> str:
+        """The operation's name; empty if there is none."""
+        op = self.request.get("op")
+        return op if isinstance(op, str) else ""
+
+
+@frozen
+class Trace:
+    """A trace that is being read."""
+
+    file: str
+    """The file, as it was given."""
+
+    header: Header
+    """Its first line."""
+
+    steps: Iterator[Step]
+    """The other lines, read as they are asked for; raises UnreadableFileError."""
+
+
+_NUMBER: Final = Field(integer(0), default=0)
+_TEXT: Final = Field(text, default="")
+
+_header: Final = record(
+    {
+        "trace": Field(version(TRACE_VERSION)),
+        "name": Field(text),
+        "source": _TEXT,
+        "status": _TEXT,
+        "partitions": _NUMBER,
+        "calls": _NUMBER,
+        "flags": Field(list_of(text), default=()),
+    },
+    lambda trace, **members: Header(**members),  # noqa: ARG005 - the version has been checked
+)
+
+_step: Final = record(
+    {"request": Field(an_object), "response": Field(an_object)}, lambda request, response: (request, response)
+)
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[Trace]:
+    """
+    Read the trace at *path*.
+
+    Raises:
+        UnreadableFileError: It is no trace, or not of TRACE_VERSION; file, line and field say where.
+    """
+    file = str(path)
+    try:
+        stream = path.open(encoding="utf-8", errors="surrogateescape", newline="\n")
+    except OSError as error:
+        raise UnreadableFileError(error.strerror, file) from error
+    with stream:
+        lines = enumerate(_lines(stream, file), 1)
+        header = _read(_header, next(lines, (1, "")), file)
+        yield Trace(file, header, _steps(lines, file))
+
+
+def _lines(stream: TextIO, file: str) -> Iterator[str]:
+    try:
+        yield from bounded_lines(stream)
+    except OSError as error:
+        raise UnreadableFileError(error.strerror, file) from error
+
+
+def _steps(lines: Iterator[tuple[int, str]], file: str) -> Iterator[Step]:
+    for number, line in lines:
+        if not is_blank(line):
+            yield Step(number, *_read(_step, (number, line), file))
+
+
+def _read(check: Check[T], numbered_line: tuple[int, str], file: str) -> T:
+    number, line = numbered_line
+    try:
+        return check(read_json(line), "")
+    except MalformedInputError as error:
+        raise UnreadableFileError(error.message, file, number, error.field or "") from error
+
+
+def write_trace(stream: TextIO, header: Header, steps: Iterable[tuple[Json, Json]]) -> None:
+    """Write a trace of *header* and *steps*, each a request with its response, to *stream*."""
+    stream.write(write_json({"trace": TRACE_VERSION, **asdict(header)}) + "\n")
+    stream.writelines(write_json({"request": request, "response": response}) + "\n" for request, response in steps)

@@ -1,0 +1,39 @@
+"""Somebody to hold a conversation with, in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharestate import KAFKA_4_3, Profile
+from sharestate.conversation import Conversation
+
+
+class Speaker:
+    """Sends requests and hands out what matters of the responses."""
+
+    def __init__(self, profile: Profile = KAFKA_4_3) -> None:
+        """Begin a conversation under *profile*."""
+        self.conversation = Conversation(profile)
+        self.line = 0
+
+    def ask(self, op: str, **members: Any) -> Any:  # noqa: ANN401 - JSON
+        """Return the response to the request *op* with *members*."""
+        self.line += 1
+        return self.conversation.answer({"op": op, **members}, self.line)
+
+    def result(self, op: str, **members: Any) -> Any:  # noqa: ANN401 - JSON
+        """Return the result of a request."""
+        return self.ask(op, **members)["result"]
+
+    def events(self, op: str, **members: Any) -> Any:  # noqa: ANN401 - JSON
+        """Return the events of a request."""
+        return self.ask(op, **members)["events"]
+
+    def state(self, **members: Any) -> Any:  # noqa: ANN401 - JSON
+        """Return the state."""
+        return self.ask("state", **members)["state"]
+
+    def acquire(self, first: int, last: int, member: str = "m1", **members: Any) -> Any:  # noqa: ANN401 - JSON
+        """Let *member* acquire one batch of the log; return the result."""
+        fetch = {"batch_size": 100, "max_records": 500, "fetch_offset": first, "batches": [[first, last]]}
+        return self.result("acquire", member=member, **fetch, **members)
