@@ -1,0 +1,156 @@
+"""``sharestate replay``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sharestate.cli.commands import sharestate
+
+DATA = Path(__file__).parents[2] / "data"
+VECTORS = DATA / "vectors/section22"
+KNOWN = DATA / "known-differences.json"
+
+
+def replay(*arguments: str | Path) -> Result:
+    """Run replay with *arguments*."""
+    return CliRunner().invoke(sharestate, ["replay", *map(str, arguments)])
+
+
+def last_line(result: Result) -> str:
+    """Return the last line on standard output."""
+    return result.stdout.splitlines()[-1]
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
+    """A trace below a directory whose third line expects another delivery count."""
+    header, opened, acquired, *rest = (VECTORS / "ex-10-a.jsonl").read_text().splitlines()
+    directory = tmp_path / "deep/er"
+    directory.mkdir(parents=True)
+    file = directory / "wrong.jsonl"
+    file.write_text("\n".join([header, opened, acquired.replace('"ACQUIRED",1', '"ACQUIRED",7'), *rest]))
+    return file
+
+
+def test_all_recordings_pass_but_for_known_differences() -> None:
+    """This is what the README and the demo show: 245 conversations agree, 19 are known to differ."""
+    result = replay("--known-differences", KNOWN, DATA / "kafka-tests", DATA / "vectors")
+
+    assert result.exit_code == 0
+    assert last_line(result) == "245 passed, 0 failed"
+    assert "19 known differences" in result.stdout.splitlines()
+    assert "testLsoMovementForArchivingAllAvailableBatches" in result.stdout
+
+
+def test_a_difference_is_shown_where_it_is(wrong: Path, tmp_path: Path) -> None:
+    """File, line, request and path are told; a directory is searched through and through."""
+    shutil.copy(VECTORS / "ex-10-a.jsonl", tmp_path)
+
+    result = replay(tmp_path)
+
+    assert result.exit_code == 1
+    assert last_line(result) == "1 passed, 1 failed"
+    text = "".join(line.strip("│").strip() for line in result.stdout.splitlines())
+    assert f"{wrong}:3" in text
+    assert '{"op":"acquire"' in text
+    assert "state.batches[0].cell.delivery_count: expected 7, got 1" in text
+
+
+def test_skipped_traces_are_counted(tmp_path: Path) -> None:
+    """What cannot be replayed is neither passed nor failed."""
+    text = (VECTORS / "ex-10-a.jsonl").read_text()
+    (tmp_path / "spy.jsonl").write_text(text.replace('"flags":[]', '"flags":["spy"]', 1))
+
+    result = replay(tmp_path, VECTORS / "ex-10-a.jsonl")
+
+    assert result.exit_code == 0
+    assert last_line(result) == "1 passed, 0 failed, 1 skipped"
+
+
+def test_what_no_longer_differs_fails(tmp_path: Path) -> None:
+    """A list of known differences has to be kept."""
+    row = {"name": "ex-10-a", "row": "B0", "reason": "It does not."}
+    known = {"known_differences": 1, "profile": "kafka-4.3", "level": "observable", "rows": [row]}
+    (tmp_path / "known.json").write_text(json.dumps(known))
+    arguments: list[str | Path] = ["--known-differences", tmp_path / "known.json", VECTORS / "ex-10-a.jsonl"]
+
+    result = replay(*arguments)
+
+    assert result.exit_code == 1
+    assert "no longer differs: B0" in result.stdout
+    assert replay("--profile", "kafka-4.3-healed", *arguments).exit_code == 0
+
+
+def test_the_level_can_be_chosen(tmp_path: Path) -> None:
+    """In full, internals count."""
+    text = (VECTORS / "ex-10-a.jsonl").read_text()
+    file = tmp_path / "t.jsonl"
+    file.write_text(text.replace('"find_next":false', '"find_next":true', 1))
+
+    assert replay(file).exit_code == 0
+    assert replay("--level", "full", file).exit_code == 1
+
+
+def test_json_is_one_document(wrong: Path) -> None:
+    """Programs get the counts, and each outcome that is worth telling."""
+    result = replay("--json", "--known-differences", KNOWN, wrong, VECTORS)
+
+    document: Any = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (document["replay"], document["profile"], document["level"]) == (1, "kafka-4.3", "observable")
+    assert (document["passed"], document["failed"], document["skipped"], document["known"]) == (75, 1, 0, 5)
+    failure, *known = document["outcomes"]
+    assert (failure["file"], failure["deviation"]["line"]) == (str(wrong), 3)
+    assert failure["deviation"]["differences"] == [
+        {"path": "state.batches[0].cell.delivery_count", "expected": "7", "got": "1"}
+    ]
+    assert {outcome["row"] for outcome in known} == {"orphans", "8.2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"trace":9,"name":"t"}\n', "t.jsonl:1: trace: expected version 1, got 9"),
+        ('{"trace":1,"name":"t"}\n{"request":3}\n', "t.jsonl:2: request: expected an object, got 3"),
+        ('{"trace":1,"name":"t"}\nnonsense\n', "t.jsonl:2: no JSON"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_2(tmp_path: Path, content: str, words: str) -> None:
+    """File, line and field are told on standard error; there is no verdict."""
+    file = tmp_path / "t.jsonl"
+    file.write_text(content)
+
+    result = replay(file)
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_directory_without_traces_ends_with_2(tmp_path: Path) -> None:
+    """Nothing was compared, so nothing can have passed."""
+    assert "no *.jsonl" in replay(tmp_path).stderr
+    assert replay(tmp_path).exit_code == 2
+    assert replay(tmp_path / "nowhere").exit_code == 2
+    assert replay().exit_code == 2
+
+
+def test_in_a_pipe_it_is_quiet(wrong: Path) -> None:
+    """No progress and no colour where nobody watches, whatever the tables hold."""
+    command = [sys.executable, "-m", "sharestate.cli", "replay", str(wrong), str(VECTORS)]
+
+    result = subprocess.run(command, capture_output=True, check=False, text=True)
+
+    assert result.returncode == 1
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    assert f"{wrong}:3" in result.stdout

@@ -1,0 +1,97 @@
+"""``sharestate serve``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from click.testing import CliRunner
+
+from sharestate.cli.commands import sharestate
+
+SERVE = [sys.executable, "-m", "sharestate.cli", "serve"]
+OPEN = '{"op":"open","lifecycle":"ACTIVE"}\n'
+
+
+def served(text: str | bytes, *options: str) -> list[Any]:
+    """Return what serve answers to the lines of *text*."""
+    result = CliRunner().invoke(sharestate, ["serve", *options], input=text)
+
+    assert result.exit_code == 0
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_each_line_is_answered() -> None:
+    """One response per request, in order."""
+    responses = served(OPEN + '{"op":"next_fetch_offset","quiet":true}\n{"op":"can_acquire","quiet":true}')
+
+    assert [response["result"] for response in responses] == [None, 0, True]
+
+
+def test_the_profile_can_be_chosen() -> None:
+    """Healed, a lock that a failed write made due is fired at once (B15); as Kafka is, it is not."""
+    fetch = '"batch_size":9,"max_records":9,"fetch_offset":0,"batches":[[0,4]]'
+    story = (
+        OPEN
+        + f'{{"op":"acquire","member":"m1",{fetch}}}\n'
+        + '{"op":"acknowledge","member":"m1","batches":[[0,4,[1]]],"answers":["hold"]}\n'
+        + '{"op":"advance","ms":30001}\n'
+        + '{"op":"complete","write":0,"answer":"null"}\n'
+    )
+
+    assert len(served(story)[-1]["events"]) == 1
+    assert len(served(story, "--profile", "kafka-4.3-healed")[-1]["events"]) == 3
+
+
+def test_bytes_that_are_no_text_are_answered() -> None:
+    """A line that is not UTF-8 is a bad request like any other; the next one is answered."""
+    bad, good = served(b'{"op":"\xff"}\n' + OPEN.encode())
+
+    assert bad["bad_request"] == {"line": 1, "field": "", "message": "not UTF-8"}
+    assert good["result"] is None
+
+
+def test_lines_end_at_line_feeds_only() -> None:
+    """Carriage returns are white space, and separators of Unicode end no line."""
+    responses = served('{"op":"open"}\r\n{"op":"release",\r"member":"\u2028\x85"}\n')
+
+    assert [response["result"] for response in responses] == [None, {"future": 0, "status": "ok"}]
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    """The choices are told."""
+    result = CliRunner().invoke(sharestate, ["serve", "--profile", "kafka-0.8"])
+
+    assert result.exit_code == 2
+    assert "kafka-4.2-healed" in result.stderr
+
+
+def test_it_answers_before_it_reads_on() -> None:
+    """In a pipe, the response to a line comes before the next line is sent."""
+    with subprocess.Popen(SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        for request in (OPEN, '{"op":"state"}\n', "nonsense\n"):
+            process.stdin.write(request)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait() == 0
+
+
+def test_it_stops_quietly_when_nobody_listens() -> None:
+    """A reader that goes away is no reason for a traceback."""
+    with subprocess.Popen(
+        SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(OPEN * 10)
+        process.stdin.close()
+        assert process.stderr.read() == ""
+        process.wait()
