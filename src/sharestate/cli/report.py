@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sharestate.conversation.json_lines import Json, brief
 from sharestate.conversation.levels import Level
 from sharestate.conversation.replaying import Outcome, Verdict
+from sharestate.json_lines import Json, brief
 from sharestate.values.profiles import Profile
 
 REPORT_VERSION: Final = 1

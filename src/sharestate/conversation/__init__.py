@@ -5,11 +5,11 @@ It is how sharestate and Kafka's own class are asked the same questions, and how
 """
 
 from sharestate.conversation.errors import BadRequestError, UnreadableFileError
-from sharestate.conversation.json_lines import bounded_lines
 from sharestate.conversation.levels import Level
 from sharestate.conversation.replaying import Outcome, Verdict, replay
 from sharestate.conversation.serving import Conversation, serve
 from sharestate.conversation.traces import Header, Step, Trace, open_trace, write_trace
+from sharestate.json_lines import bounded_lines
 
 __all__ = [
     "BadRequestError",

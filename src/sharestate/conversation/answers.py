@@ -6,22 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
-from sharestate.conversation.checks import (
-    MAX_INT64,
-    Check,
-    Field,
-    an_object,
-    boolean,
-    integer,
-    list_of,
-    nullable,
-    one_of,
-    record,
-    refuse,
-    row,
-    text,
-)
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.meanings import (
     Answer,
     Failed,
@@ -40,6 +24,22 @@ from sharestate.conversation.meanings import (
 )
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import ForeignError
+from sharestate.json_checks import (
+    MAX_INT64,
+    Check,
+    Field,
+    an_object,
+    boolean,
+    integer,
+    list_of,
+    nullable,
+    one_of,
+    record,
+    refuse,
+    row,
+    text,
+)
+from sharestate.json_lines import Json
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState, StateBatch
 
 S = TypeVar("S", Written, Loaded)

@@ -8,8 +8,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from sharestate.conversation.checks import Check, Field, boolean, integer, one_of, record, refuse, text
-from sharestate.conversation.json_lines import Json
+from sharestate.json_checks import Check, Field, boolean, integer, one_of, record, refuse, text
+from sharestate.json_lines import Json
 from sharestate.values.config import EARLIEST, LATEST, AutoOffsetReset, OffsetReset, ShareConfig
 
 DEFAULT_CONFIG: Final = ShareConfig(max_record_locks=200, delivery_count_limit=5, record_lock_duration_ms=30_000)

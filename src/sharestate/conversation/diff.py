@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import frozen
 
-from sharestate.conversation.json_lines import Json, brief
 from sharestate.conversation.shapes import RESPONSE, Shape
+from sharestate.json_lines import Json, brief
 
 SHOWN: Final = 8
 """How many paths are told of one response; the first ones are what one needs."""

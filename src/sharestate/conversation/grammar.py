@@ -11,7 +11,10 @@ from typing import Any, Final, TypeVar
 
 from sharestate.conversation import requests
 from sharestate.conversation.answers import NOTHING_PERSISTED, read_answer, write_answer
-from sharestate.conversation.checks import (
+from sharestate.conversation.configs import group_config, opened_config
+from sharestate.conversation.lookups import NO_TABLE, lookup_table
+from sharestate.conversation.meanings import Answer, Held
+from sharestate.json_checks import (
     MAX_INT64,
     Check,
     Field,
@@ -27,10 +30,7 @@ from sharestate.conversation.checks import (
     row,
     text,
 )
-from sharestate.conversation.configs import group_config, opened_config
-from sharestate.conversation.json_lines import Json
-from sharestate.conversation.lookups import NO_TABLE, lookup_table
-from sharestate.conversation.meanings import Answer, Held
+from sharestate.json_lines import Json
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import (

@@ -8,12 +8,12 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from sharestate.conversation.checks import Field, list_of, one_of, record, text, version
 from sharestate.conversation.errors import UnreadableFileError
-from sharestate.conversation.json_lines import read_json
 from sharestate.conversation.levels import Level
 from sharestate.conversation.replaying import Outcome, Verdict
 from sharestate.errors import MalformedInputError
+from sharestate.json_checks import Field, list_of, one_of, record, text, version
+from sharestate.json_lines import read_json
 from sharestate.values.profiles import Profile
 
 KNOWN_DIFFERENCES_VERSION: Final = 1

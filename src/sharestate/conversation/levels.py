@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import assert_never
 
-from sharestate.conversation.json_lines import Json
+from sharestate.json_lines import Json
 
 
 class Level(Enum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.lookups import KINDS, NO_TABLE
 from sharestate.conversation.meanings import Failed, Held, Loaded, NoFuture, ReadMeaning, Refused, Senseless, Thrown
 from sharestate.conversation.rendering import KEY, TOPIC_ID
 from sharestate.errors import InitializationError, OffsetNotAvailableError, ResetOffsetRequiredError, ShareStateError
+from sharestate.json_lines import Json
 from sharestate.partition.partition import SharePartition
 from sharestate.values.config import AutoOffsetReset
 from sharestate.values.effects import Effects

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from sharestate.conversation.answers import exception_in
-from sharestate.conversation.checks import MAX_INT64, Field, integer, record
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.meanings import Answer
 from sharestate.errors import ForeignError
+from sharestate.json_checks import MAX_INT64, Field, integer, record
+from sharestate.json_lines import Json
 from sharestate.values.config import OffsetReset
 
 Found: TypeAlias = int | ForeignError | None

@@ -9,9 +9,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from sharestate.conversation.json_lines import Json
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import ForeignError
+from sharestate.json_lines import Json
 from sharestate.values.requests import PersistedState
 
 M = TypeVar("M")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from sharestate.conversation.json_lines import Json
 from sharestate.errors import ShareStateError
+from sharestate.json_lines import Json
 from sharestate.partition.cells import Cell
 from sharestate.partition.partition import SharePartition
 from sharestate.partition.views import BatchView, RecordRun

@@ -10,10 +10,10 @@ from attrs import frozen
 
 from sharestate.conversation.diff import Difference, differences
 from sharestate.conversation.errors import BadRequestError
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.levels import Level
 from sharestate.conversation.serving import Conversation, bad_request_json
 from sharestate.conversation.traces import Step, Trace, open_trace
+from sharestate.json_lines import Json
 from sharestate.values.profiles import Profile
 
 NOT_SENT: Final = frozenset({"external", "internal"})

@@ -9,9 +9,9 @@ from typing import TextIO
 from sharestate.conversation import requests
 from sharestate.conversation.errors import BadRequestError
 from sharestate.conversation.grammar import read_request
-from sharestate.conversation.json_lines import Json, is_blank, read_json, write_json
 from sharestate.conversation.session import Session, unsupported
 from sharestate.errors import MalformedInputError
+from sharestate.json_lines import Json, is_blank, read_json, write_json
 from sharestate.values.profiles import Profile
 
 
@@ -77,7 +77,7 @@ def serve(lines: Iterable[str], output: TextIO, profile: Profile) -> None:
     Answer each of *lines* with one line of *output*, which is flushed before the next is read; skip blank ones.
 
     Memory does not grow with the length of the conversation: neither requests nor responses are kept. Use
-    :func:`~sharestate.conversation.json_lines.bounded_lines` to bound the length of a line too.
+    :func:`~sharestate.json_lines.bounded_lines` to bound the length of a line too.
     """
     conversation = Conversation(profile)
     for number, line in enumerate(lines, 1):

@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from sharestate.conversation import requests
-from sharestate.conversation.checks import MAX_INT64
 from sharestate.conversation.configs import DEFAULT_CONFIG
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.loading import Loading
 from sharestate.conversation.meanings import Held, NoFuture, Thrown
 from sharestate.conversation.rendering import KEY, acquired_json, error_json, state_json, status_json
 from sharestate.conversation.writes import Writes
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import AlreadyInitializedError, ForeignError, MalformedInputError, ShareStateError
+from sharestate.json_checks import MAX_INT64
+from sharestate.json_lines import Json
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.partition import SharePartition
 from sharestate.values.effects import Effects

@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from sharestate.conversation.json_lines import Json
+from sharestate.json_lines import Json
 
 
 @frozen(kw_only=True)

@@ -13,10 +13,10 @@ from typing import Final, TextIO
 
 from attrs import asdict, frozen
 
-from sharestate.conversation.checks import Check, Field, T, an_object, integer, list_of, record, text, version
 from sharestate.conversation.errors import UnreadableFileError
-from sharestate.conversation.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 from sharestate.errors import MalformedInputError
+from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, record, text, version
+from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 
 TRACE_VERSION: Final = 1
 """The version of the format that is read and written."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from sharestate.conversation.answers import OK
-from sharestate.conversation.json_lines import Json
 from sharestate.conversation.meanings import (
     Answer,
     Failed,
@@ -21,6 +20,7 @@ from sharestate.conversation.meanings import (
 )
 from sharestate.conversation.rendering import KEY, status_json, write_request_json
 from sharestate.errors import WriteFailedError
+from sharestate.json_lines import Json
 from sharestate.partition.partition import SharePartition
 from sharestate.values.effects import Effects
 from sharestate.values.requests import WriteShareGroupState

@@ -12,8 +12,8 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from sharestate.conversation.json_lines import Json, brief
 from sharestate.errors import MalformedInputError
+from sharestate.json_lines import Json, brief
 
 T = TypeVar("T")
 
