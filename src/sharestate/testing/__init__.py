@@ -1,0 +1,41 @@
+"""
+A kit for testing share partitions, this library's and others: random sequences of requests, and what must hold.
+
+Sequences speak the conversation protocol, so anything that answers it can be tested. The strategies for Hypothesis are
+in `sharestate.testing.strategies` (extra ``testing``).
+"""
+
+from sharestate.testing.exchange import Cell, Exchange, exchanges, records, trace
+from sharestate.testing.invariants import ALWAYS, HEALED, judge
+from sharestate.testing.mix import ORDINARY, STEPS, WILD, Mix
+from sharestate.testing.operations import converse, operations, seeded
+from sharestate.testing.peer import Peer, observe, rules_of
+from sharestate.testing.sightings import ORDINARY_SIGHTINGS, REFUSED, seen
+from sharestate.testing.world import Request, Response, Steps
+
+__all__ = [
+    "ALWAYS",
+    "HEALED",
+    "ORDINARY",
+    "ORDINARY_SIGHTINGS",
+    "REFUSED",
+    "STEPS",
+    "WILD",
+    "Cell",
+    "Exchange",
+    "Mix",
+    "Peer",
+    "Request",
+    "Response",
+    "Steps",
+    "converse",
+    "exchanges",
+    "judge",
+    "observe",
+    "operations",
+    "records",
+    "rules_of",
+    "seeded",
+    "seen",
+    "trace",
+]
