@@ -22,6 +22,7 @@ from sharestate.errors import (
     OffsetNotAvailableError,
     ResetOffsetRequiredError,
     ShareStateError,
+    SnapshotError,
     SplitLimitError,
     TimeReversedError,
     UnknownServerError,
@@ -51,6 +52,7 @@ from sharestate.values.records import (
     RecordState,
 )
 from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, WriteShareGroupState
+from sharestate.values.snapshot import Snapshot
 
 __all__ = [
     "EARLIEST",
@@ -99,6 +101,8 @@ __all__ = [
     "SharePartition",
     "SharePartitionKey",
     "ShareStateError",
+    "Snapshot",
+    "SnapshotError",
     "SplitLimitError",
     "StateBatch",
     "TimeReversedError",

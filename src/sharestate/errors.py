@@ -199,6 +199,10 @@ class TimeReversedError(MalformedInputError):
     """A ``now_ms`` before one that was given already."""
 
 
+class SnapshotError(MalformedInputError):
+    """A snapshot of another version or profile, or one that contradicts itself; ``field`` names the part."""
+
+
 @define(eq=False, slots=False)
 class UnknownWriteError(ShareStateError, LookupError):
     """An outcome for a write that was never issued, or was settled already."""

@@ -40,8 +40,13 @@ class Lock:
         """How many cells wait for it to lapse: 1 for a whole batch, else one for each record."""
         self.cursor = first_offset
         """No record before this one waits for it."""
-        self.is_queued = True
+        self.is_queued = held > 0
         """Whether it is in the heap."""
+
+    @classmethod
+    def idle(cls, deadline_ms: int, creation: int, batch: Batch) -> Lock:
+        """Return a lock of *batch* for which nothing waits yet."""
+        return cls(deadline_ms, creation, batch, batch.last_offset, batch.last_offset, 0)
 
 
 class Locks:
@@ -52,15 +57,16 @@ class Locks:
         Creating, letting go and finding the next: O(log n) amortised, n the locks that hold something.
     """
 
-    __slots__ = ("_created", "_dead", "_heap", "count")
+    __slots__ = ("_dead", "_heap", "count", "next_creation")
 
     def __init__(self) -> None:
         """Begin without locks."""
         self._heap: list[tuple[int, int, Lock]] = []
         self._dead = 0
-        self._created = 0
         self.count = 0
         """How many cells wait for a lock to lapse."""
+        self.next_creation = 0
+        """The number of the next lock."""
 
     def __iter__(self) -> Iterator[Lock]:
         """Go through the locks in no particular order; some may hold nothing any more."""
@@ -68,9 +74,9 @@ class Locks:
 
     def create(self, deadline_ms: int, batch: Batch, first_offset: int, last_offset: int, held: int) -> Lock:
         """Lock *held* cells of *batch* within first_offset..last_offset until *deadline_ms*, that instant included."""
-        lock = Lock(deadline_ms, self._created, batch, first_offset, last_offset, held)
-        heappush(self._heap, (deadline_ms, self._created, lock))
-        self._created += 1
+        lock = Lock(deadline_ms, self.next_creation, batch, first_offset, last_offset, held)
+        heappush(self._heap, (deadline_ms, self.next_creation, lock))
+        self.next_creation += 1
         self.count += held
         return lock
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from attrs import evolve
 
 from sharestate.errors import ShareStateError, TimeReversedError, persister_error
-from sharestate.partition import acknowledge, acquire, expire, initialize, invariants, log_start, next_fetch, outcomes
+from sharestate.partition import acknowledge, acquire, expire, initialize, log_start, next_fetch, outcomes
 from sharestate.partition import release as release_
 from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.views import BatchView, view
+from sharestate.partition.snapshots import restore_ledger, take_snapshot
+from sharestate.partition.views import PartitionView
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.profiles import KAFKA_4_3, Profile
 from sharestate.values.records import AcquireMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from sharestate.partition.gaps import GapWindow
     from sharestate.values.acknowledgements import AcknowledgementBatch
     from sharestate.values.keys import SharePartitionKey
     from sharestate.values.records import FetchedRecords
     from sharestate.values.requests import PersistedState, ReadShareGroupState
+    from sharestate.values.snapshot import Snapshot
 
 DEFAULT_SPLIT_LIMIT = 2**20
 """The largest batch that is split into its records unless the caller says otherwise. [records]"""
@@ -33,7 +34,7 @@ _DEFAULT_RECORDS = 500
 """``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
 
 
-class SharePartition:
+class SharePartition(PartitionView):
     """
     One share partition at its leader.
 
@@ -290,86 +291,38 @@ class SharePartition:
         lock = self._ledger.locks.first()
         return None if lock is None else lock.deadline_ms + 1
 
-    # ---- what can be seen
+    # ---- copies
 
-    @property
-    def key(self) -> SharePartitionKey:
-        """Which share partition it is."""
-        return self._ledger.key
+    def snapshot(self) -> Snapshot:
+        """Return everything about the share partition as one value; linear in what is in flight."""
+        return take_snapshot(self._ledger)
 
-    @property
-    def leader_epoch(self) -> int:
-        """The leader's epoch."""
-        return self._ledger.leader_epoch
-
-    @property
-    def profile(self) -> Profile:
-        """Whose rules it follows."""
-        return self._ledger.profile
-
-    @property
-    def config(self) -> ShareConfig:
-        """The settings that are in force."""
-        return self._ledger.config
-
-    @property
-    def lifecycle(self) -> Lifecycle:
-        """How far it has come."""
-        return self._ledger.lifecycle
-
-    @property
-    def state_epoch(self) -> int:
-        """The epoch that was read with the persisted state."""
-        return self._ledger.state_epoch
-
-    @property
-    def start_offset(self) -> int:
-        """The SPSO: the first offset that is still in flight."""
-        return self._ledger.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The SPEO: the last offset that was ever acquired; the next one to fetch if nothing is cached."""
-        return self._ledger.end_offset
-
-    @property
-    def delivery_complete_count(self) -> int:
-        """How many cached records at or above the SPSO are terminal (KIP-1226). [records]"""
-        return self._ledger.delivery_complete_count
-
-    @property
-    def find_next(self) -> bool:
-        """Whether the next fetch has to look for something cached that may be acquirable."""
-        return self._ledger.find_next
-
-    @property
-    def gap_window(self) -> GapWindow | None:
-        """Where gaps between batches may hold records that the last leader fetched."""
-        return self._ledger.gap_window
-
-    def batches(self) -> tuple[BatchView, ...]:
-        """Return the in-flight batches as they stand; linear in them, and in the records of split ones."""
-        return tuple(map(view, self._ledger.in_flight))
-
-    def lock_count(self) -> int:
-        """Return how many acquisition locks run: one for a whole batch, else one for each record. [locks]"""
-        return self._ledger.locks.count
-
-    def lag(self, log_end_offset: int) -> int:
-        """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
-        return log_end_offset - self._ledger.start_offset - self._ledger.delivery_complete_count
-
-    def check(self) -> None:
+    @classmethod
+    def restore(cls, snapshot: Snapshot, *, profile: Profile = KAFKA_4_3) -> Self:
         """
-        Assert every invariant of the state.
+        Return a share partition that cannot be told apart from the one of which *snapshot* was taken.
+
+        Args:
+            snapshot: What to restore.
+            profile: The profile under which it was taken; said again, because it decides what every command does.
 
         Raises:
-            InvariantError: One does not hold: a defect of this library.
+            SnapshotError: It was taken under another profile, or it contradicts itself; nothing is made.
         """
-        invariants.check(self._ledger)
+        partition = cls.__new__(cls)
+        partition._ledger = restore_ledger(snapshot, profile)  # noqa: SLF001 - its own, made another way
+        return partition
+
+    def __reduce__(self) -> tuple[Callable[[Snapshot], SharePartition], tuple[Snapshot]]:
+        """Pickle and copy by way of a snapshot."""
+        return _restore_as_taken, (self.snapshot(),)
 
     def _tell_time(self, now_ms: int) -> None:
         if now_ms < self._ledger.now_ms:
             message = f"now_ms goes backwards: {now_ms} after {self._ledger.now_ms}"
             raise TimeReversedError(message, "now_ms")
         self._ledger.now_ms = now_ms
+
+
+def _restore_as_taken(snapshot: Snapshot) -> SharePartition:
+    return SharePartition.restore(snapshot, profile=snapshot.profile)

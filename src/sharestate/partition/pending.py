@@ -59,13 +59,20 @@ class PendingWrite:
         self._fired: dict[Cell, Cell] = {}
         self._touched: dict[Batch, list[tuple[int, int]]] = {}
 
+    @classmethod
+    def unanswered(cls, number: int, delivery_count_limit: int) -> PendingWrite:
+        """Return what write *number* carries, without its records; ``touch`` names them."""
+        change = cls(0, delivery_count_limit)
+        change.number = number
+        return change
+
     def begin_whole(self, batch: Batch, input_: Input) -> None:
         """Begin *input_* for all of a whole batch."""
         cell = self.begun(batch.cells[0], input_)
         batch.cells[0] = cell
         first, last = batch.first_offset, batch.last_offset
         self.entries.append(StateBatch(first, last, cell.state, cell.delivery_count))
-        self._touch(batch, first, last)
+        self.touch(batch, first, last)
         if cell.state is not RecordState.AVAILABLE:
             self.completed_count += max(0, last - max(first, self.start_offset) + 1)
 
@@ -74,7 +81,7 @@ class PendingWrite:
         index = offset - batch.first_offset
         cell = batch.cells[index] = self.begun(batch.cells[index], input_)
         self.entries.append(StateBatch(offset, offset, cell.state, cell.delivery_count))
-        self._touch(batch, offset, offset)
+        self.touch(batch, offset, offset)
         if cell.state is not RecordState.AVAILABLE:
             self.completed_count += 1
 
@@ -122,7 +129,7 @@ class PendingWrite:
     def _record_run(self, batch: Batch, first_offset: int, last_offset: int, cell: Cell) -> None:
         span = range(first_offset, last_offset + 1)
         self.entries += state_batches(span, repeat(cell.state), repeat(cell.delivery_count))
-        self._touch(batch, first_offset, last_offset)
+        self.touch(batch, first_offset, last_offset)
         if cell.state is not RecordState.AVAILABLE and first_offset >= self.start_offset:
             self.completed_count += len(span)
 
@@ -136,11 +143,12 @@ class PendingWrite:
         states = [cell.state for cell in cells]
         span = compress(range(first_offset, last_offset + 1), changed)
         self.entries += state_batches(span, states, [cell.delivery_count for cell in cells])
-        self._touch(batch, first_offset, last_offset)
+        self.touch(batch, first_offset, last_offset)
         if first_offset >= self.start_offset:
             self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
 
-    def _touch(self, batch: Batch, first_offset: int, last_offset: int) -> None:
+    def touch(self, batch: Batch, first_offset: int, last_offset: int) -> None:
+        """Remember that a range of *batch* waits for the outcome."""
         ranges = self._touched.get(batch)
         if ranges is None:
             self._touched[batch] = [(first_offset, last_offset)]

@@ -9,12 +9,19 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from sharestate.partition import invariants
 from sharestate.partition.cells import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sharestate.partition.batch import Batch
+    from sharestate.partition.gaps import GapWindow
+    from sharestate.partition.ledger import Ledger
+    from sharestate.partition.lifecycle import Lifecycle
+    from sharestate.values.config import ShareConfig
+    from sharestate.values.keys import SharePartitionKey
+    from sharestate.values.profiles import Profile
 
 
 class RecordRun(NamedTuple):
@@ -46,7 +53,7 @@ class BatchView(NamedTuple):
     """Its records, in ascending order. Two neighbouring runs may look alike."""
 
 
-def view(batch: Batch) -> BatchView:
+def _view(batch: Batch) -> BatchView:
     """Return *batch* as it stands; linear in its records if it is split."""
     first, last = batch.first_offset, batch.last_offset
     runs = tuple(_runs(batch)) if batch.is_split else (RecordRun(first, last, batch.cells[0]),)
@@ -59,3 +66,85 @@ def _runs(batch: Batch) -> Iterator[RecordRun]:
         size = sum(1 for _ in run)
         yield RecordRun(offset, offset + size - 1, cell)
         offset += size
+
+
+class PartitionView:
+    """What can be seen of a share partition, without changing anything."""
+
+    _ledger: Ledger
+
+    @property
+    def key(self) -> SharePartitionKey:
+        """Which share partition it is."""
+        return self._ledger.key
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader's epoch."""
+        return self._ledger.leader_epoch
+
+    @property
+    def profile(self) -> Profile:
+        """Whose rules it follows."""
+        return self._ledger.profile
+
+    @property
+    def config(self) -> ShareConfig:
+        """The settings that are in force."""
+        return self._ledger.config
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """How far it has come."""
+        return self._ledger.lifecycle
+
+    @property
+    def state_epoch(self) -> int:
+        """The epoch that was read with the persisted state."""
+        return self._ledger.state_epoch
+
+    @property
+    def start_offset(self) -> int:
+        """The SPSO: the first offset that is still in flight."""
+        return self._ledger.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The SPEO: the last offset that was ever acquired; the next one to fetch if nothing is cached."""
+        return self._ledger.end_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """How many cached records at or above the SPSO are terminal (KIP-1226). [records]"""
+        return self._ledger.delivery_complete_count
+
+    @property
+    def find_next(self) -> bool:
+        """Whether the next fetch has to look for something cached that may be acquirable."""
+        return self._ledger.find_next
+
+    @property
+    def gap_window(self) -> GapWindow | None:
+        """Where gaps between batches may hold records that the last leader fetched."""
+        return self._ledger.gap_window
+
+    def batches(self) -> tuple[BatchView, ...]:
+        """Return the in-flight batches as they stand; linear in them, and in the records of split ones."""
+        return tuple(map(_view, self._ledger.in_flight))
+
+    def lock_count(self) -> int:
+        """Return how many acquisition locks run: one for a whole batch, else one for each record. [locks]"""
+        return self._ledger.locks.count
+
+    def lag(self, log_end_offset: int) -> int:
+        """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
+        return log_end_offset - self._ledger.start_offset - self._ledger.delivery_complete_count
+
+    def check(self) -> None:
+        """
+        Assert every invariant of the state.
+
+        Raises:
+            InvariantError: One does not hold: a defect of this library.
+        """
+        invariants.check(self._ledger)
