@@ -1,0 +1,152 @@
+"""The log starts later now: what is offered below is archived, and what is held waits."""
+
+import pytest
+
+from sharestate import ErrorCode
+
+from .scenes import Scene
+
+
+@pytest.mark.parametrize("offset", [0, 4, 5])
+def test_a_log_start_that_is_not_past_the_spso_is_ignored(offset: int) -> None:
+    """The SPSO never follows the log start back (spec 13)."""
+    scene = Scene().load(5, "[5-9 st0]")
+    scene.partition.advance_log_start(offset)
+
+    assert scene.offsets == (5, 9)
+    assert scene.batches == ["[5-9] AVAILABLE/1/-"]
+
+
+def test_with_nothing_cached_both_offsets_follow() -> None:
+    """An empty share partition starts and ends where the log starts (spec 22, 10)."""
+    scene = Scene().load()
+    scene.partition.advance_log_start(20)
+
+    assert scene.offsets == (20, 20)
+    assert scene.partition.next_fetch_offset() == 20
+
+
+def test_what_is_offered_below_is_archived() -> None:
+    """Whole batches are archived whole, and one across the new start is split (spec 13)."""
+    scene = Scene().load(0, "[0-4 st0][5-9 st0]")
+    scene.acquire("m1", 10, "[10-14]")
+    scene.partition.advance_log_start(7)
+
+    assert scene.batches == [
+        "[0-4] ARCHIVED/1/-",
+        "[5-9] split: 5-6 ARCHIVED/1/-, 7-9 AVAILABLE/1/-",
+        "[10-14] ACQUIRED/1/m1",
+    ]
+    assert scene.offsets == (7, 14)
+    assert scene.partition.next_fetch_offset() == 7
+
+
+def test_what_is_held_below_stays_held() -> None:
+    """Acquired records are not touched, and a batch across the new start stays whole (spec 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.partition.advance_log_start(5)
+
+    assert scene.batches == ["[0-9] ACQUIRED/1/m1"]
+    assert scene.offsets == (5, 9)
+    assert scene.partition.lock_count() == 1
+
+
+def test_the_end_follows_past_everything() -> None:
+    """A log start behind all that is cached moves the SPEO too (spec 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.partition.advance_log_start(15)
+
+    assert scene.offsets == (15, 15)
+    assert scene.batches == ["[0-9] ACQUIRED/1/m1"]
+    assert scene.partition.can_acquire()
+
+
+def test_nothing_is_written() -> None:
+    """The new SPSO reaches the persister with the next write of any kind (spec 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.partition.advance_log_start(3)
+
+    assert not any(effects.writes for effects in scene.effects)
+    assert scene.acknowledge("m1", "5-9:2") == ("W(3; 5-9 st0 dc1; cc 0)",)
+
+
+def test_what_it_archives_does_not_count_as_complete() -> None:
+    """The complete count is of records at or above the SPSO only (spec 20.4)."""
+    scene = Scene().load(0, "[0-9 st0]")
+    scene.partition.advance_log_start(5)
+
+    assert scene.partition.delivery_complete_count == 0
+
+
+def test_what_was_complete_below_counts_no_more() -> None:
+    """Terminal records that the log start passes leave the count (spec 20.4)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "2-7:1")
+    scene.partition.advance_log_start(5)
+
+    assert scene.partition.delivery_complete_count == 3
+
+
+def test_what_is_on_its_way_below_counts_no_more_either() -> None:
+    """Records that are terminal with their write in flight leave the count as well."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-9:1")
+    before = scene.partition.delivery_complete_count
+    scene.partition.advance_log_start(5)
+
+    assert (before, scene.partition.delivery_complete_count) == (10, 5)
+    assert scene.succeed(0).wake
+    assert scene.offsets == (10, 10)
+
+
+def test_a_release_on_its_way_is_archived() -> None:
+    """Available records are archived even while their release is being written (spec 22, 11)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-9:2")
+    scene.partition.advance_log_start(10)
+
+    assert scene.batches == ["[0-9] ARCHIVED/1/-*t"]
+    assert scene.partition.lock_count() == 0
+    assert scene.offsets == (10, 10)
+
+
+def test_an_acceptance_on_its_way_below_is_not_touched() -> None:
+    """Records on their way to a terminal state follow their write, even below the SPSO (spec 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:1")
+    scene.partition.advance_log_start(5)
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+
+    assert scene.batches[0] == "[0-4] ACQUIRED/1/m1"
+
+
+def test_it_may_stand_in_a_natural_gap() -> None:
+    """The SPSO may come to stand where nothing is cached."""
+    scene = Scene().load(0, "[0-4 st0][10-14 st0]")
+    scene.partition.advance_log_start(7)
+
+    assert scene.offsets == (7, 14)
+    assert scene.batches == ["[0-4] ARCHIVED/1/-", "[10-14] AVAILABLE/1/-"]
+
+
+def test_the_next_fetch_looks_past_what_was_archived() -> None:
+    """An archival sets ``find_next`` (spec 5)."""
+    scene = Scene().load(0, "[0-4 st0]")
+    scene.acquire("m1", 0, "[0-4][5-9]")
+    scene.acknowledge("m1", "0-4:2")
+    scene.acquire("m2", 0, "[0-2]")
+    assert scene.partition.next_fetch_offset() == 3
+    scene.partition.advance_log_start(5)
+
+    assert scene.partition.find_next
+    assert scene.partition.next_fetch_offset() == 10

@@ -1,0 +1,174 @@
+"""Where the next fetch begins, and whether there is room for it."""
+
+from sharestate import ErrorCode
+
+from .scenes import Scene
+
+# ---- next_fetch_offset (spec 5)
+
+
+def test_with_nothing_cached_it_is_the_end() -> None:
+    """With an empty cache the SPEO is the next offset to fetch."""
+    assert Scene().load(10).partition.next_fetch_offset() == 10
+
+
+def test_with_nothing_to_look_for_it_is_after_the_end() -> None:
+    """As long as nothing was given back the next fetch goes on after the SPEO."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+
+    assert scene.partition.next_fetch_offset() == 5
+
+
+def test_a_release_counts_once_it_is_written() -> None:
+    """What is given back is not offered before the write has succeeded (spec 5)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "3-4:2")
+    before = scene.partition.next_fetch_offset()
+    scene.succeed(0)
+
+    assert (before, scene.partition.next_fetch_offset()) == (10, 3)
+
+
+def test_a_release_that_was_not_written_counts_for_nothing() -> None:
+    """What went back to its owner is not offered."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.failure = ErrorCode.NOT_COORDINATOR
+    scene.acknowledge("m1", "3-4:2")
+
+    assert scene.partition.next_fetch_offset() == 10
+
+
+def test_a_search_that_finds_nothing_is_the_last_one() -> None:
+    """Looking in vain clears ``find_next``; looking with success leaves it (spec 5)."""
+    scene = Scene().load(0, "[0-4 st0]")
+    assert scene.partition.next_fetch_offset() == 0
+    assert scene.partition.find_next
+
+    scene.acquire("m1", 0, "[0-4]")
+    assert scene.partition.find_next
+    assert scene.partition.next_fetch_offset() == 5
+    assert not scene.partition.find_next
+
+
+def test_an_empty_cache_needs_no_search() -> None:
+    """Asking with nothing cached clears ``find_next`` too (spec 4.4: the cache was emptied by loading)."""
+    scene = Scene().load(10, "[10-14 st2]")
+    assert scene.partition.find_next
+
+    assert scene.partition.next_fetch_offset() == 15
+    assert not scene.partition.find_next
+
+
+def test_it_finds_single_records() -> None:
+    """In a split batch the first available record is the one to fetch."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "7-8:2")
+
+    assert scene.partition.next_fetch_offset() == 7
+
+
+def test_it_passes_over_what_is_on_its_way() -> None:
+    """Available records whose write is in flight are not offered; later ones are."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.acknowledge("m1", "5-9:2")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:2")
+
+    assert scene.partition.next_fetch_offset() == 5
+
+
+def test_it_goes_on_behind_what_the_log_has_lost() -> None:
+    """Once the log start has passed all that is cached the SPEO is the next offset to fetch (spec 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.partition.advance_log_start(15)
+
+    assert scene.offsets == (15, 15)
+    assert scene.partition.next_fetch_offset() == 15
+
+
+def test_gaps_come_before_what_is_available_behind_them() -> None:
+    """In the gap window the first offset between batches is the one to fetch (spec 4.4)."""
+    scene = Scene().load(10, "[15-19 st2][20-24 st0][30-34 st4]")
+    before = scene.partition.next_fetch_offset()
+    scene.acquire("m1", 10, "[10-14]")
+
+    assert before == 10
+    assert scene.window == (15, 34)
+    assert scene.partition.next_fetch_offset() == 20
+
+
+def test_gaps_before_the_window_are_none() -> None:
+    """A gap that lies before the window holds nothing that is to be fetched again."""
+    scene = Scene().load(10, "[15-19 st2][20-24 st0][30-34 st4]")
+    scene.acquire("m1", 10, "[10-14]")
+    scene.acquire("m1", 20, "[20-24][25-29][30-34]")
+
+    assert scene.window == (30, 34)
+    assert scene.partition.next_fetch_offset() == 35
+
+
+# ---- can_acquire (spec 6)
+
+
+def test_there_is_room_until_as_many_are_in_flight_as_may_be() -> None:
+    """A new fetch makes sense while fewer records are in flight than the group allows."""
+    scene = Scene(max_locks=10).load()
+    scene.acquire("m1", 0, "[0-8]")
+    almost_full = scene.partition.can_acquire()
+    scene.acquire("m1", 9, "[9-9]")
+
+    assert (almost_full, scene.partition.can_acquire()) == (True, False)
+
+
+def test_what_is_done_and_what_is_missing_takes_room() -> None:
+    """Everything from the SPSO to the SPEO counts as in flight, gaps and terminal records too."""
+    scene = Scene(max_locks=10).load()
+    scene.acquire("m1", 0, "[0-1]")
+    scene.acquire("m1", 8, "[8-9]")
+    scene.acknowledge("m1", "8-9:1")
+
+    assert not scene.partition.can_acquire()
+
+
+def test_something_to_deliver_again_needs_no_room() -> None:
+    """A full share partition can still acquire what was given back (spec 22, 17)."""
+    scene = Scene(max_locks=10).load()
+    scene.acquire("m1", 0, "[0-9]")
+    full = scene.partition.can_acquire()
+    scene.acknowledge("m1", "3:2")
+
+    assert (full, scene.partition.can_acquire()) == (False, True)
+
+
+def test_an_empty_share_partition_can_always_acquire() -> None:
+    """With nothing cached a fetch makes sense whatever the limit says (spec 6)."""
+    assert Scene(max_locks=0).load(5).partition.can_acquire()
+
+
+def test_asking_for_room_searches_too() -> None:
+    """``can_acquire`` looks for the next fetch offset, with the same side effect on ``find_next``."""
+    scene = Scene().load(0, "[0-4 st0]")
+    scene.acquire("m1", 0, "[0-4]")
+
+    assert scene.partition.find_next
+    assert scene.partition.can_acquire()
+    assert not scene.partition.find_next
+
+
+# ---- the lag of KIP-1226
+
+
+def test_the_lag_leaves_out_what_is_done() -> None:
+    """The lag is what lies from the SPSO to the log's end, less the records that are complete."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "5-7:1")
+
+    assert scene.partition.lag(log_end_offset=20) == 17

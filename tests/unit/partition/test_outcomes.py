@@ -1,0 +1,375 @@
+"""Writes and their outcomes: any number in flight, answered in any order."""
+
+from itertools import permutations
+
+import pytest
+
+from sharestate import (
+    ErrorCode,
+    InvalidRecordStateError,
+    NotLeaderOrFollowerError,
+    UnknownServerError,
+    UnknownWriteError,
+    WriteFailedError,
+)
+
+from .scenes import Scene
+
+
+def pending(*said: str) -> Scene:
+    """Return a scene in which m1 has acquired 0-4, 5-9 and 10-14 and each of *said* waits for its answer."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9][10-14]", cut=5)
+    scene.is_holding = True
+    for one in said:
+        scene.acknowledge("m1", one)
+    return scene
+
+
+# ---- success and failure
+
+
+def test_a_change_shows_before_it_is_written() -> None:
+    """State, count and owner change at once; the lock stays until the answer (spec 1.3)."""
+    scene = pending("0-4:1")
+
+    assert scene.batches[0] == "[0-4] ACKNOWLEDGED/1/-*"
+    assert scene.partition.delivery_complete_count == 5
+    assert (scene.offsets, scene.deadlines) == ((0, 14), [(0, 14, 10_000)])
+
+
+def test_a_success_confirms_and_advances() -> None:
+    """Once written the records are done, the SPSO advances, and waiting fetches look again (spec 11)."""
+    scene = pending("0-4:1")
+    effects = scene.succeed(0)
+
+    assert (effects.wake, effects.error, effects.writes) == (True, None, ())
+    assert scene.offsets == (5, 14)
+    assert scene.partition.delivery_complete_count == 0
+
+
+def test_a_success_that_moves_nothing_wakes_nobody() -> None:
+    """Fetches are woken when the SPSO has advanced, and not otherwise (spec 11)."""
+    scene = pending("5-9:1", "10-14:2")
+
+    assert not scene.succeed(0).wake
+    assert not scene.succeed(1).wake
+    assert scene.partition.next_fetch_offset() == 10
+
+
+def test_a_failure_undoes_the_change() -> None:
+    """The records go back to their owner with their lock; the count of deliveries stays (spec 1.5)."""
+    scene = pending("0-4:1")
+    effects = scene.fail(0, ErrorCode.FENCED_STATE_EPOCH)
+
+    assert isinstance(effects.error, NotLeaderOrFollowerError)
+    assert (effects.wake, effects.writes) == (False, ())
+    assert scene.batches[0] == "[0-4] ACQUIRED/1/m1"
+    assert scene.deadlines == [(0, 14, 10_000)]
+    assert scene.partition.delivery_complete_count == 0
+    scene.is_holding = False
+    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+
+
+def test_a_failure_advances_nothing() -> None:
+    """An error moves the SPSO over nothing, even if something before it is done (spec 11)."""
+    scene = pending("5-9:1", "0-4:1")
+    scene.succeed(0)
+    scene.fail(1, ErrorCode.NOT_COORDINATOR)
+
+    assert scene.offsets == (0, 14)
+    assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ACKNOWLEDGED/1/-", "[10-14] ACQUIRED/1/m1"]
+
+
+@pytest.mark.parametrize("said", ["0-4:2", "0-14:1,1,3,2,0,1,1,1,1,1,2,2,2,2,2", "7:1", "3-11:3"])
+def test_a_failure_leaves_every_record_as_it_was(said: str) -> None:
+    """Whatever a request changes is undone, record by record, and nothing is offered for it."""
+    scene = pending(said)
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    cells = {
+        (cell.state.name, cell.delivery_count, cell.member_id, cell.is_ongoing)
+        for batch in scene.partition.batches()
+        for _, _, cell in batch.runs
+    }
+
+    assert cells == {("ACQUIRED", 1, "m1", False)}
+    assert scene.partition.delivery_complete_count == 0
+    assert scene.partition.next_fetch_offset() == 15
+    assert scene.deadlines == [(0, 14, 10_000)]
+
+
+def test_the_persisters_words_are_told() -> None:
+    """The member is told what the persister said."""
+    scene = pending("0-4:1")
+    error = scene.partition.write_failed(0, ErrorCode.GROUP_ID_NOT_FOUND, "no such group").error
+
+    assert error is not None
+    assert (error.code, error.message) == (ErrorCode.GROUP_ID_NOT_FOUND, "no such group")
+
+
+def test_an_error_that_is_no_code_is_handed_on() -> None:
+    """A persister that throws, or answers nonsense, fails the write with what the caller makes of it."""
+    scene = pending("0-4:1")
+    error = WriteFailedError("Failed to write the share group state for share partition <key>")
+
+    assert scene.partition.write_failed(0, error).error is error
+    assert scene.batches[0] == "[0-4] ACQUIRED/1/m1"
+
+
+def test_a_code_that_nobody_knows_is_an_unknown_error() -> None:
+    """A number that is no error code of Kafka's is told as UNKNOWN_SERVER_ERROR."""
+    assert isinstance(pending("0-4:1").partition.write_failed(0, 9_999).error, UnknownServerError)
+
+
+# ---- many writes
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_writes_are_answered_in_any_order(order: tuple[int, ...]) -> None:
+    """Three writes that succeed end in the same state, whichever comes first."""
+    scene = pending("0-4:1", "5-9:2", "10-14:3")
+    for number in order:
+        scene.succeed(number)
+
+    assert scene.offsets == (5, 14)
+    assert scene.batches == ["[5-9] AVAILABLE/1/-", "[10-14] ARCHIVED/1/-"]
+    assert scene.partition.delivery_complete_count == 5
+    assert scene.partition.next_fetch_offset() == 5
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("failing", range(3))
+def test_one_failure_among_successes_undoes_its_own_change(order: tuple[int, ...], failing: int) -> None:
+    """Writes of different batches do not touch each other."""
+    scene = pending("0-4:1", "5-9:1", "10-14:1")
+    for number in order:
+        if number == failing:
+            scene.fail(number, ErrorCode.NOT_COORDINATOR)
+        else:
+            scene.succeed(number)
+    owned = [batch for batch in scene.batches if "ACQUIRED" in batch]
+
+    assert owned == [f"[{5 * failing}-{5 * failing + 4}] ACQUIRED/1/m1"]
+    assert scene.partition.delivery_complete_count == {0: 10, 1: 5, 2: 0}[failing]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_writes_of_one_split_batch_are_answered_in_any_order(order: tuple[int, ...]) -> None:
+    """Records of one batch in four writes follow each their own."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    for said in ("0-1:1", "8-9:2", "3-4:1", "6:3"):
+        scene.acknowledge("m1", said)
+    for number in order:
+        if number % 2:
+            scene.fail(number, ErrorCode.NOT_COORDINATOR)
+        else:
+            scene.succeed(number)
+
+    assert scene.batches == [
+        "[0-9] split: 0-1 ACKNOWLEDGED/1/-, 2 ACQUIRED/1/m1, 3-4 ACKNOWLEDGED/1/-, 5-9 ACQUIRED/1/m1",
+    ]
+    assert scene.offsets == (2, 9)
+    assert scene.partition.delivery_complete_count == 2
+
+
+def test_a_member_may_go_on_while_writes_are_in_flight() -> None:
+    """What is refused meanwhile, and what comes next, is judged by what shows (spec 22, 9)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-1:1")
+    with pytest.raises(InvalidRecordStateError, match="The offset is not acquired"):
+        scene.acknowledge("m1", "1-2:1")
+    assert scene.acknowledge("m1", "3-4:2") == ("W(0; 3 st0 dc1, 4 st0 dc1; cc 2)",)
+
+    scene.succeed(1)
+    assert scene.partition.next_fetch_offset() == 3
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert scene.batches == ["[0-4] split: 0-2 ACQUIRED/1/m1, 3-4 AVAILABLE/1/-"]
+    assert scene.partition.delivery_complete_count == 0
+    assert scene.partition.next_fetch_offset() == 3
+
+
+def test_a_later_write_carries_what_an_earlier_one_has_begun() -> None:
+    """The complete count of a write includes changes that are in flight (spec 20.4)."""
+    scene = pending("5-9:1")
+
+    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 10)",)
+
+
+def test_a_record_may_go_through_many_writes() -> None:
+    """Released, acquired and accepted: each write of a record settles by itself."""
+    scene = pending("0-4:2")
+    scene.succeed(0)
+    scene.acquire("m2", 0, "[0-4]")
+    scene.acknowledge("m2", "0-4:1")
+
+    assert scene.batches[0] == "[0-4] ACKNOWLEDGED/2/-*"
+    scene.fail(1, ErrorCode.NOT_COORDINATOR)
+    assert scene.batches[0] == "[0-4] ACQUIRED/2/m2"
+
+
+def test_a_wide_request_with_records_far_apart() -> None:
+    """Entries of one request that lie far apart in one batch are all settled by its outcome."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-199]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "150:1", "0-1:1", "100:2", "3:3")
+
+    assert scene.batches[0].count("*") == 4
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert scene.batches == ["[0-199] split: 0-199 ACQUIRED/1/m1"]
+    assert scene.partition.delivery_complete_count == 0
+
+
+# ---- archived meanwhile (spec 1.4 and 11)
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_what_was_archived_meanwhile_stays_archived(succeeds: bool) -> None:  # noqa: FBT001 - both outcomes
+    """Once the log start has passed a release on its way, neither outcome matters (spec 22, 11)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-9:2")
+    scene.partition.advance_log_start(10)
+    assert scene.batches == ["[0-9] ARCHIVED/1/-*t"]
+    assert scene.partition.delivery_complete_count == 0
+
+    if succeeds:
+        scene.succeed(0)
+        assert (scene.offsets, scene.batches) == ((10, 10), [])
+    else:
+        scene.fail(0, ErrorCode.NOT_COORDINATOR)
+        assert (scene.offsets, scene.batches) == ((10, 10), ["[0-9] ARCHIVED/1/-"])
+    assert scene.partition.next_fetch_offset() == 10
+
+
+def test_a_failure_below_the_start_takes_nothing_from_the_count() -> None:
+    """Records that the log start has passed meanwhile do not count any more when they are given back (spec 20.4)."""
+    scene = pending("0-9:1")
+    scene.partition.advance_log_start(7)
+    assert scene.partition.delivery_complete_count == 3
+
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert scene.partition.delivery_complete_count == 0
+    assert scene.batches[0] == "[0-4] ACQUIRED/1/m1"
+
+
+# ---- splitting a batch whose write is in flight (spec 24.2, B4)
+
+
+def cut_while_releasing() -> Scene:
+    """Return a scene in which a release of 0-9 waits for its answer and the log start has cut through it."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-9:2")
+    scene.partition.advance_log_start(5)
+    return scene
+
+
+def test_a_split_batch_keeps_its_write() -> None:
+    """Every record waits for the outcome; those archived meanwhile do not care for it."""
+    scene = cut_while_releasing()
+
+    assert scene.batches == ["[0-9] split: 0-4 ARCHIVED/1/-*t, 5-9 AVAILABLE/1/-*"]
+    assert scene.acquire("m2", 5, "[5-9]") == ()
+    assert scene.deadlines == [(5, 9, 10_000)]
+
+
+def test_a_split_batch_whose_write_succeeds_is_offered() -> None:
+    """After the success the rest can be acquired, and has no lock."""
+    scene = cut_while_releasing()
+    scene.succeed(0)
+
+    assert scene.partition.lock_count() == 0
+    assert scene.partition.next_fetch_offset() == 5
+    assert scene.acquire("m2", 5, "[5-9]") == ((5, 9, 2),)
+
+
+def test_a_split_batch_whose_write_fails_goes_back() -> None:
+    """After the failure the rest is its owner's again, record by record, with the old deadline."""
+    scene = cut_while_releasing()
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+
+    assert scene.batches == ["[0-9] split: 0-4 ARCHIVED/1/-, 5-9 ACQUIRED/1/m1"]
+    assert scene.deadlines == [(5, 9, 10_000)]
+    assert scene.partition.lock_count() == 5
+
+
+def test_the_locks_of_a_split_batch_have_not_fired() -> None:
+    """The split gives new locks, so even after the batch's has fired each record's fires by itself (spec 24.2, B4)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-3]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-3:2")
+    scene.wait(10_001)
+    assert scene.batches == ["[0-3] AVAILABLE/1/-*x"]
+
+    scene.partition.advance_log_start(2)
+    assert scene.batches == ["[0-3] split: 0-1 ARCHIVED/1/-*t, 2-3 AVAILABLE/1/-*"]
+    assert scene.partition.next_deadline_ms() == 10_001
+    assert scene.expire() == ()
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert scene.batches == ["[0-3] split: 0-1 ARCHIVED/1/-, 2 AVAILABLE/1/-, 3 ACQUIRED/1/m1"]
+    assert scene.expire() == ("W(2; 3 st0 dc1; cc 0)",)
+
+
+# ---- outcomes of nothing
+
+
+@pytest.mark.parametrize("number", [-1, 1, 99])
+def test_an_outcome_of_a_write_that_was_never_issued_is_refused(number: int) -> None:
+    """Numbers that were not given out are unknown, and nothing changes."""
+    scene = pending("0-4:1")
+    before = (scene.batches, scene.offsets, scene.partition.delivery_complete_count)
+
+    with pytest.raises(UnknownWriteError, match=f"write {number} was never issued") as unknown:
+        scene.succeed(number)
+    with pytest.raises(UnknownWriteError):
+        scene.fail(number, ErrorCode.NOT_COORDINATOR)
+
+    assert unknown.value.number == number
+    assert (scene.batches, scene.offsets, scene.partition.delivery_complete_count) == before
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_a_write_is_settled_once(succeeds: bool) -> None:  # noqa: FBT001 - both outcomes
+    """A second outcome of the same write is refused, whatever it is, and nothing changes."""
+    scene = pending("0-4:1")
+    if succeeds:
+        scene.succeed(0)
+    else:
+        scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    before = scene.batches
+
+    with pytest.raises(UnknownWriteError):
+        scene.succeed(0)
+    with pytest.raises(UnknownWriteError):
+        scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert scene.batches == before
+
+
+def test_a_write_of_a_lapsed_lock_is_settled_once() -> None:
+    """The same holds for a write whose outcome decides nothing."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.wait(10_001)
+
+    with pytest.raises(UnknownWriteError):
+        scene.succeed(0)
+
+
+def test_writes_are_numbered_from_zero() -> None:
+    """Each write has the next number, whatever caused it."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9][10-14]", cut=5)
+    scene.acknowledge("m1", "0-4:2")
+    scene.wait(10_001)
+    scene.acquire("m1", 0, "[0-4]")
+    scene.release("m1")
+
+    assert [write.number for effects in scene.effects for write in effects.writes] == [0, 1, 2, 3]

@@ -1,0 +1,84 @@
+"""The caller's clock: it never goes backwards, and nothing happens unless it is told."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sharestate import AcknowledgementBatch, MalformedInputError, SharePartition, TimeReversedError
+
+from .scenes import Scene, fetched
+
+TIMED: dict[str, Callable[[SharePartition, int], object]] = {
+    "acquire": lambda partition, now_ms: partition.acquire("m1", fetched(5, "[5-9]"), now_ms=now_ms),
+    "acknowledge": lambda partition, now_ms: partition.acknowledge(
+        "m1", [AcknowledgementBatch(0, 4, (1,))], now_ms=now_ms
+    ),
+    "release": lambda partition, now_ms: partition.release("m1", now_ms=now_ms),
+    "expire_next": lambda partition, now_ms: partition.expire_next(now_ms=now_ms),
+}
+
+each_command = pytest.mark.parametrize("command", TIMED.values(), ids=list(TIMED))
+
+
+def at_500() -> Scene:
+    """Return a scene in which m1 acquired 0-4 at the time 500."""
+    scene = Scene().load()
+    scene.now_ms = 500
+    scene.acquire("m1", 0, "[0-4]")
+    return scene
+
+
+@each_command
+def test_time_does_not_go_backwards(command: Callable[[SharePartition, int], object]) -> None:
+    """A command that comes from the past is refused, and nothing changes."""
+    scene = at_500()
+
+    with pytest.raises(TimeReversedError, match="now_ms goes backwards: 499 after 500") as reversed_:
+        command(scene.partition, 499)
+
+    assert isinstance(reversed_.value, MalformedInputError)
+    assert reversed_.value.field == "now_ms"
+    assert scene.batches == ["[0-4] ACQUIRED/1/m1"]
+    assert scene.deadlines == [(0, 4, 10_500)]
+
+
+@each_command
+def test_time_may_stand_still(command: Callable[[SharePartition, int], object]) -> None:
+    """Any number of commands may come at one instant."""
+    command(at_500().partition, 500)
+
+
+@each_command
+def test_every_timed_command_moves_the_clock(command: Callable[[SharePartition, int], object]) -> None:
+    """What one command was told of is the past of the next, whichever it is."""
+    scene = at_500()
+    command(scene.partition, 900)
+
+    with pytest.raises(TimeReversedError, match="899 after 900"):
+        scene.partition.expire_next(now_ms=899)
+
+
+def test_time_begins_at_zero() -> None:
+    """A caller's clock begins at 0 or later."""
+    with pytest.raises(TimeReversedError):
+        Scene().load().partition.expire_next(now_ms=-1)
+
+
+def test_locks_do_not_lapse_by_themselves() -> None:
+    """Until ``expire_next`` is called a member holds its records, however late it is."""
+    scene = at_500()
+    scene.now_ms = 1_000_000
+
+    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+
+
+def test_outcomes_and_the_log_need_no_clock() -> None:
+    """Commands without a time use none: a write may be answered, and the log may move, at any time."""
+    scene = at_500()
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:2")
+    scene.succeed(0)
+    scene.partition.advance_log_start(3)
+    scene.partition.fence()
+
+    assert scene.partition.expire_next(now_ms=500) is None
