@@ -53,6 +53,7 @@ from sharestate.values.records import (
 )
 from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, WriteShareGroupState
 from sharestate.values.snapshot import Snapshot
+from sharestate.values.transitions import Cause, Transition
 
 __all__ = [
     "EARLIEST",
@@ -68,6 +69,7 @@ __all__ = [
     "AlreadyInitializedError",
     "AutoOffsetReset",
     "BatchView",
+    "Cause",
     "Cell",
     "ControlType",
     "CoordinatorNotAvailableError",
@@ -106,6 +108,7 @@ __all__ = [
     "SplitLimitError",
     "StateBatch",
     "TimeReversedError",
+    "Transition",
     "UnknownServerError",
     "UnknownTopicOrPartitionError",
     "UnknownWriteError",

@@ -10,9 +10,9 @@ command half done.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from attrs import define
+from attrs import define, field
 
 from sharestate.error_codes import ErrorCode
 
@@ -26,6 +26,9 @@ class ShareStateError(Exception):
 
     message: str | None = None
     """What a broker would say, in Kafka's words where Kafka has some; None if the persister gave no text."""
+
+    transitions: tuple[Any, ...] = field(default=(), init=False, repr=False)
+    """What a refused acknowledgement has done all the same, as in ``Effects.transitions``: locks it has renewed."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     """The error code that a broker would put on the wire."""

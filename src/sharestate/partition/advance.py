@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sharestate.partition.gaps import active_window
 from sharestate.values.profiles import Quirk
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from sharestate.partition.ledger import Ledger
@@ -64,13 +65,23 @@ def _forget_everything(ledger: Ledger, done: int) -> None:
     ledger.start_offset = done + 1 if may_move_back else max(ledger.start_offset, done + 1)
     ledger.end_offset = ledger.start_offset
     ledger.delivery_complete_count = 0
+    _tell_passed(ledger, done)
     ledger.in_flight.clear()
 
 
 def _forget_up_to(ledger: Ledger, done: int, passed: int) -> None:
     ledger.start_offset = _advanced_start(ledger, done)
     ledger.delivery_complete_count -= passed
+    _tell_passed(ledger, done)
     ledger.in_flight.remove_up_to(done)
+
+
+def _tell_passed(ledger: Ledger, done: int) -> None:
+    if ledger.chronicle is not None:
+        for batch in ledger.in_flight:
+            if batch.last_offset > done:
+                break
+            ledger.chronicle.tell_all(batch, Cause.PASSED)
 
 
 def _advanced_start(ledger: Ledger, done: int) -> int:

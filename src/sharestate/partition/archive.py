@@ -7,8 +7,10 @@ Source:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sharestate.partition.chronicle import cause_of
 from sharestate.values.profiles import Quirk
 
 if TYPE_CHECKING:
@@ -72,5 +74,5 @@ def _archive(  # noqa: PLR0913 - as above, for one batch
     if counts:
         from_offset = low if ledger.profile.has(Quirk.B22) else max(low, ledger.start_offset)
         ledger.delivery_complete_count += batch.record_count(from_offset, high, become)
-    batch.recast(low, high, become)
+    ledger.recast(batch, low, high, become, partial(cause_of, input_))
     return len(become)

@@ -11,20 +11,24 @@ Source:
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from sharestate.partition.broker_writes import issue_write
+from sharestate.partition.chronicle import cause_of
 from sharestate.partition.transitions import Input
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, state_batches
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
     from sharestate.partition.ledger import Ledger
     from sharestate.partition.locks import Lock
+    from sharestate.partition.pending import PendingWrite
 
 
 def expire_next(ledger: Ledger) -> Effects | None:
@@ -53,7 +57,7 @@ def _expire_record(ledger: Ledger, lock: Lock) -> list[StateBatch]:
     ledger.locks.let_go(lock, 1)
     cell = batch.at(offset)
     if cell.write is not None:
-        batch.replace(offset, [cell.write.fired(cell)])
+        _fire(ledger, batch, offset, offset, cell, cell.write)
         return []
     after = _lapse(ledger, batch, offset, offset)
     return [StateBatch(offset, offset, after.state, after.delivery_count)]
@@ -75,7 +79,7 @@ def _expire_whole(ledger: Ledger, lock: Lock) -> list[StateBatch]:
         return _expire_straddling(ledger, batch)
     ledger.locks.let_go(lock, 1)
     if cell.write is not None:
-        batch.replace(first, [cell.write.fired(cell)])
+        _fire(ledger, batch, first, last, cell, cell.write)
         return []
     after = _lapse(ledger, batch, first, last)
     return [StateBatch(first, last, after.state, after.delivery_count)]
@@ -94,12 +98,20 @@ def _expire_straddling(ledger: Ledger, batch: Batch) -> list[StateBatch]:
     return entries
 
 
+def _fire(  # noqa: PLR0913 - one record, or all of a whole batch
+    ledger: Ledger, batch: Batch, first_offset: int, last_offset: int, cell: Cell, change: PendingWrite
+) -> None:
+    become = {cell: change.fired(cell)}
+    ledger.recast(batch, first_offset, last_offset, become, lambda _: Cause.LAPSED, change.number)
+
+
 def _lapse(ledger: Ledger, batch: Batch, first_offset: int, last_offset: int) -> Cell:
     """Take records that share one cell from their owner, and return what they share now."""
     input_ = Input.BELOW_START if last_offset < ledger.start_offset else Input.LAPSE
     cell = batch.at(first_offset)
     after = cell.ended(input_, ledger.config.delivery_count_limit)
-    batch.recast(first_offset, last_offset, {cell: after})
+    causes = partial(cause_of, input_)
+    ledger.recast(batch, first_offset, last_offset, {cell: after}, causes, ledger.next_write)
     if after.state is RecordState.AVAILABLE:
         ledger.find_next = True
     else:

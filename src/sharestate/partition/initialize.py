@@ -27,6 +27,7 @@ from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
 from sharestate.partition.transitions import TERMINAL
 from sharestate.values.records import RecordState
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, ReadShareGroupState
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,6 +125,8 @@ def _take_over(ledger: Ledger, start: int, batches: Iterable[StateBatch]) -> Non
         expected = last + 1
         cell = unowned(RecordState(state), delivery_count)
         ledger.in_flight.add(Batch(first, last, [cell]))
+        if ledger.chronicle is not None:
+            ledger.chronicle.tell(first, last, cell, Cause.READ)
         if cell.state in TERMINAL:
             ledger.delivery_complete_count += last - first + 1
     if ledger.in_flight:

@@ -16,11 +16,17 @@ from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sharestate.partition.batch import Batch
+    from sharestate.partition.cells import Cell
+    from sharestate.partition.chronicle import Chronicle
     from sharestate.partition.gaps import GapWindow
     from sharestate.partition.pending import PendingWrite
     from sharestate.values.config import ShareConfig
     from sharestate.values.keys import SharePartitionKey
     from sharestate.values.profiles import Profile
+    from sharestate.values.transitions import Cause
 
 
 @define(kw_only=True, eq=False)
@@ -78,6 +84,9 @@ class Ledger:
     next_write: int = 0
     """The number of the next write."""
 
+    chronicle: Chronicle | None = None
+    """What the running command has done, if somebody wants to know; not part of the state."""
+
     now_ms: int = 0
     """The last instant that a command was told of. [ms]"""
 
@@ -90,3 +99,17 @@ class Ledger:
     def lock_deadline_ms(self) -> int:
         """When a lock lapses that is taken now. [ms]"""
         return self.now_ms + self.config.record_lock_duration_ms
+
+    def recast(  # noqa: PLR0913 - a range of a batch, and what becomes of it
+        self,
+        batch: Batch,
+        first_offset: int,
+        last_offset: int,
+        become: Mapping[Cell, Cell],
+        causes: Callable[[Cell], Cause],
+        write: int | None = None,
+    ) -> None:
+        """Put other cells in place of those of a range within *batch*, and tell of it."""
+        if self.chronicle is not None:
+            self.chronicle.tell_cells(batch, first_offset, last_offset, become, causes, write)
+        batch.recast(first_offset, last_offset, become)

@@ -17,6 +17,7 @@ from sharestate.partition.batch import Batch
 from sharestate.partition.cells import unowned
 from sharestate.partition.gaps import active_window, shrink_window
 from sharestate.values.records import AcquiredRecords, AcquireMode, RecordState
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,9 @@ class NewBatches:
         batch.cells += [held] * self.count + [_NEVER_DELIVERED] * (self.last_offset - last)
         ledger.in_flight.add(batch)
         ledger.find_next = True
+        if ledger.chronicle is not None:
+            ledger.chronicle.tell(first, last, held, Cause.ACQUIRED)
+            ledger.chronicle.tell(last + 1, self.last_offset, _NEVER_DELIVERED, Cause.CACHED)
         return AcquiredRecords(first, last, held.delivery_count)
 
 
@@ -108,4 +112,6 @@ def _add(ledger: Ledger, member_id: str, first_offset: int, last_offset: int) ->
     held = _NEVER_DELIVERED.acquired(member_id, lock)
     batch.cells.append(held)
     ledger.in_flight.add(batch)
+    if ledger.chronicle is not None:
+        ledger.chronicle.tell(first_offset, last_offset, held, Cause.ACQUIRED)
     return AcquiredRecords(first_offset, last_offset, held.delivery_count)

@@ -19,6 +19,7 @@ from sharestate.partition.broker_writes import issue_write
 from sharestate.partition.transitions import TERMINAL, Input
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from sharestate.partition.batch import Batch
@@ -34,7 +35,7 @@ def issue_change(ledger: Ledger, change: PendingWrite) -> tuple[WriteShareGroupS
         return ()
     ledger.delivery_complete_count += change.completed_count
     write = issue_write(ledger, change.entries, change)
-    change.number = write.number
+    change.issued(write.number, ledger.chronicle)
     return (write,)
 
 
@@ -92,7 +93,7 @@ def _confirm(ledger: Ledger, change: PendingWrite, batch: Batch, first_offset: i
                 ledger.locks.let_go(cell.lock, references)
             if cell.state is RecordState.AVAILABLE:
                 ledger.find_next = True
-    batch.recast(first_offset, last_offset, become)
+    ledger.recast(batch, first_offset, last_offset, become, lambda _: Cause.CONFIRMED, change.number)
 
 
 def _roll_back(ledger: Ledger, change: PendingWrite, batch: Batch, first_offset: int, last_offset: int) -> None:
@@ -108,7 +109,7 @@ def _roll_back(ledger: Ledger, change: PendingWrite, batch: Batch, first_offset:
     if reopened:
         from_offset = max(first_offset, ledger.start_offset)
         ledger.delivery_complete_count -= batch.record_count(from_offset, last_offset, reopened)
-    batch.recast(first_offset, last_offset, become)
+    ledger.recast(batch, first_offset, last_offset, become, lambda _: Cause.ROLLED_BACK, change.number)
 
 
 def _rolled_back(ledger: Ledger, change: PendingWrite, cell: Cell) -> Cell:

@@ -9,6 +9,7 @@ from attrs import evolve
 from sharestate.errors import ShareStateError, TimeReversedError, persister_error
 from sharestate.partition import acknowledge, acquire, expire, initialize, log_start, next_fetch, outcomes
 from sharestate.partition import release as release_
+from sharestate.partition.chronicle import Chronicle
 from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
@@ -59,7 +60,7 @@ class SharePartition(PartitionView):
         KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1 and 4.3.1).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a share partition is made of
         self,
         key: SharePartitionKey,
         *,
@@ -67,6 +68,7 @@ class SharePartition(PartitionView):
         profile: Profile = KAFKA_4_3,
         config: ShareConfig | None = None,
         split_limit: int = DEFAULT_SPLIT_LIMIT,
+        tells_transitions: bool = False,
     ) -> None:
         """
         Make a share partition that has not been loaded.
@@ -77,6 +79,7 @@ class SharePartition(PartitionView):
             profile: Whose rules it follows.
             config: The group's settings; Kafka's defaults if None.
             split_limit: Batches larger than this are not split into their records. [records]
+            tells_transitions: Whether ``Effects.transitions`` say what has happened to which records, and why.
         """
         self._ledger = Ledger(
             key=key,
@@ -84,6 +87,7 @@ class SharePartition(PartitionView):
             profile=profile,
             config=ShareConfig() if config is None else config,
             split_limit=split_limit,
+            chronicle=Chronicle() if tells_transitions else None,
         )
 
     # ---- life
@@ -120,7 +124,7 @@ class SharePartition(PartitionView):
             ResetOffsetRequiredError: Nothing was persisted and there is no *reset_offset*; still INITIALIZING.
         """
         error = initialize.read_succeeded(self._ledger, state, reset_offset)
-        return NOTHING if error is None else Effects(error=error)
+        return self._told(NOTHING if error is None else Effects(error=error))
 
     def read_failed(self, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -191,8 +195,12 @@ class SharePartition(PartitionView):
             O(log n) in the batches, linear in the records that are looked at.
         """
         self._tell_time(now_ms)
-        acquired = acquire.acquire(self._ledger, member_id, fetched, max_records, batch_size, mode)
-        return Effects(acquired=acquired) if acquired else NOTHING
+        try:
+            acquired = acquire.acquire(self._ledger, member_id, fetched, max_records, batch_size, mode)
+        except ShareStateError as error:
+            error.transitions = self._told(NOTHING).transitions
+            raise
+        return self._told(Effects(acquired=acquired) if acquired else NOTHING)
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -217,8 +225,12 @@ class SharePartition(PartitionView):
             O(log n) in the batches, linear in the records that are acknowledged.
         """
         self._tell_time(now_ms)
-        writes = acknowledge.acknowledge(self._ledger, member_id, batches)
-        return Effects(writes=writes) if writes else NOTHING
+        try:
+            writes = acknowledge.acknowledge(self._ledger, member_id, batches)
+        except ShareStateError as error:
+            error.transitions = self._told(NOTHING).transitions
+            raise
+        return self._told(Effects(writes=writes) if writes else NOTHING)
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -232,12 +244,12 @@ class SharePartition(PartitionView):
         """
         self._tell_time(now_ms)
         writes = release_.release(self._ledger, member_id)
-        return Effects(writes=writes) if writes else NOTHING
+        return self._told(Effects(writes=writes) if writes else NOTHING)
 
     def advance_log_start(self, offset: int) -> Effects:
         """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
         log_start.advance_log_start(self._ledger, offset)
-        return NOTHING
+        return self._told(NOTHING)
 
     # ---- outcomes and time
 
@@ -251,7 +263,7 @@ class SharePartition(PartitionView):
         Raises:
             UnknownWriteError: It was never issued, or was settled already.
         """
-        return Effects(wake=True) if outcomes.write_succeeded(self._ledger, number) else NOTHING
+        return self._told(Effects(wake=True) if outcomes.write_succeeded(self._ledger, number) else NOTHING)
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -269,7 +281,8 @@ class SharePartition(PartitionView):
             UnknownWriteError: It was never issued, or was settled already.
         """
         outcomes.write_failed(self._ledger, number)
-        return Effects(error=error if isinstance(error, ShareStateError) else persister_error(error, message))
+        told = error if isinstance(error, ShareStateError) else persister_error(error, message)
+        return self._told(Effects(error=told))
 
     def expire_next(self, *, now_ms: int) -> Effects | None:
         """
@@ -284,7 +297,8 @@ class SharePartition(PartitionView):
             TimeReversedError: *now_ms* is before the time of an earlier command.
         """
         self._tell_time(now_ms)
-        return expire.expire_next(self._ledger)
+        effects = expire.expire_next(self._ledger)
+        return None if effects is None else self._told(effects)
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which ``expire_next`` has something to do; None if nothing is locked. [ms]"""
@@ -298,30 +312,37 @@ class SharePartition(PartitionView):
         return take_snapshot(self._ledger)
 
     @classmethod
-    def restore(cls, snapshot: Snapshot, *, profile: Profile = KAFKA_4_3) -> Self:
+    def restore(cls, snapshot: Snapshot, *, profile: Profile = KAFKA_4_3, tells_transitions: bool = False) -> Self:
         """
         Return a share partition that cannot be told apart from the one of which *snapshot* was taken.
 
         Args:
             snapshot: What to restore.
             profile: The profile under which it was taken; said again, because it decides what every command does.
+            tells_transitions: As for a new one; no part of the state.
 
         Raises:
             SnapshotError: It was taken under another profile, or it contradicts itself; nothing is made.
         """
         partition = cls.__new__(cls)
-        partition._ledger = restore_ledger(snapshot, profile)  # noqa: SLF001 - its own, made another way
+        partition._ledger = restore_ledger(snapshot, profile, Chronicle() if tells_transitions else None)  # noqa: SLF001
         return partition
 
     def __reduce__(self) -> tuple[Callable[[Snapshot], SharePartition], tuple[Snapshot]]:
         """Pickle and copy by way of a snapshot."""
         return _restore_as_taken, (self.snapshot(),)
 
+    def _told(self, effects: Effects) -> Effects:
+        chronicle = self._ledger.chronicle
+        return effects if chronicle is None else evolve(effects, transitions=chronicle.take())
+
     def _tell_time(self, now_ms: int) -> None:
         if now_ms < self._ledger.now_ms:
             message = f"now_ms goes backwards: {now_ms} after {self._ledger.now_ms}"
             raise TimeReversedError(message, "now_ms")
         self._ledger.now_ms = now_ms
+        if self._ledger.chronicle is not None:
+            self._ledger.chronicle.at_ms = now_ms
 
 
 def _restore_as_taken(snapshot: Snapshot) -> SharePartition:

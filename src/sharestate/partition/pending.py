@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Final
 
+from sharestate.partition.chronicle import Chronicle, cause_of
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, state_batches
 
@@ -119,6 +120,22 @@ class PendingWrite:
         if fired is None:
             fired = self._fired[cell] = cell.fired()
         return fired
+
+    def issued(self, number: int, chronicle: Chronicle | None) -> None:
+        """Wait for the outcome of write *number*, and forget what is not needed for that."""
+        self.number = number
+        if chronicle is not None:
+            self._tell(chronicle)
+        self._begun.clear()
+        self.entries.clear()
+
+    def _tell(self, chronicle: Chronicle) -> None:
+        inputs = {cell: input_ for (_, input_), cell in self._begun.items()}
+        as_they_stand = {cell: cell for cell in inputs}
+        for batch, first_offset, last_offset in self.ranges():
+            chronicle.tell_cells(
+                batch, first_offset, last_offset, as_they_stand, lambda cell: cause_of(inputs[cell], cell), self.number
+            )
 
     def ranges(self) -> Iterator[tuple[Batch, int, int]]:
         """Go through the ranges that hold every record of the change, and perhaps others between them."""

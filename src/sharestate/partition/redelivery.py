@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from sharestate.errors import SplitLimitError
 from sharestate.partition.gaps import active_window
 from sharestate.partition.new_batches import plan_new
-from sharestate.partition.throttle import is_throttled, offered_runs
+from sharestate.partition.throttle import acquirable_runs, is_throttled, offered_runs
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import AcquiredRecords, AcquireMode
+from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +46,8 @@ class WholeBatch:
         lock = ledger.locks.create(ledger.lock_deadline_ms, self.batch, first, last, 1)
         cell = self.batch.cells[0].acquired(acquisition.member_id, lock)
         self.batch.cells[0] = cell
+        if ledger.chronicle is not None:
+            ledger.chronicle.tell(first, last, cell, Cause.ACQUIRED)
         return [AcquiredRecords(first, last, cell.delivery_count)]
 
 
@@ -70,12 +73,35 @@ class SomeRecords:
         told: list[AcquiredRecords] = []
         for run_first, run_last, cell in self.runs:
             batch.replace(run_first, [held[cell]] * (run_last - run_first + 1))
+            if ledger.chronicle is not None:
+                ledger.chronicle.tell(run_first, run_last, held[cell], Cause.ACQUIRED)
             count = held[cell].delivery_count
             if told and told[-1].last_offset + 1 == run_first and told[-1].delivery_count == count:
                 told[-1] = told[-1]._replace(last_offset=run_last)
             else:
                 told.append(AcquiredRecords(run_first, run_last, count))
         return told
+
+
+class Withheld:
+    """The step that takes nothing: what is available and held back is only told of, if somebody wants to know."""
+
+    __slots__ = ("batches", "count")
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        """Plan to leave what is still available of *batches* as it is."""
+        self.batches = batches
+        self.count = 0
+
+    def take(self, ledger: Ledger, acquisition: Acquisition) -> list[AcquiredRecords]:
+        """Tell of it."""
+        if ledger.chronicle is not None:
+            for batch in self.batches:
+                low = max(batch.first_offset, acquisition.first_offset)
+                high = min(batch.last_offset, acquisition.last_offset)
+                for offset, size, cell in acquirable_runs(batch, low, high):
+                    ledger.chronicle.tell(offset, offset + size - 1, cell, Cause.THROTTLED)
+        return []
 
 
 def plan_overlap(
@@ -91,7 +117,7 @@ def plan_overlap(
     """
     window = active_window(ledger)
     gap_offset, remaining = base_offset, acquisition.limit
-    for batch in overlap:
+    for index, batch in enumerate(overlap):
         if remaining <= 0:
             return
         if window is not None:
@@ -105,12 +131,14 @@ def plan_overlap(
                 return
         is_throttling = _is_throttling(ledger, acquisition, batch)
         if is_throttling and remaining < acquisition.limit:
+            yield Withheld(overlap[index:])
             return
         step = _plan_batch(ledger, acquisition, batch, remaining, is_throttling=is_throttling)
         if step is not None:
             remaining -= step.count
             yield step
             if is_throttling:
+                yield Withheld(overlap[index:])
                 return
     first = _from_start(ledger, overlap[-1].last_offset + 1)
     if remaining > 0 and first <= acquisition.last_offset:

@@ -24,6 +24,7 @@ from sharestate.values.snapshot import Snapshot
 from sharestate.values.snapshot_rows import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
 
 if TYPE_CHECKING:
+    from sharestate.partition.chronicle import Chronicle
     from sharestate.values.profiles import Profile
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
@@ -95,7 +96,7 @@ def _write_row(number: int, change: PendingWrite | None) -> WriteRow:
     return WriteRow(number, change.delivery_count_limit, ranges)
 
 
-def restore_ledger(snapshot: Snapshot, profile: Profile) -> Ledger:
+def restore_ledger(snapshot: Snapshot, profile: Profile, chronicle: Chronicle | None = None) -> Ledger:
     """
     Return the ledger of which *snapshot* was taken.
 
@@ -111,7 +112,10 @@ def restore_ledger(snapshot: Snapshot, profile: Profile) -> Ledger:
         profile=profile,
         lifecycle=_LIFECYCLES.get(snapshot.lifecycle) or _refuse("lifecycle", f"unknown: {snapshot.lifecycle}"),
         gap_window=None if window is None else GapWindow(*window),
+        chronicle=chronicle,
     )
+    if chronicle is not None:
+        chronicle.at_ms = snapshot.now_ms
     _Restorer(ledger, snapshot).restore()
     try:
         check(ledger)

@@ -62,7 +62,7 @@ def offered_runs(
     """
     last_delivery = delivery_count_limit - 1 if delivery_count_limit >= _LEAST_LIMIT else None
     taken, cap = 0, None
-    for offset, size, cell in _acquirable_runs(batch, first_offset, last_offset):
+    for offset, size, cell in acquirable_runs(batch, first_offset, last_offset):
         count = cell.delivery_count
         is_last = count == last_delivery
         if is_last and taken:
@@ -77,7 +77,8 @@ def offered_runs(
             return
 
 
-def _acquirable_runs(batch: Batch, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
+def acquirable_runs(batch: Batch, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
+    """Go through the runs of equal records of a range within *batch* that may be acquired: first offset, size, cell."""
     if not batch.is_split:
         if batch.cells[0].is_acquirable:
             yield first_offset, last_offset - first_offset + 1, batch.cells[0]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sharestate.errors import ShareStateError
     from sharestate.values.records import AcquiredRecords
     from sharestate.values.requests import WriteShareGroupState
+    from sharestate.values.transitions import Transition
 
 
 @frozen(kw_only=True)
@@ -29,6 +30,9 @@ class Effects:
 
     wake: bool = False
     """Fetches that wait for this share partition should look again."""
+
+    transitions: tuple[Transition, ...] = ()
+    """What has happened to which records and why, in this order; only if the share partition was told to say so."""
 
     error: ShareStateError | None = None
     """How the initialisation or the write that this command settled has failed."""
