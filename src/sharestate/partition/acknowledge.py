@@ -24,7 +24,7 @@ from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
@@ -43,12 +43,9 @@ _RENEW_DISABLED = "Renewing acquisition locks is not enabled for the group."
 
 
 def acknowledge(
-    ledger: Ledger, member_id: str, batches: Iterable[AcknowledgementBatch]
+    ledger: Ledger, member_id: str, batches: Sequence[AcknowledgementBatch]
 ) -> tuple[WriteShareGroupState, ...]:
     """Begin what *member_id* says of the records that it holds, and issue the write."""
-    batches = tuple(batches)
-    for request in batches:
-        _refuse_malformed(request)
     if ledger.in_flight.largest > ledger.split_limit:
         for request in batches:
             _refuse_oversized(ledger, member_id, request)
@@ -60,17 +57,6 @@ def acknowledge(
         withdraw(change)
         raise
     return issue_change(ledger, change)
-
-
-def _refuse_malformed(request: AcknowledgementBatch) -> None:
-    first, last, types = request
-    size = last - first + 1
-    if size < 1:
-        message = f"The range is reversed: {first}-{last}"
-        raise InvalidRequestError(message, first, last)
-    if not types or 1 < len(types) < size:
-        message = f"{len(types)} acknowledge types for the {size} offsets {first}-{last}"
-        raise InvalidRequestError(message, first, last)
 
 
 def _refuse_oversized(ledger: Ledger, member_id: str, request: AcknowledgementBatch) -> None:

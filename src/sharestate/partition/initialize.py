@@ -17,7 +17,6 @@ from sharestate.errors import (
     NoReadPendingError,
     ResetOffsetRequiredError,
     ShareStateError,
-    persister_error,
 )
 from sharestate.partition.advance import advance
 from sharestate.partition.batch import Batch
@@ -67,16 +66,15 @@ def read_succeeded(ledger: Ledger, state: PersistedState, reset_offset: int | No
     return _end_read(ledger, Lifecycle.ACTIVE, None)
 
 
-def read_failed(ledger: Ledger, error: int | ShareStateError, message: str | None) -> ShareStateError:
+def read_failed(ledger: Ledger, error: ShareStateError) -> ShareStateError:
     """Give up the initialisation, and return the error that its waiters are told."""
     _expect_read(ledger)
     if ledger.lifecycle is Lifecycle.FENCED:
         error = initialize_refusal(Lifecycle.FENCED, ledger.key)
         _end_read(ledger, Lifecycle.FENCED, error)
         return error
-    told = error if isinstance(error, ShareStateError) else persister_error(error, message)
-    _end_read(ledger, Lifecycle.FAILED, told)
-    return told
+    _end_read(ledger, Lifecycle.FAILED, error)
+    return error
 
 
 def _expect_read(ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from attrs import evolve
 from sharestate.errors import ShareStateError, TimeReversedError, persister_error
 from sharestate.partition import acknowledge, acquire, expire, initialize, log_start, next_fetch, outcomes
 from sharestate.partition import release as release_
+from sharestate.partition.arguments import acknowledgements, expect, integer
 from sharestate.partition.chronicle import Chronicle
 from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
@@ -16,17 +17,17 @@ from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
+from sharestate.values.keys import SharePartitionKey
 from sharestate.values.profiles import KAFKA_4_3, Profile
-from sharestate.values.records import AcquireMode
+from sharestate.values.records import AcquireMode, FetchedRecords
+from sharestate.values.requests import PersistedState
+from sharestate.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sharestate.values.acknowledgements import AcknowledgementBatch
-    from sharestate.values.keys import SharePartitionKey
-    from sharestate.values.records import FetchedRecords
-    from sharestate.values.requests import PersistedState, ReadShareGroupState
-    from sharestate.values.snapshot import Snapshot
+    from sharestate.values.requests import ReadShareGroupState
 
 DEFAULT_SPLIT_LIMIT = 2**20
 """The largest batch that is split into its records unless the caller says otherwise. [records]"""
@@ -82,11 +83,11 @@ class SharePartition(PartitionView):
             tells_transitions: Whether ``Effects.transitions`` say what has happened to which records, and why.
         """
         self._ledger = Ledger(
-            key=key,
-            leader_epoch=leader_epoch,
-            profile=profile,
-            config=ShareConfig() if config is None else config,
-            split_limit=split_limit,
+            key=expect(key, SharePartitionKey, "key"),
+            leader_epoch=integer(leader_epoch, "leader_epoch"),
+            profile=expect(profile, Profile, "profile"),
+            config=ShareConfig() if config is None else expect(config, ShareConfig, "config"),
+            split_limit=integer(split_limit, "split_limit", 1),
             chronicle=Chronicle() if tells_transitions else None,
         )
 
@@ -123,6 +124,9 @@ class SharePartition(PartitionView):
             NoReadPendingError: Nobody waits for it.
             ResetOffsetRequiredError: Nothing was persisted and there is no *reset_offset*; still INITIALIZING.
         """
+        expect(state, PersistedState, "state")
+        if reset_offset is not None:
+            integer(reset_offset, "reset_offset", 0)
         error = initialize.read_succeeded(self._ledger, state, reset_offset)
         return self._told(NOTHING if error is None else Effects(error=error))
 
@@ -140,7 +144,7 @@ class SharePartition(PartitionView):
         Raises:
             NoReadPendingError: Nobody waits for it.
         """
-        return Effects(error=initialize.read_failed(self._ledger, error, message))
+        return Effects(error=initialize.read_failed(self._ledger, _told_error(error, message)))
 
     def fence(self) -> Effects:
         """Let another leader take over: nothing is acquired any more; what is in flight goes on with the old epochs."""
@@ -149,6 +153,7 @@ class SharePartition(PartitionView):
 
     def configure(self, config: ShareConfig) -> Effects:
         """Take over the settings of *config* that the profile lets change while the share partition runs."""
+        expect(config, ShareConfig, "config")
         changes = {name: getattr(config, name) for name in self._ledger.profile.configurable}
         self._ledger.config = evolve(self._ledger.config, **changes)
         return NOTHING
@@ -194,6 +199,11 @@ class SharePartition(PartitionView):
         Complexity:
             O(log n) in the batches, linear in the records that are looked at.
         """
+        expect(member_id, str, "member_id")
+        expect(fetched, FetchedRecords, "fetched")
+        expect(mode, AcquireMode, "mode")
+        integer(max_records, "max_records")
+        integer(batch_size, "batch_size", 1)
         self._tell_time(now_ms)
         try:
             acquired = acquire.acquire(self._ledger, member_id, fetched, max_records, batch_size, mode)
@@ -224,9 +234,11 @@ class SharePartition(PartitionView):
         Complexity:
             O(log n) in the batches, linear in the records that are acknowledged.
         """
+        expect(member_id, str, "member_id")
+        requests = acknowledgements(batches)
         self._tell_time(now_ms)
         try:
-            writes = acknowledge.acknowledge(self._ledger, member_id, batches)
+            writes = acknowledge.acknowledge(self._ledger, member_id, requests)
         except ShareStateError as error:
             error.transitions = self._told(NOTHING).transitions
             raise
@@ -242,12 +254,14 @@ class SharePartition(PartitionView):
         Complexity:
             Linear in the batches and the records of split ones.
         """
+        expect(member_id, str, "member_id")
         self._tell_time(now_ms)
         writes = release_.release(self._ledger, member_id)
         return self._told(Effects(writes=writes) if writes else NOTHING)
 
     def advance_log_start(self, offset: int) -> Effects:
         """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
+        integer(offset, "offset")
         log_start.advance_log_start(self._ledger, offset)
         return self._told(NOTHING)
 
@@ -263,7 +277,8 @@ class SharePartition(PartitionView):
         Raises:
             UnknownWriteError: It was never issued, or was settled already.
         """
-        return self._told(Effects(wake=True) if outcomes.write_succeeded(self._ledger, number) else NOTHING)
+        has_advanced = outcomes.write_succeeded(self._ledger, integer(number, "number"))
+        return self._told(Effects(wake=True) if has_advanced else NOTHING)
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -280,8 +295,8 @@ class SharePartition(PartitionView):
         Raises:
             UnknownWriteError: It was never issued, or was settled already.
         """
-        outcomes.write_failed(self._ledger, number)
-        told = error if isinstance(error, ShareStateError) else persister_error(error, message)
+        told = _told_error(error, message)
+        outcomes.write_failed(self._ledger, integer(number, "number"))
         return self._told(Effects(error=told))
 
     def expire_next(self, *, now_ms: int) -> Effects | None:
@@ -324,8 +339,9 @@ class SharePartition(PartitionView):
         Raises:
             SnapshotError: It was taken under another profile, or it contradicts itself; nothing is made.
         """
+        chronicle = Chronicle() if tells_transitions else None
         partition = cls.__new__(cls)
-        partition._ledger = restore_ledger(snapshot, profile, Chronicle() if tells_transitions else None)  # noqa: SLF001
+        partition._ledger = restore_ledger(expect(snapshot, Snapshot, "snapshot"), profile, chronicle)  # noqa: SLF001
         return partition
 
     def __reduce__(self) -> tuple[Callable[[Snapshot], SharePartition], tuple[Snapshot]]:
@@ -337,12 +353,18 @@ class SharePartition(PartitionView):
         return effects if chronicle is None else evolve(effects, transitions=chronicle.take())
 
     def _tell_time(self, now_ms: int) -> None:
-        if now_ms < self._ledger.now_ms:
+        if integer(now_ms, "now_ms", 0) < self._ledger.now_ms:
             message = f"now_ms goes backwards: {now_ms} after {self._ledger.now_ms}"
             raise TimeReversedError(message, "now_ms")
         self._ledger.now_ms = now_ms
         if self._ledger.chronicle is not None:
             self._ledger.chronicle.at_ms = now_ms
+
+
+def _told_error(error: int | ShareStateError, message: str | None) -> ShareStateError:
+    if isinstance(error, ShareStateError):
+        return error
+    return persister_error(integer(error, "error"), message)
 
 
 def _restore_as_taken(snapshot: Snapshot) -> SharePartition:
