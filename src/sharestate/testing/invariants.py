@@ -63,7 +63,8 @@ def what_is_acquired_is_held(exchange: Exchange) -> None:
         size += last - first + 1
         for offset in range(first, last + 1):
             wanted = ("ACQUIRED", delivery_count, exchange.request["member"])
-            demand(after[offset].record == wanted, f"{offset} is {after[offset]}, returned as {wanted}")
+            cell = after.get(offset)
+            demand(cell is not None and cell.record == wanted, f"{offset} is {cell}, returned as {wanted}")
     demand(size == exchange.result["count"], f"{size} records, but count {exchange.result['count']}")
     demand(all(a[1] < b[0] for a, b in pairwise(exchange.acquired)), f"ranges overlap: {exchange.acquired}")
 
