@@ -60,6 +60,7 @@ class Scene:
         lock_ms: int = LOCK_MS,
         renew: bool = True,
         split_limit: int = 2**20,
+        tells: bool = False,
     ) -> None:
         """Set the scene: nothing is loaded yet, and the clock stands at 0."""
         self.partition = SharePartition(
@@ -73,6 +74,7 @@ class Scene:
                 renew_acknowledge_enable=renew,
             ),
             split_limit=split_limit,
+            tells_transitions=tells,
         )
         self.now_ms = 0
         self.is_holding = False

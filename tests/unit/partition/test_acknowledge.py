@@ -186,6 +186,15 @@ def test_batches_below_the_start_are_not_judged() -> None:
     assert scene.acknowledge("m1", "0-9:1") == ("W(5; 5-9 st2 dc1; cc 5)",)
 
 
+def test_a_range_may_begin_before_all_that_is_cached() -> None:
+    """A range that begins below the SPSO is held against the batch in which the SPSO stands (spec 8.1, 3)."""
+    scene = Scene().load(10, "[10-14 st0]")
+    scene.acquire("m1", 10, "[10-14]")
+    scene.partition.advance_log_start(12)
+
+    assert scene.acknowledge("m1", "8-14:1") == ("W(12; 12 st2 dc2, 13 st2 dc2, 14 st2 dc2; cc 3)",)
+
+
 # ---- refusals (spec 8.1)
 
 

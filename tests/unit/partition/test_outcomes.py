@@ -224,6 +224,25 @@ def test_a_wide_request_with_records_far_apart() -> None:
     assert scene.partition.delivery_complete_count == 0
 
 
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_records_between_those_of_a_request_are_left_alone(succeeds: bool) -> None:  # noqa: FBT001 - both outcomes
+    """Records of another write, or of none, between two entries of one request are not touched by its outcome."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0:2", "3:2")
+    scene.acknowledge("m1", "1:2")
+    if succeeds:
+        scene.succeed(0)
+    else:
+        scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    own = "AVAILABLE/1/-" if succeeds else "ACQUIRED/1/m1"
+
+    shown = [f"{offset} {own}" for offset in (0, 3)]
+    assert scene.batches[0].startswith(f"[0-4] split: {shown[0]}, 1 AVAILABLE/1/-*, 2")
+    assert scene.partition.lock_count() == (3 if succeeds else 5)
+
+
 # ---- archived meanwhile (spec 1.4 and 11)
 
 

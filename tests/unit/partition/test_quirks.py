@@ -230,6 +230,20 @@ def test_b10_healed_a_batch_at_the_start_is_no_gap(profile: Profile) -> None:
     assert scene.batches == ["[10-14] ARCHIVED/1/-", "[15-19] ACQUIRED/1/m1"]
 
 
+@healed
+def test_b10_healed_a_fetch_may_turn_out_to_be_done(profile: Profile) -> None:
+    """If the SPSO advances past all that was fetched, nothing is acquired."""
+    scene = Scene(profile=profile).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acquire("m1", 5, "[20-40]")
+    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "20-40:1")
+    scene.partition.advance_log_start(10)
+
+    assert scene.acquire("m2", 10, "[30-32]") == ()
+    assert (scene.offsets, scene.batches) == ((41, 41), [])
+
+
 # ---- B15: a lock that lapses during a write that fails
 
 
@@ -329,6 +343,41 @@ def test_b15_healed_what_was_archived_meanwhile_does_not_lapse_again(profile: Pr
 
     assert scene.batches == ["[0-4] ARCHIVED/1/-"]
     assert scene.expire() is None
+
+
+@healed
+def test_b15_healed_a_lock_may_lapse_in_part(profile: Profile) -> None:
+    """A write that fails while only some of its records have lapsed leaves the others to lapse as they would have."""
+    scene = Scene(profile=profile).load()
+    scene.acquire("m1", 0, "[0-3]")
+    scene.acknowledge("m1", "3:4")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-2:1")
+    scene.now_ms = 10_001
+    assert (scene.expire(), scene.expire()) == ((), ())
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+
+    assert scene.partition.lock_count() == 4
+    assert scene.wait(0) == (
+        "W(0; 0 st0 dc1; cc 0)",
+        "W(0; 1 st0 dc1; cc 0)",
+        "W(0; 2 st0 dc1; cc 0)",
+        "W(0; 3 st0 dc1; cc 0)",
+    )
+
+
+@healed
+def test_b15_healed_a_write_may_fail_between_two_locks(profile: Profile) -> None:
+    """A lock that has fired last is due again as soon as its write has failed."""
+    scene = Scene(profile=profile).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:1")
+    scene.now_ms = 10_001
+    assert scene.expire() == ()
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+
+    assert scene.expire() == ("W(0; 0-4 st0 dc1; cc 0)",)
 
 
 # ---- B22: the complete count of aborted records below the SPSO

@@ -64,6 +64,15 @@ def test_a_request_may_mix_renewals_with_other_types() -> None:
     assert scene.deadlines == [(0, 0, 16_000), (2, 2, 16_000), (5, 9, 10_000)]
 
 
+def test_a_list_of_renewals_splits_the_batch() -> None:
+    """With one type for each offset each record is renewed by itself, and nothing is written."""
+    scene = held()
+
+    assert scene.acknowledge("m1", "0-4:4,4,4,4,4") == ()
+    assert scene.batches[0] == "[0-4] split: 0-4 ACQUIRED/1/m1"
+    assert scene.deadlines == [(0, 4, 16_000), (5, 9, 10_000)]
+
+
 def test_a_renewal_and_an_acceptance_of_one_batch() -> None:
     """A batch may be renewed and then accepted in one request."""
     scene = held()

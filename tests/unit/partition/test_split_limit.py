@@ -95,6 +95,14 @@ def test_a_batch_below_the_start_is_not_in_the_way() -> None:
     assert scene.acknowledge("m1", "5-34:1") == ("W(30; 30-34 st2 dc1; cc 5)",)
 
 
+def test_a_part_below_the_start_is_passed_over() -> None:
+    """What lies wholly below the SPSO is taken without a look at any batch."""
+    scene = large()
+    scene.partition.advance_log_start(15)
+
+    assert scene.acknowledge("m1", "5-9:1") == ()
+
+
 def test_an_acquisition_of_a_part_is_refused() -> None:
     """A fetch inside the batch is refused, and neither records nor batches change."""
     scene = Scene(split_limit=LIMIT).load(0, "[0-4 st0][5-24 st0]")

@@ -90,6 +90,17 @@ def test_a_record_on_its_last_delivery_ends_a_delivery() -> None:
     assert scene.acquire("m2", 5, "[0-9]") == ((5, 9, 4),)
 
 
+def test_a_record_on_its_last_delivery_does_not_come_with_others() -> None:
+    """A delivery ends before a record whose last delivery it would be (spec 20.3, 1)."""
+    scene = Scene().load(0, "[0-9 st0]")
+    for _ in range(3):
+        scene.acquire("m1", 2, "[2-9]")
+        scene.release("m1")
+    assert scene.batches[0] == "[0-9] split: 0-1 AVAILABLE/1/-, 2-6 AVAILABLE/4/-, 7-9 AVAILABLE/3/-"
+
+    assert scene.acquire("m1", 0, "[0-9]") == ((0, 1, 2),)
+
+
 def test_healthy_records_do_not_count_as_throttled() -> None:
     """The size is cut from the first throttled record on; those before it in the batch come with it (spec 20.3, 2)."""
     scene = Scene(limit=6).load()

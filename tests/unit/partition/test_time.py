@@ -60,8 +60,9 @@ def test_every_timed_command_moves_the_clock(command: Callable[[SharePartition, 
 
 def test_time_begins_at_zero() -> None:
     """A caller's clock begins at 0 or later."""
-    with pytest.raises(TimeReversedError):
+    with pytest.raises(MalformedInputError, match="-1") as refused:
         Scene().load().partition.expire_next(now_ms=-1)
+    assert refused.value.field == "now_ms"
 
 
 def test_locks_do_not_lapse_by_themselves() -> None:

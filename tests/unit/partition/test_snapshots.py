@@ -1,0 +1,221 @@
+"""Snapshots: a share partition as one value, and back."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sharestate import KAFKA_4_2, KAFKA_4_3, ErrorCode, SharePartition, Snapshot, SnapshotError
+
+from .scenes import Scene
+
+
+def busy() -> Scene:
+    """Return a scene with everything in it: split batches, locks, a fired one, writes in flight, a gap window."""
+    scene = Scene().load(0, "[0-4 st0][5-9 st0][20-24 st0 dc3]")
+    scene.acquire("m1", 0, "[0-4][5-9]")
+    scene.now_ms = 500
+    scene.acknowledge("m1", "1:4")
+    scene.is_holding = True
+    scene.acknowledge("m1", "5-9:2", "2-3:1")
+    scene.now_ms = 10_001
+    while scene.expire() is not None:
+        pass
+    scene.partition.advance_log_start(1)
+    return scene
+
+
+def restored(scene: Scene) -> Scene:
+    """Return a scene that goes on where *scene* stands, from its snapshot in JSON."""
+    again = Scene()
+    line = scene.partition.snapshot().to_json()
+    again.partition = SharePartition.restore(Snapshot.from_json(line), profile=scene.partition.profile)
+    again.now_ms, again.is_holding = scene.now_ms, scene.is_holding
+    return again
+
+
+def test_the_scene_is_busy() -> None:
+    """The tests below are about a share partition in which much is going on."""
+    assert busy().batches == [
+        "[0-4] split: 0 ARCHIVED/2/-, 1 ACQUIRED/2/m1, 2-3 ACKNOWLEDGED/2/-*x, 4 AVAILABLE/2/-",
+        "[5-9] AVAILABLE/2/-*x",
+        "[20-24] AVAILABLE/3/-",
+    ]
+
+
+def test_what_was_restored_looks_the_same() -> None:
+    """Batches, offsets, locks and everything else that can be seen are as they were."""
+    scene = busy()
+    again = restored(scene)
+
+    assert (again.batches, again.offsets, again.window) == (scene.batches, scene.offsets, scene.window)
+    assert again.deadlines == scene.deadlines
+    assert again.partition.lock_count() == scene.partition.lock_count()
+    assert again.partition.snapshot() == scene.partition.snapshot()
+    again.partition.check()
+
+
+GOING_ON: list[tuple[str, Callable[[Scene], object]]] = [
+    ("fail", lambda scene: scene.fail(0, ErrorCode.NOT_COORDINATOR)),
+    ("succeed", lambda scene: scene.succeed(0)),
+    ("release", lambda scene: scene.release("m1")),
+    ("wait", lambda scene: scene.wait(10_000)),
+    ("acquire", lambda scene: scene.acquire("m2", 1, "[0-4][5-9][10-14][15-24]")),
+    ("log start", lambda scene: scene.partition.advance_log_start(7)),
+    ("next fetch", lambda scene: scene.partition.next_fetch_offset()),
+]
+
+
+@pytest.mark.parametrize(("name", "go_on"), GOING_ON, ids=[name for name, _ in GOING_ON])
+def test_what_was_restored_goes_on_the_same(name: str, go_on: Callable[[Scene], object]) -> None:
+    """Whatever is done next, both do the same, and end in equal snapshots."""
+    scene = busy()
+    again = restored(scene)
+
+    assert repr(go_on(again)) == repr(go_on(scene)), name
+    assert again.partition.snapshot() == scene.partition.snapshot()
+
+
+def test_locks_lapse_in_the_old_order() -> None:
+    """Locks keep their creation numbers, and new ones come after them."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.acknowledge("m1", "0-4:4")
+    again = restored(scene)
+    again.acquire("m1", 10, "[10-14]")
+
+    assert again.wait(10_001) == ("W(0; 5-9 st0 dc1; cc 0)", "W(0; 0-4 st0 dc1; cc 0)", "W(0; 10-14 st0 dc1; cc 0)")
+
+
+def test_a_read_that_was_pending_still_is() -> None:
+    """A share partition that waits for its state can be restored and loaded."""
+    scene = Scene()
+    scene.partition.initialize()
+    again = restored(scene)
+
+    assert again.partition.lifecycle is scene.partition.lifecycle
+    again.partition.read_failed(ErrorCode.NOT_COORDINATOR)
+
+
+def test_equal_share_partitions_have_equal_snapshots() -> None:
+    """The same commands lead to the same value, in JSON to the letter."""
+    one, other = busy().partition.snapshot(), busy().partition.snapshot()
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.to_json() == other.to_json()
+
+
+def test_another_command_makes_another_snapshot() -> None:
+    """Whatever differs shows: here, that the clock has moved."""
+    one, other = busy(), busy()
+    other.partition.expire_next(now_ms=10_002)
+
+    assert one.partition.snapshot() != other.partition.snapshot()
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [lambda partition: pickle.loads(pickle.dumps(partition)), copy.copy, copy.deepcopy],  # noqa: S301 - made here
+    ids=["pickle", "copy", "deepcopy"],
+)
+def test_a_share_partition_can_be_copied(copied: Callable[[SharePartition], SharePartition]) -> None:
+    """A copy goes its own way."""
+    scene = busy()
+    before = scene.partition.snapshot()
+    again = copied(scene.partition)
+    assert again.snapshot() == before
+
+    again.advance_log_start(100)
+    assert scene.partition.snapshot() == before != again.snapshot()
+
+
+# ---- what is refused
+
+
+def test_another_profile_is_refused() -> None:
+    """The rules are part of the state: restoring under others is an error."""
+    snapshot = Scene(profile=KAFKA_4_2).load().partition.snapshot()
+
+    with pytest.raises(SnapshotError, match=r"taken under kafka-4\.2, which is not the kafka-4\.3") as refused:
+        SharePartition.restore(snapshot, profile=KAFKA_4_3)
+    assert refused.value.field == "profile"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where"),
+    [
+        ("sharestate_snapshot", 2, "sharestate_snapshot"),
+        ("lifecycle", "ASLEEP", "lifecycle"),
+        ("start_offset", "0", "start_offset"),
+        ("start_offset", 2**63, "start_offset"),
+        ("find_next", 1, "find_next"),
+        ("locks", [[0]], "locks[0]"),
+        ("cells", [[3, 1, "", None, None, None, False]], "cells[0][0]"),
+        ("cells", [], "batches[0][3]"),
+        ("batches", [[0, 4, False, [[2, 0]]]], "batches[0][3]"),
+        ("batches", [[0, 4, True, [[0, 0]]]], "batches[0][3][0][0]"),
+        ("locks", [], "cells[0][3]"),
+        ("next_lock", 0, "cells[0][3]"),
+        ("writes", [], "cells[2][4]"),
+        ("writes", [[0, 5, [[90, 99]]]], "writes[0][2]"),
+        ("end_offset", 3, "batches"),
+        ("gap_window", [1], "gap_window"),
+        ("key", {"group_id": "g", "topic_id": "t", "partition": -1}, "key.partition"),
+        ("nonsense", 1, "nonsense"),
+    ],
+)
+def test_a_snapshot_that_makes_no_sense_is_refused(field: str, value: object, where: str) -> None:
+    """What is wrong is named by its path, and nothing is made."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.is_holding = True
+    scene.acknowledge("m1", "5-9:1")
+    spoiled: dict[str, Any] = {**json.loads(scene.partition.snapshot().to_json()), field: value}
+
+    with pytest.raises(SnapshotError) as refused:
+        SharePartition.restore(Snapshot.from_json(json.dumps(spoiled)))
+    assert refused.value.field == where
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    """What the settings themselves refuse is named by the path of the whole."""
+    spoiled = json.loads(Scene().partition.snapshot().to_json())
+    spoiled["config"]["auto_offset_reset"] = {"strategy": "latest", "duration_us": 5}
+
+    with pytest.raises(SnapshotError, match="a duration goes with by_duration") as refused:
+        Snapshot.from_json(json.dumps(spoiled))
+    assert refused.value.field == "config.auto_offset_reset"
+
+
+def test_a_share_partition_may_begin_to_tell_when_it_is_restored() -> None:
+    """Whether it tells of transitions is no part of the state; the time that it tells is."""
+    snapshot = busy().partition.snapshot()
+    partition = SharePartition.restore(snapshot, tells_transitions=True)
+    transitions = partition.advance_log_start(5).transitions
+
+    assert [(transition.first_offset, transition.at_ms) for transition in transitions] == [(4, 10_001)]
+
+
+def test_a_cell_goes_back_to_one_before_it() -> None:
+    """A row that goes back to itself would never end; it is refused."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:1")
+    spoiled = json.loads(scene.partition.snapshot().to_json())
+    spoiled["cells"] = [[*row[:5], None if row[5] is None else 1, row[6]] for row in spoiled["cells"]]
+
+    with pytest.raises(SnapshotError, match="cell 1 does not stand before cell 1") as refused:
+        SharePartition.restore(Snapshot.from_json(json.dumps(spoiled)))
+    assert refused.value.field == "cells[1][5]"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "nonsense", '{"sharestate_snapshot": 1}'])
+def test_what_is_no_snapshot_is_refused(text: str) -> None:
+    """Any text that is not a snapshot's JSON is refused with a typed error."""
+    with pytest.raises(SnapshotError):
+        Snapshot.from_json(text)

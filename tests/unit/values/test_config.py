@@ -1,0 +1,90 @@
+"""Settings of a group: their defaults, and what is refused."""
+
+from datetime import timedelta
+
+import pytest
+from attrs import evolve
+from attrs.exceptions import FrozenInstanceError
+
+from sharestate import EARLIEST, LATEST, AutoOffsetReset, OffsetReset, ShareConfig
+
+
+def test_the_defaults_are_kafkas() -> None:
+    """2000 records, 5 deliveries, 30 seconds, renewals, latest (ShareGroupConfig 4.3.1)."""
+    config = ShareConfig()
+
+    assert config == ShareConfig(
+        max_record_locks=2000,
+        delivery_count_limit=5,
+        record_lock_duration_ms=30_000,
+        renew_acknowledge_enable=True,
+        auto_offset_reset=LATEST,
+    )
+
+
+def test_settings_are_frozen_and_hashable() -> None:
+    """Another setting makes another value."""
+    config = ShareConfig()
+
+    with pytest.raises(FrozenInstanceError):
+        config.max_record_locks = 5  # type: ignore[misc]
+    assert evolve(config, max_record_locks=5) != config
+    assert hash(ShareConfig()) == hash(config)
+
+
+@pytest.mark.parametrize("field", ["max_record_locks", "delivery_count_limit", "record_lock_duration_ms"])
+def test_numbers_are_not_negative(field: str) -> None:
+    """0 is legal, -1 is refused, and the field is named."""
+    assert getattr(ShareConfig(**{field: 0}), field) == 0  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"'{field}' must be >= 0: -1"):
+        ShareConfig(**{field: -1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_record_locks", "5"),
+        ("delivery_count_limit", 5.0),
+        ("record_lock_duration_ms", None),
+        ("renew_acknowledge_enable", 1),
+        ("auto_offset_reset", "latest"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(field: str, value: object) -> None:
+    """The field is named in the error."""
+    with pytest.raises(TypeError, match=f"'{field}' must be <class"):
+        ShareConfig(**{field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.xfail(reason="True passes for 1")
+def test_true_is_no_number() -> None:
+    """A switch in the place of a number is refused."""
+    with pytest.raises((TypeError, ValueError)):
+        ShareConfig(max_record_locks=True)
+
+
+def test_a_reset_by_duration_says_how_far_back() -> None:
+    """The duration goes with the strategy."""
+    reset = AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+
+    assert (reset.strategy.value, reset.duration) == ("by_duration", timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "duration"),
+    [
+        (OffsetReset.BY_DURATION, None),
+        (OffsetReset.LATEST, timedelta(hours=1)),
+        (OffsetReset.EARLIEST, timedelta(0)),
+    ],
+)
+def test_a_duration_goes_with_by_duration_alone(strategy: OffsetReset, duration: timedelta | None) -> None:
+    """A strategy without its duration, or one that has none with one, is refused."""
+    with pytest.raises(ValueError, match="a duration goes with by_duration and with nothing else"):
+        AutoOffsetReset(strategy, duration)
+
+
+def test_the_two_plain_resets_have_names() -> None:
+    """LATEST and EARLIEST are ready to use."""
+    assert (LATEST.strategy, LATEST.duration) == (OffsetReset.LATEST, None)
+    assert (EARLIEST.strategy, EARLIEST.duration) == (OffsetReset.EARLIEST, None)

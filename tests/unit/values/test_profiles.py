@@ -1,0 +1,45 @@
+"""Whose rules a share partition follows."""
+
+import pytest
+
+from sharestate import KAFKA_4_2, KAFKA_4_3, PROFILES, Profile, Quirk
+
+SETTINGS = {
+    "max_record_locks",
+    "delivery_count_limit",
+    "record_lock_duration_ms",
+    "renew_acknowledge_enable",
+    "auto_offset_reset",
+}
+
+
+@pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3], ids=lambda profile: profile.name)
+def test_a_release_shows_its_bugs(profile: Profile) -> None:
+    """Both releases show every quirk of spec 24.1, and their healed forms show none."""
+    assert {quirk.value for quirk in profile.quirks} == {"B6", "B9b", "B10", "B15", "B22"}
+    assert profile.healed.quirks == frozenset()
+    assert not any(profile.healed.has(quirk) for quirk in Quirk)
+
+
+@pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3], ids=lambda profile: profile.name)
+def test_a_healed_release_differs_in_nothing_else(profile: Profile) -> None:
+    """What may be configured stays; the name says what was done."""
+    assert profile.healed.configurable == profile.configurable
+    assert profile.healed.name == f"{profile.name}-healed"
+
+
+def test_4_3_lets_every_setting_change() -> None:
+    """From 4.3 on the group's settings are read whenever they are used (KIP-1240)."""
+    assert KAFKA_4_3.configurable == SETTINGS
+
+
+def test_4_2_lets_two_settings_change() -> None:
+    """4.2.1 reads the lock duration at every acquisition, and the reset when it is needed."""
+    assert KAFKA_4_2.configurable == {"record_lock_duration_ms", "auto_offset_reset"}
+
+
+def test_profiles_have_names() -> None:
+    """Each profile can be found by the name that the command line calls it."""
+    assert set(PROFILES) == {"kafka-4.2", "kafka-4.2-healed", "kafka-4.3", "kafka-4.3-healed"}
+    assert all(profile.name == name for name, profile in PROFILES.items())
+    assert PROFILES["kafka-4.3-healed"] == KAFKA_4_3.healed
