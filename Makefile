@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check clean
+.PHONY: help setup demo test coverage lint check bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12
@@ -40,6 +40,12 @@ lint: $(READY) ## Check style, types and layers
 	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo))
 
 check: lint test ## Do what CI does: lint, then test
+
+bench: $(READY) ## Measure what share partitions cost; takes minutes
+	$(call judge,bench, $(call step,a table of ratios and microseconds, $(BIN)/python -m bench))
+
+growth: $(READY) ## Measure the same, and write it into docs/growth.md
+	$(call judge,growth, $(call step,figures for docs/growth.md, $(BIN)/python -m bench --write docs/growth.md))
 
 clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist

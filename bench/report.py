@@ -1,0 +1,101 @@
+"""The figures as tables: ratios first, because they say the same on every machine."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.memory import MEMORY, measured
+from bench.operations import OPERATIONS, SIZES
+from bench.timings import YARDSTICK, operation_name, workload_name
+from bench.workloads import RECORDS, WHOLE, WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyperf import BenchmarkSuite
+
+_MICROSECOND = 1e-6
+
+
+def report(suite: BenchmarkSuite) -> str:
+    """Return what *suite* says, and how much memory things take, as Markdown."""
+    parts = [_machine(suite), _workloads(suite), *(_operations(suite, what) for what in OPERATIONS), _memory()]
+    return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
+
+
+def _machine(suite: BenchmarkSuite) -> Iterator[str]:
+    about, (begin, _) = suite.get_metadata(), suite.get_dates()
+    yield f"{begin:%Y-%m-%d}; {about['cpu_model_name']}, {about['cpu_count']} cores;"
+    yield f"Python {about['python_version']} built with {about['python_compiler']},"
+    yield f"which takes {_seconds(suite, YARDSTICK) * 1e9:.0f} ns to call a function that does nothing."
+    yield f"CPU time, median of {len(_rounds(suite, YARDSTICK))} rounds; ratios are taken round by round."
+
+
+def _workloads(suite: BenchmarkSuite) -> Iterator[str]:
+    rows = []
+    for name in WORKLOADS:
+        silent, telling = workload_name(name, tells=False), workload_name(name, tells=True)
+        rows.append(
+            (
+                name,
+                _microseconds(suite, silent),
+                _ratio(suite, silent, workload_name(WHOLE, tells=False)),
+                _ratio(suite, telling, silent),
+            )
+        )
+    yield from _table((f"{RECORDS} records, acknowledged as", "µs", f"x {WHOLE}", "telling transitions"), rows)
+
+
+def _operations(suite: BenchmarkSuite, what: str) -> Iterator[str]:
+    smallest, *larger = SIZES[what]
+    rows = [
+        (
+            name,
+            _microseconds(suite, operation_name(name, smallest)),
+            *(_ratio(suite, operation_name(name, size), operation_name(name, smallest)) for size in larger),
+        )
+        for name in OPERATIONS[what]
+    ]
+    yield from _table((what, f"{smallest}: µs", *(f"{size:,}: x {smallest}" for size in larger)), rows)
+
+
+def _memory() -> Iterator[str]:
+    yield from _table(
+        ("memory for one", "bytes"), [(name, f"{measured(growth):,.1f}") for name, growth in MEMORY.items()]
+    )
+
+
+def _rounds(suite: BenchmarkSuite, name: str) -> list[float]:
+    """Return the median of each round. [s]"""
+    return [median(run.values) for run in suite.get_benchmark(name).get_runs()]
+
+
+def _seconds(suite: BenchmarkSuite, name: str) -> float:
+    return median(_rounds(suite, name))
+
+
+def _microseconds(suite: BenchmarkSuite, name: str) -> str:
+    return f"{_seconds(suite, name) / _MICROSECOND:,.1f}"
+
+
+def _ratio(suite: BenchmarkSuite, name: str, base: str) -> str:
+    pairs = zip(_rounds(suite, name), _rounds(suite, base), strict=True)
+    return f"{median(seconds / base_seconds for seconds, base_seconds in pairs):,.2f}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table: text to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    yield _line(head, widths)
+    yield "|".join(("", "-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:]), ""))
+    for row in rows:
+        yield _line(row, widths)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = (
+        cell.rjust(width) if index else cell.ljust(width)
+        for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return f"| {' | '.join((first, *others))} |"

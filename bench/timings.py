@@ -1,0 +1,86 @@
+"""
+Measure every timing once, each in a process of its own: ``python -m bench.timings --append FILE``.
+
+pyperf starts the processes and keeps the figures. They are CPU time, because other work runs on most machines, and the
+caller asks for several rounds, because a machine that slows down for a while then slows down every row alike.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from time import process_time
+from typing import TYPE_CHECKING, Final
+
+import pyperf
+
+from bench.operations import OPERATIONS, SIZES
+from bench.workloads import RECORDS, WORKLOADS, repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Timed = Callable[[], Iterator[Callable[[], object]]]
+
+
+YARDSTICK: Final = "an empty call"
+"""Calling a function that does nothing: what a machine and a build of Python make of everything else."""
+
+_EMPTY_CALLS: Final = 500_000
+
+
+def timings() -> Iterator[tuple[str, Timed, int]]:
+    """Yield the name of each timing, what makes the operations that it times, and how many batches each handles."""
+    yield YARDSTICK, _empty_calls, _EMPTY_CALLS
+    for name, (_, repetitions) in WORKLOADS.items():
+        yield workload_name(name, tells=False), partial(repeated, name, tells=False), repetitions
+        yield workload_name(name, tells=True), partial(repeated, name, tells=True), repetitions
+    for what, operations in OPERATIONS.items():
+        for (name, operation), size in product(operations.items(), SIZES[what]):
+            yield operation_name(name, size), partial(operation, size), 1
+
+
+def _nothing() -> None:
+    pass
+
+
+def _empty_calls() -> Iterator[Callable[[], None]]:
+    def run() -> None:
+        for _ in range(_EMPTY_CALLS):
+            _nothing()
+
+    yield run
+
+
+def workload_name(name: str, *, tells: bool) -> str:
+    """Return how the timing of a workload is called."""
+    return f"{RECORDS} records: {name}{', telling transitions' * tells}"
+
+
+def operation_name(name: str, size: int) -> str:
+    """Return how the timing of an operation on a share partition of one size is called."""
+    return f"{name} ({size})"
+
+
+def cpu_seconds(loops: int, timed: Timed, batches: int) -> float:
+    """Return the CPU time of *loops* operations, each as long as the average of those that *timed* yields. [s]"""
+    seconds, count = 0.0, 0
+    for _ in range(loops):
+        operations = list(timed())
+        begin = process_time()
+        for operation in operations:
+            operation()
+        seconds += process_time() - begin
+        count += len(operations)
+    return seconds / (count * batches) * loops
+
+
+def main() -> None:
+    """Measure every timing in a new process."""
+    runner = pyperf.Runner(program_args=("-m", "bench.timings"), processes=1, values=5, warmups=1, loops=1)
+    for name, timed, batches in timings():
+        runner.bench_time_func(name, cpu_seconds, timed, batches)
+
+
+if __name__ == "__main__":
+    main()
