@@ -170,6 +170,27 @@ def test_the_start_stops_at_a_gap_of_the_window() -> None:
     assert scene.partition.next_fetch_offset() == 15
 
 
+def test_the_start_waits_in_the_batch_in_which_the_window_begins() -> None:
+    """A window that begins at the last offset of a batch holds the SPSO before that batch."""
+    scene = Scene().load(10, "[10-14 st0][20-24 st0]")
+    scene.acquire("m1", 10, "[10-13]")
+    assert scene.window == (14, 24)
+    scene.acknowledge("m1", "10-13:1")
+
+    assert scene.offsets == (10, 24)
+
+
+def test_a_window_that_the_log_start_has_passed_holds_nothing() -> None:
+    """Once the log start has moved the SPEO the window is not active, though it is still there (spec 4.4)."""
+    scene = Scene().load(10, "[10-14 st0][20-24 st0]")
+    scene.acquire("m1", 10, "[10-14]")
+    scene.partition.advance_log_start(30)
+    assert (scene.offsets, scene.window) == ((30, 30), (15, 24))
+
+    assert scene.release("m1") == ("W(30; 10-14 st4 dc2; cc 0)",)
+    assert (scene.offsets, scene.batches) == ((25, 25), [])
+
+
 def test_a_filled_gap_lets_the_start_go_on() -> None:
     """Once the gap was acquired and done the SPSO passes it."""
     scene = Scene().load(10, "[10-14 st2][20-24 st0]")

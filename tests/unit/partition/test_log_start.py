@@ -140,13 +140,22 @@ def test_it_may_stand_in_a_natural_gap() -> None:
 
 
 def test_the_next_fetch_looks_past_what_was_archived() -> None:
-    """An archival sets ``find_next`` (spec 5)."""
-    scene = Scene().load(0, "[0-4 st0]")
-    scene.acquire("m1", 0, "[0-4][5-9]")
+    """An archival sets ``find_next``, even of records that were not offered yet (spec 5)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.is_holding = True
     scene.acknowledge("m1", "0-4:2")
-    scene.acquire("m2", 0, "[0-2]")
-    assert scene.partition.next_fetch_offset() == 3
+    before = scene.partition.find_next
     scene.partition.advance_log_start(5)
 
-    assert scene.partition.find_next
+    assert (before, scene.partition.find_next) == (False, True)
     assert scene.partition.next_fetch_offset() == 10
+
+
+def test_where_nothing_is_archived_there_is_nothing_to_look_for() -> None:
+    """A log start that passes only what is held leaves ``find_next`` alone."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.partition.advance_log_start(3)
+
+    assert not scene.partition.find_next

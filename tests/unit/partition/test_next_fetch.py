@@ -93,6 +93,14 @@ def test_it_goes_on_behind_what_the_log_has_lost() -> None:
     assert scene.partition.next_fetch_offset() == 15
 
 
+def test_it_goes_on_behind_a_single_record() -> None:
+    """A record that is held at the SPSO is behind it."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0]")
+
+    assert scene.partition.next_fetch_offset() == 1
+
+
 def test_gaps_come_before_what_is_available_behind_them() -> None:
     """In the gap window the first offset between batches is the one to fetch (spec 4.4)."""
     scene = Scene().load(10, "[15-19 st2][20-24 st0][30-34 st4]")

@@ -186,6 +186,15 @@ def test_b10_healed_a_full_share_partition_goes_on(profile: Profile) -> None:
 
 
 @healed
+def test_b10_healed_the_gap_window_follows(profile: Profile) -> None:
+    """The gap window begins at the new SPSO at the earliest, even if there is still no room."""
+    scene = Scene(profile=profile, max_locks=5).load(10, "[10-14 st2][20-24 st2]")
+
+    assert scene.acquire("m1", 15, "[25-29]") == ()
+    assert (scene.offsets, scene.window) == ((20, 24), (20, 24))
+
+
+@healed
 def test_b10_healed_what_is_done_behind_the_gap_is_passed_at_once(profile: Profile) -> None:
     """After the jump the SPSO advances over what is done (spec 24.1)."""
     scene = Scene(profile=profile).load(10, "[10-14 st0][20-24 st0]")

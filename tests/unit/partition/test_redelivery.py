@@ -163,6 +163,16 @@ def test_the_window_closes_when_something_behind_it_is_acquired() -> None:
     assert scene.window is None
 
 
+def test_the_window_may_shrink_to_its_last_offset() -> None:
+    """The window ends when something past its end was acquired, not before."""
+    scene = Scene().load(10, "[10-13 st2][20-24 st0]")
+    scene.acquire("m1", 20, "[20-23]")
+    assert scene.window == (24, 24)
+
+    scene.acquire("m1", 24, "[24]")
+    assert scene.window is None
+
+
 def test_a_strict_limit_counts_what_was_acquired_before_a_gap() -> None:
     """In record_limit mode a gap gets what the batches before it have left of the limit (spec 23, B13)."""
     scene = Scene().load(0, "[3-4 st2][8-9 st2]")
