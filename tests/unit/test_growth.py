@@ -1,0 +1,336 @@
+"""
+What operations cost as share partitions grow: counted, not timed, so that a noisy machine cannot blur it.
+
+Work is every line that runs, each turn of a loop again, and every reference to a cell that C code walks over. Costs
+that should be equal may differ by a small factor, because bisection and the upkeep of sorted lists take a bit more.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
+
+import pytest
+
+from sharestate import (
+    AcknowledgementBatch,
+    AcknowledgeType,
+    ErrorCode,
+    FetchedRecords,
+    PersistedState,
+    RecordBatch,
+    ShareConfig,
+    SharePartition,
+    SharePartitionKey,
+    WriteShareGroupState,
+)
+from sharestate.partition.cells import Cell
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from sharestate.partition.ledger import Ledger
+
+KEY: Final = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
+CONFIG: Final = ShareConfig(max_record_locks=10**9)
+LAPSED_MS: Final = CONFIG.record_lock_duration_ms + 1
+FEW: Final = 10
+MANY: Final = 10_000
+RECORDS: Final = 500
+SMALL_FACTOR: Final = 2
+
+ACCEPT: Final = AcknowledgeType.ACCEPT
+RELEASE: Final = AcknowledgeType.RELEASE
+RENEW: Final = AcknowledgeType.RENEW
+
+
+class Cells(list[Cell]):
+    """The cells of a split batch; counts how many references C code walks over, which no line shows."""
+
+    walked = 0
+
+    def __iter__(self) -> Iterator[Cell]:
+        """Count the cells one by one as they are gone through."""
+        for cell in super().__iter__():
+            Cells.walked += 1
+            yield cell
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Cell]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Cell | list[Cell]:
+        """Count the cells that are copied."""
+        found = super().__getitem__(index)
+        Cells.walked += len(found) if isinstance(found, list) else 1
+        return found
+
+    def count(self, cell: Cell) -> int:
+        """Count all cells, which are all compared."""
+        Cells.walked += len(self)
+        return super().count(cell)
+
+    def index(self, cell: Cell, start: SupportsIndex = 0, stop: SupportsIndex = sys.maxsize) -> int:
+        """Count the cells up to the one that is found."""
+        found = super().index(cell, start, stop)
+        Cells.walked += found - int(start) + 1
+        return found
+
+
+def work(command: Callable[[], object]) -> int:
+    """Return how much work *command* does. [lines and references]"""
+    lines = Cells.walked = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal lines
+        lines += event == "line"
+        return None if frame.f_code.co_filename == __file__ else trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        command()
+    finally:
+        sys.settrace(outer)
+    return lines + Cells.walked
+
+
+# ---- share partitions
+
+
+def opened() -> SharePartition:
+    """Return a share partition that is loaded and empty."""
+    partition = SharePartition(KEY, config=CONFIG)
+    partition.initialize()
+    partition.read_succeeded(PersistedState(start_offset=0))
+    return partition
+
+
+def ledger_of(partition: SharePartition) -> Ledger:
+    """Return what is behind *partition*."""
+    return partition._ledger  # noqa: SLF001 - how much is kept is no public fact
+
+
+def acquire(partition: SharePartition, first_offset: int, size: int = 1) -> None:
+    """Fetch one batch of the log, and acquire all of it."""
+    batches = [RecordBatch(first_offset, first_offset + size - 1)]
+    partition.acquire("m", FetchedRecords(fetch_offset=first_offset, batches=batches), now_ms=0)
+
+
+def acknowledge(
+    partition: SharePartition, first: int, last: int, type_: AcknowledgeType = ACCEPT
+) -> Sequence[WriteShareGroupState]:
+    """Acknowledge one range, and return the write."""
+    return partition.acknowledge("m", [AcknowledgementBatch(first, last, (type_,))], now_ms=0).writes
+
+
+def succeed(partition: SharePartition, writes: Sequence[WriteShareGroupState]) -> None:
+    """Let *writes* succeed."""
+    for write in writes:
+        partition.write_succeeded(write.number)
+
+
+def filled(batches: int) -> SharePartition:
+    """Return a share partition with *batches* in-flight batches of one record."""
+    partition = opened()
+    for offset in range(batches):
+        acquire(partition, offset)
+    return partition
+
+
+def split(records: int) -> SharePartition:
+    """Return a share partition with one batch of *records* records and a few, which is split; all of it is held."""
+    partition = opened()
+    acquire(partition, 0, records + 2)
+    succeed(partition, acknowledge(partition, records + 1, records + 1))
+    (batch,) = ledger_of(partition).in_flight
+    batch.cells = Cells(batch.cells)
+    return partition
+
+
+# ---- the count itself
+
+
+def test_the_count_is_the_same_every_time() -> None:
+    """Doing the same twice is counted as the same work."""
+    assert work(lambda: filled(FEW)) == work(lambda: filled(FEW))
+
+
+def test_the_count_sees_a_walk_over_the_batches() -> None:
+    """Looking through a thousand times as many batches is counted as several hundred times the work."""
+    few, many = filled(FEW), filled(MANY)
+    for partition, last in (few, FEW - 1), (many, MANY - 1):
+        succeed(partition, acknowledge(partition, last, last, RELEASE))
+
+    assert work(many.next_fetch_offset) > 300 * work(few.next_fetch_offset)
+
+
+def test_the_count_sees_a_walk_over_the_records() -> None:
+    """Handing out twenty times as many records of a split batch is counted as more than ten times the work."""
+    few, many = split(RECORDS), split(20 * RECORDS)
+
+    assert work(lambda: few.release("m", now_ms=0)) * 10 < work(lambda: many.release("m", now_ms=0))
+
+
+# ---- one batch
+
+WALKS_TWICE = pytest.mark.xfail(
+    strict=True, reason="Batch.settled_last walks over the settled prefix, in C, every time"
+)
+
+
+@WALKS_TWICE
+def test_half_a_thousand_calls_cost_what_one_costs_each() -> None:
+    """Acknowledging a split batch one record at a time costs the same for each, however many were acknowledged."""
+    partition = split(RECORDS)
+
+    def one(offset: int) -> int:
+        return work(lambda: succeed(partition, acknowledge(partition, offset, offset)))
+
+    costs = [one(offset) for offset in range(RECORDS)]
+
+    assert max(costs) <= SMALL_FACTOR * min(costs)
+
+
+def test_half_a_thousand_calls_from_the_end_cost_what_one_costs_each() -> None:
+    """So does acknowledging it from its end, where the SPSO moves over all of it at once in the end."""
+    partition = split(RECORDS)
+    one = work(lambda: succeed(partition, acknowledge(partition, RECORDS, RECORDS)))
+
+    def rest() -> None:
+        for offset in reversed(range(RECORDS)):
+            succeed(partition, acknowledge(partition, offset, offset))
+
+    assert work(rest) <= SMALL_FACTOR * one * RECORDS
+    assert partition.start_offset == RECORDS + 2
+
+
+def test_a_split_batch_may_be_large() -> None:
+    """Acknowledging one record of a split batch costs the same in a large batch as in a small one."""
+    small, large = split(RECORDS), split(20 * RECORDS)
+
+    def one(partition: SharePartition) -> int:
+        return work(lambda: succeed(partition, acknowledge(partition, 1, 1)))
+
+    assert one(large) <= SMALL_FACTOR * one(small)
+
+
+@WALKS_TWICE
+def test_most_of_a_split_batch_may_be_done() -> None:
+    """Acknowledging the first records that are not done costs the same, however many before them are."""
+    partition = split(20 * RECORDS)
+
+    def one(offset: int) -> int:
+        return work(lambda: succeed(partition, acknowledge(partition, offset, offset)))
+
+    early = one(0)
+    succeed(partition, acknowledge(partition, 1, 19 * RECORDS - 1))
+
+    assert one(19 * RECORDS) <= SMALL_FACTOR * early
+
+
+# ---- many batches
+
+
+@cache
+def costs(batches: int) -> dict[str, int]:
+    """Return what each operation costs with so many batches in flight."""
+    partition = filled(batches)
+    middle = batches // 2
+    writes: list[WriteShareGroupState] = []
+    return {
+        "acquire": work(lambda: acquire(partition, batches)),
+        "acknowledge": work(lambda: writes.extend(acknowledge(partition, middle, middle))),
+        "write_succeeded": work(lambda: partition.write_succeeded(writes.pop().number)),
+        "acknowledge, first": work(lambda: writes.extend(acknowledge(partition, 0, 0))),
+        "write_succeeded, so that the SPSO moves": work(lambda: partition.write_succeeded(writes.pop().number)),
+        "acknowledge, last": work(lambda: writes.extend(acknowledge(partition, batches, batches))),
+        "write_failed": work(lambda: partition.write_failed(writes.pop().number, ErrorCode.COORDINATOR_NOT_AVAILABLE)),
+        "next_fetch_offset": work(partition.next_fetch_offset),
+        "advance_log_start": work(lambda: partition.advance_log_start(3)),
+        "expire_next": work(lambda: partition.expire_next(now_ms=LAPSED_MS)),
+    }
+
+
+@pytest.mark.parametrize("operation", costs(FEW))
+def test_the_batches_in_flight_hardly_matter(operation: str) -> None:
+    """With a thousand times as many batches in flight, an operation on one of them costs a few lines more."""
+    assert costs(MANY)[operation] <= SMALL_FACTOR * costs(FEW)[operation]
+
+
+# ---- time
+
+
+@pytest.mark.parametrize("hold", [filled, split])
+def test_a_thousand_locks_lapse_at_the_cost_of_one_each(hold: Callable[[int], SharePartition]) -> None:
+    """When the locks of a thousand batches or records lapse one at a time, each costs the same, its write included."""
+    held = hold(1_000)
+
+    def lapse() -> None:
+        effects = held.expire_next(now_ms=LAPSED_MS)
+        assert effects is not None
+        succeed(held, effects.writes)
+
+    one = work(lapse)
+
+    assert sum(work(lapse) for _ in range(999)) <= SMALL_FACTOR * one * 999
+
+
+# ---- what is kept
+
+
+def accept(partition: SharePartition) -> None:
+    """Process two batches, one of them record by record."""
+    first = partition.next_fetch_offset()
+    acquire(partition, first, 10)
+    succeed(partition, acknowledge(partition, first, first + 9))
+    acquire(partition, first + 10, 2)
+    for offset in first + 10, first + 11:
+        succeed(partition, acknowledge(partition, offset, offset))
+
+
+def give_back(partition: SharePartition) -> None:
+    """Give a batch back that another member then processes."""
+    first = partition.next_fetch_offset()
+    acquire(partition, first, 10)
+    succeed(partition, partition.release("m", now_ms=0).writes)
+    acquire(partition, first, 10)
+    succeed(partition, acknowledge(partition, first, first + 9))
+
+
+def renew(partition: SharePartition) -> None:
+    """Ask for more time, again and again, for the same record."""
+    if not partition.batches():
+        acquire(partition, 0, 10)
+    acknowledge(partition, 5, 5, RENEW)
+
+
+def fail(partition: SharePartition) -> None:
+    """Accept the same record again and again, and never get it written."""
+    if not partition.batches():
+        acquire(partition, 0, 10)
+    (write,) = acknowledge(partition, 5, 5)
+    partition.write_failed(write.number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+@pytest.mark.parametrize("cycle", [accept, give_back, renew, fail])
+def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[[SharePartition], None]) -> None:
+    """A thousand cycles leave a bounded heap of locks, no unanswered writes and no more memory than a few did."""
+    partition = opened()
+    for _ in range(200):
+        cycle(partition)
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(1_000):
+        cycle(partition)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert sum(1 for _ in ledger_of(partition).locks) <= 200
+    assert ledger_of(partition).writes == {}
+    assert grown < 50_000
