@@ -167,6 +167,15 @@ def test_a_range_across_the_start_is_taken_from_there() -> None:
     assert scene.batches == ["[0-9] split: 0-3 ACQUIRED/1/m1, 4-9 ACKNOWLEDGED/1/-"]
 
 
+def test_the_start_may_stand_on_the_last_offset_of_a_batch() -> None:
+    """A batch of which only the last record is left is split for that one."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.partition.advance_log_start(9)
+
+    assert scene.acknowledge("m1", "0-9:1") == ("W(9; 9 st2 dc1; cc 1)",)
+
+
 def test_types_across_the_start_are_those_of_their_offsets() -> None:
     """The list of types begins at the first offset of the range, not at the SPSO."""
     scene = Scene().load()

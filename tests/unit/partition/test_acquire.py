@@ -130,6 +130,13 @@ def test_a_full_share_partition_ends_at_its_end() -> None:
     assert scene.offsets == (0, 9)
 
 
+def test_a_full_share_partition_gives_as_many_as_lie_from_the_fetch_to_its_end() -> None:
+    """The limit of a redelivery is counted from the fetch offset, though the data may begin before it (spec 7.2)."""
+    scene = Scene(max_locks=10).load(0, "[0-4 st0][5-9 st0]")
+
+    assert scene.acquire("m1", 5, "[0-4][5-9]") == ((0, 4, 2),)
+
+
 def test_one_that_may_hold_nothing_gives_a_record_at_a_time() -> None:
     """A group that allows no records in flight gets the one at the SPEO, for the cache is empty."""
     scene = Scene(max_locks=0).load(5)

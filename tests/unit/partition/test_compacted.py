@@ -50,6 +50,14 @@ def test_only_what_lies_behind_the_fetch_offset_is_lost() -> None:
     assert scene.batches == ["[0-9] split: 0-4 AVAILABLE/1/-, 5-9 ARCHIVED/1/-", "[10-14] ACQUIRED/1/m1"]
 
 
+def test_the_last_record_of_a_batch_may_be_lost() -> None:
+    """A batch that ends at the fetch offset contains it."""
+    scene = Scene().load(0, "[0-5 st0]")
+    scene.acquire("m1", 5, "[6-9]")
+
+    assert scene.batches == ["[0-5] split: 0-4 AVAILABLE/1/-, 5 ARCHIVED/1/-", "[6-9] ACQUIRED/1/m1"]
+
+
 def test_a_batch_that_ends_before_the_fetch_offset_is_not_lost() -> None:
     """The batch before the fetch offset is not touched if it does not contain it (spec 18, 12)."""
     scene = Scene().load(0, "[0-4 st0][10-14 st0]")

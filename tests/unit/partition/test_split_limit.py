@@ -236,6 +236,33 @@ def test_the_log_start_archives_a_batch_once_it_is_past_it() -> None:
     assert scene.partition.next_fetch_offset() == 20
 
 
+def test_the_log_start_splits_a_batch_of_the_limit() -> None:
+    """A batch no larger than the limit is split as ever."""
+    scene = Scene(split_limit=LIMIT).load(0, "[0-9 st0]")
+    scene.partition.advance_log_start(5)
+
+    assert scene.batches == ["[0-9] split: 0-4 ARCHIVED/1/-, 5-9 AVAILABLE/1/-"]
+
+
+def test_expiry_and_release_split_a_batch_of_the_limit() -> None:
+    """So they do for what is held across the log start."""
+    for is_released in (True, False):
+        scene = Scene(split_limit=LIMIT).load()
+        scene.acquire("m1", 0, "[0-9]")
+        scene.partition.advance_log_start(9)
+        writes = scene.release("m1") if is_released else scene.wait(10_001)
+
+        assert writes[0].endswith("8 st4 dc1, 9 st0 dc1; cc 0)")
+
+
+def test_a_strict_limit_splits_a_batch_of_the_limit() -> None:
+    """A new batch no larger than the limit is kept record by record, an old one is split."""
+    scene = Scene(split_limit=LIMIT).load(0, "[0-9 st0]")
+
+    assert scene.acquire("m1", 0, "[0-9]", most=9, strict=True) == ((0, 8, 2),)
+    assert scene.acquire("m1", 9, "[0-9][10-19]", most=9, strict=True) == ((9, 9, 2), (10, 17, 1))
+
+
 def test_a_compaction_leaves_a_batch_until_it_is_past_it() -> None:
     """A large batch of which only a part is lost stays as it is."""
     scene = Scene(split_limit=LIMIT).load(0, "[0-19 st0]")
