@@ -63,7 +63,7 @@ class Session:
             return self.response(unsupported(request), quiet=request.quiet)
         self._writes.take(request.answers)
         result = self._carry_out(request.command)
-        if not self._partition.profile.has(Quirk.B15):
+        if self._writes.has_failed and not self._partition.profile.has(Quirk.B15):
             self._expire()
         return self.response(result, quiet=request.quiet)
 

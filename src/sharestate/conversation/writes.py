@@ -32,6 +32,8 @@ class Writes:
     def __init__(self, partition: SharePartition, events: list[Json]) -> None:
         """Answer the writes of *partition*; what happens is appended to *events*."""
         self.default: Answer[WriteMeaning] = OK
+        self.has_failed = False
+        """Whether a write has failed since the answers were last taken."""
         self._partition = partition
         self._events = events
         self._answers: deque[Answer[WriteMeaning]] = deque()
@@ -40,6 +42,7 @@ class Writes:
     def take(self, answers: Iterable[Answer[WriteMeaning]]) -> None:
         """Answer the next writes with *answers* in turn, and those after them with the default."""
         self._answers = deque(answers)
+        self.has_failed = False
 
     def carry_out(self, effects: Effects, future: int | None = None) -> Json:
         """Make the writes that *effects* asks for, then wake whoever waits; return the status of *future*."""
@@ -73,9 +76,10 @@ class Writes:
         self.carry_out(effects)
 
     def _settle(self, number: int, meaning: WriteMeaning) -> Effects:
+        if isinstance(meaning, Written):
+            return self._partition.write_succeeded(number)
+        self.has_failed = True
         match meaning:
-            case Written():
-                return self._partition.write_succeeded(number)
             case Refused(code, message):
                 return self._partition.write_failed(number, code, message)
             case Failed() | Senseless() | Held() | Thrown() | NoFuture():
