@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check bench growth clean
+.PHONY: help setup demo test coverage lint check diagrams bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12
@@ -41,6 +41,9 @@ lint: $(READY) ## Check style, types and layers
 
 check: lint test ## Do what CI does: lint, then test
 
+diagrams: $(READY) ## Make the pages of docs that are made from the code: diagrams, and where rules live
+	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
+
 bench: $(READY) ## Measure what share partitions cost; takes minutes
 	$(call judge,bench, $(call step,a table of ratios and microseconds, $(BIN)/python -m bench))
 
@@ -50,7 +53,7 @@ growth: $(READY) ## Measure the same, and write it into docs/growth.md
 clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

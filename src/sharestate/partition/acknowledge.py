@@ -1,5 +1,5 @@
 """
-Spec 8, 20.2 and 24.3: a member acknowledges what it holds.
+Spec 8, 8.1 and 8.3: a member acknowledges what it holds.
 
 The whole request is taken or refused. Its entries are judged in order and the first refusal withdraws every change that
 the entries before it have begun; batches that were split and locks that were renewed on the way stay so, because a real

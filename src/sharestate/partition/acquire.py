@@ -1,5 +1,5 @@
 """
-Spec 7.1, 7.2, 7.4, 7.5 and 6 (capacity): a member fetches.
+Spec 7.1, 7.2, 7.4 and 7.5: a member fetches.
 
 Source:
     SharePartition.acquire, lastOffsetAndMaxRecordsToAcquire (Kafka 4.3.1).

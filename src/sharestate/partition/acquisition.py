@@ -1,5 +1,5 @@
 """
-Spec 7 (what one acquisition is about): what a member asks for, and the steps in which it gets it.
+Spec 7 and 7.11: what a member asks for when it fetches, and the steps in which it gets it.
 
 An acquisition is planned first: the steps say what would be taken, and an acquisition that cannot be is refused before
 anything has changed. Then the steps are taken in order.

@@ -1,5 +1,5 @@
 """
-Spec 24.3, malformed input: what is refused before a command looks at the state.
+Spec 8.2 and 24.3: malformed input is refused before a command looks at the state.
 
 What a broker's rules refuse is judged where those rules are.
 """

@@ -1,5 +1,5 @@
 """
-Spec 1.7 and 18: an in-flight batch, whole or split into its records.
+Spec 1.7: an in-flight batch, whole or split into its records.
 
 A batch holds references to cells: a single one while it is whole, one for each offset once it was split. Splitting
 multiplies the list. A batch is never merged, cut or renamed, and a split one never becomes whole again.

@@ -1,5 +1,5 @@
 """
-Spec 10 and 24.5: an acquisition lock runs out.
+Spec 10: an acquisition lock runs out.
 
 One lapsed lock is handled at a time, because the write that it causes may be answered, and the SPSO may move, before
 the next one. What it does to the state is final, whether or not that write succeeds. A record whose change is on its

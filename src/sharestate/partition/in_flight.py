@@ -1,5 +1,5 @@
 """
-Spec 1: the cached batches, in the order of their first offsets.
+The cached batches, in the order of their first offsets.
 
 Source:
     SharePartition.cachedState, a ConcurrentSkipListMap (Kafka 4.3.1).

@@ -1,5 +1,5 @@
 """
-Spec 4.1 to 4.3: the persisted state is read and taken over.
+Spec 4 to 4.3: the persisted state is read and taken over.
 
 It is judged as a whole before anything is taken over: a failed initialisation leaves the share partition FAILED and
 otherwise as it was.

@@ -1,5 +1,8 @@
 """
-Spec 1 (data model): everything about a share partition that can change, and nothing that does.
+Spec 1 and 20.4: everything about a share partition that can change, and nothing that does.
+
+The delivery complete count (20.4) is kept here: modules that make records terminal add to it, and modules that pass
+such records or undo that take from it.
 
 Source:
     The fields of SharePartition (Kafka 4.3.1).

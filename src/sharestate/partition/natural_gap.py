@@ -1,5 +1,5 @@
 """
-Spec 24.1, B10: the SPSO moves past offsets that the log does not have.
+The SPSO moves past offsets that the log does not have, where bug B10 (spec 24.1) is healed.
 
 Kafka waits for them for ever: no batch ever covers the SPSO, so it cannot advance, and once as many records are in
 flight as may be, the share partition stalls. Healed, the first fetch that begins after the gap shows that there is

@@ -1,4 +1,4 @@
-"""The share-partition leader, for its users: commands in, effects out, no I/O and no clock."""
+"""Spec 2: the share-partition leader, for its users: commands in, effects out, no I/O and no clock."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Spec 11: what one write carries, from the change that it persists to its outcome.
+What one write carries, from the change that it persists to its outcome (spec 11).
 
 Source:
     SharePartition.PersisterBatch and rollbackOrProcessStateUpdates (Kafka 4.3.1).

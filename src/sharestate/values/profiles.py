@@ -1,5 +1,5 @@
 """
-Whose rules a share partition follows: Kafka's releases as data.
+Spec 24.1: whose rules a share partition follows, Kafka's releases and their bugs as data.
 
 The logic asks a profile for a rule, never for its name.
 """

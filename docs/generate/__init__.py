@@ -1,0 +1,1 @@
+"""The pages that are made from the code's own tables and docstrings."""
