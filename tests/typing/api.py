@@ -1,0 +1,343 @@
+"""
+The public API as a type checker sees it: every name is used here as users use it, and mypy --strict has to agree.
+
+`assert_type` says what comes out. What stands in `refused` must be refused: an ignore that is not needed is an error.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import assert_never, assert_type
+
+from sharestate import (
+    EARLIEST,
+    KAFKA_4_2,
+    KAFKA_4_3,
+    LATEST,
+    PROFILES,
+    AbortedTransaction,
+    AcknowledgementBatch,
+    AcknowledgeType,
+    AcquiredRecords,
+    AcquireMode,
+    AlreadyInitializedError,
+    AutoOffsetReset,
+    BatchView,
+    Cause,
+    Cell,
+    ControlType,
+    CoordinatorNotAvailableError,
+    Effects,
+    ErrorCode,
+    FetchedRecords,
+    ForeignError,
+    GapWindow,
+    GroupIdNotFoundError,
+    InitializationError,
+    InvalidRecordStateError,
+    InvalidRequestError,
+    InvariantError,
+    IsolationLevel,
+    LeaderNotAvailableError,
+    Lifecycle,
+    MalformedInputError,
+    NoReadPendingError,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    OffsetReset,
+    PersistedState,
+    Profile,
+    Quirk,
+    ReadShareGroupState,
+    RecordBatch,
+    RecordRun,
+    RecordState,
+    ResetOffsetRequiredError,
+    ShareConfig,
+    SharePartition,
+    SharePartitionKey,
+    ShareStateError,
+    Snapshot,
+    SnapshotError,
+    SplitLimitError,
+    StateBatch,
+    TimeReversedError,
+    Transition,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    UnknownWriteError,
+    WriteFailedError,
+    WriteShareGroupState,
+    persister_error,
+)
+
+KEY = SharePartitionKey(group_id="orders", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
+
+
+def settings() -> ShareConfig:
+    """Make a group's settings."""
+    back = AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+    assert_type(back.strategy, OffsetReset)
+    assert_type(back.duration, timedelta | None)
+    assert_type(LATEST, AutoOffsetReset)
+    config = ShareConfig(
+        max_record_locks=2000,
+        delivery_count_limit=5,
+        record_lock_duration_ms=30_000,
+        renew_acknowledge_enable=True,
+        auto_offset_reset=EARLIEST,
+    )
+    assert_type(config.delivery_count_limit, int)
+    assert_type(config.auto_offset_reset, AutoOffsetReset)
+    return config
+
+
+def profile_of(name: str) -> Profile:
+    """Choose a profile."""
+    assert_type(PROFILES, Mapping[str, Profile])
+    assert_type(KAFKA_4_3.healed, Profile)
+    assert_type(KAFKA_4_2.quirks, frozenset[Quirk])
+    assert_type(KAFKA_4_2.has(Quirk.B10), bool)
+    return Profile(name=name, quirks=frozenset({Quirk.B6}), configurable=KAFKA_4_2.configurable)
+
+
+def loaded(stored: PersistedState | ErrorCode) -> SharePartition:
+    """Make a share partition and load it."""
+    partition = SharePartition(
+        KEY,
+        leader_epoch=3,
+        profile=KAFKA_4_3,
+        config=settings(),
+        split_limit=2**20,
+        tells_transitions=True,
+    )
+    read = partition.initialize()
+    assert_type(read, ReadShareGroupState)
+    assert_type(read.key, SharePartitionKey)
+    assert_type((read.key.group_id, read.key.topic_id, read.key.partition), tuple[str, str, int])
+    assert_type(read.leader_epoch, int)
+    if isinstance(stored, ErrorCode):
+        assert_type(partition.read_failed(stored, "the persister's words"), Effects)
+    else:
+        assert_type(partition.read_succeeded(stored, reset_offset=0), Effects)
+    return partition
+
+
+def stored_state(rows: Sequence[tuple[int, int, int, int]]) -> PersistedState:
+    """Make what the persister answers."""
+    state = PersistedState(start_offset=10, state_epoch=1, state_batches=[StateBatch(*row) for row in rows])
+    assert_type(state.state_batches, tuple[StateBatch, ...])
+    return state
+
+
+def fetched() -> FetchedRecords:
+    """Make what the log answers."""
+    answer = FetchedRecords(
+        fetch_offset=0,
+        batches=[
+            RecordBatch(0, 4),
+            RecordBatch(5, 8, producer_id=1, is_transactional=True),
+            RecordBatch(9, 9, 1, is_transactional=True, control=ControlType.ABORT),
+        ],
+        aborted_transactions=(AbortedTransaction(producer_id=1, first_offset=5) for _ in range(1)),
+        isolation=IsolationLevel.READ_COMMITTED,
+    )
+    assert_type(answer.batches, tuple[RecordBatch, ...])
+    assert_type(answer.batches[0].control, ControlType | None)
+    return answer
+
+
+def acquire(partition: SharePartition) -> list[int]:
+    """Let a member acquire; return the offsets that it got."""
+    effects = partition.acquire(
+        "m1", fetched(), now_ms=0, max_records=500, batch_size=100, mode=AcquireMode.RECORD_LIMIT
+    )
+    assert_type(effects.acquired, tuple[AcquiredRecords, ...])
+    assert_type(effects.acquired_count, int)
+    return [offset for first, last, _ in effects.acquired for offset in range(first, last + 1)]
+
+
+def acknowledge(partition: SharePartition) -> int:
+    """Let a member say what became of its records; return how many writes that took."""
+    batches = [
+        AcknowledgementBatch(0, 1, (AcknowledgeType.ACCEPT,)),
+        AcknowledgementBatch(first_offset=2, last_offset=3, types=[AcknowledgeType.REJECT, 4]),
+    ]
+    effects = partition.acknowledge("m1", batches, now_ms=5)
+    assert_type(effects.writes, tuple[WriteShareGroupState, ...])
+    for write in effects.writes:
+        assert_type(partition.write_succeeded(write.number).wake, bool)
+    return len(effects.writes)
+
+
+def written(write: WriteShareGroupState) -> dict[str, object]:
+    """Return what a write carries."""
+    assert_type(write.key, SharePartitionKey)
+    assert_type(write.state_batches, tuple[StateBatch, ...])
+    return {
+        "leader_epoch": write.leader_epoch,
+        "state_epoch": write.state_epoch,
+        "start_offset": write.start_offset,
+        "delivery_complete_count": write.delivery_complete_count,
+        "state_batches": [(first, last, state, count) for first, last, state, count in write.state_batches],
+    }
+
+
+def let_time_pass(partition: SharePartition, now_ms: int) -> None:
+    """Handle the locks that have lapsed, one by one."""
+    assert_type(partition.next_deadline_ms(), int | None)
+    while (effects := partition.expire_next(now_ms=now_ms)) is not None:
+        for write in effects.writes:
+            answer = partition.write_failed(write.number, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+            assert_type(answer.error, ShareStateError | None)
+
+
+def go_on(partition: SharePartition, now_ms: int) -> None:
+    """Call what is left of the commands."""
+    assert_type(partition.release("m1", now_ms=now_ms), Effects)
+    assert_type(partition.advance_log_start(7), Effects)
+    assert_type(partition.configure(settings()), Effects)
+    assert_type(partition.fence(), Effects)
+    assert_type(partition.next_fetch_offset(), int)
+    assert_type(partition.can_acquire(), bool)
+
+
+def look(partition: SharePartition) -> Iterator[Cell]:
+    """Look at everything that can be seen."""
+    assert_type(partition.key, SharePartitionKey)
+    assert_type(partition.profile, Profile)
+    assert_type(partition.config, ShareConfig)
+    assert_type((partition.leader_epoch, partition.state_epoch), tuple[int, int])
+    assert_type((partition.start_offset, partition.end_offset), tuple[int, int])
+    assert_type((partition.delivery_complete_count, partition.lag(100)), tuple[int, int])
+    assert_type(partition.lock_count(), int)
+    assert_type(partition.find_next, bool)
+    assert_type(partition.gap_window, GapWindow | None)
+    partition.check()
+    batches = partition.batches()
+    assert_type(batches, tuple[BatchView, ...])
+    for batch in batches:
+        assert_type(batch.is_split, bool)
+        assert_type(batch.runs, tuple[RecordRun, ...])
+        yield from (run.cell for run in batch.runs)
+
+
+def cell_in_words(cell: Cell) -> str:
+    """Return what is true of a record."""
+    assert_type(cell.delivery_count, int)
+    assert_type(cell.lock_deadline_ms, int | None)
+    assert_type((cell.is_ongoing, cell.is_terminal, cell.has_fired), tuple[bool, bool, bool])
+    match cell.state:
+        case RecordState.AVAILABLE:
+            return "on offer"
+        case RecordState.ACQUIRED:
+            return f"held by {cell.member_id}"
+        case RecordState.ACKNOWLEDGED | RecordState.ARCHIVED:
+            return "done"
+        case _:
+            assert_never(cell.state)
+
+
+def is_over(lifecycle: Lifecycle) -> bool:
+    """Return whether a share partition in *lifecycle* will never serve again; mypy sees that no state is left out."""
+    match lifecycle:
+        case Lifecycle.EMPTY | Lifecycle.INITIALIZING | Lifecycle.ACTIVE:
+            return False
+        case Lifecycle.FAILED | Lifecycle.FENCED:
+            return True
+
+
+def told(effects: Effects) -> list[Transition]:
+    """Return what happened, but for what a member has asked for."""
+    assert_type(effects.transitions, tuple[Transition, ...])
+    asked = {Cause.ACQUIRED, Cause.ACCEPTED, Cause.RELEASED, Cause.REJECTED, Cause.RENEWED}
+    for transition in effects.transitions:
+        assert_type(transition.state, RecordState)
+        assert_type((transition.lock_deadline_ms, transition.write), tuple[int | None, int | None])
+    return [transition for transition in effects.transitions if transition.cause not in asked]
+
+
+def copied(partition: SharePartition) -> SharePartition:
+    """Copy a share partition in every way there is."""
+    snapshot = partition.snapshot()
+    assert_type(snapshot, Snapshot)
+    assert_type(Snapshot.from_json(snapshot.to_json()), Snapshot)
+    assert_type(copy.copy(partition), SharePartition)
+    return SharePartition.restore(snapshot, profile=KAFKA_4_3, tells_transitions=False)
+
+
+class TracedPartition(SharePartition):
+    """A subclass of a user: what is restored is one of them."""
+
+
+def restored(snapshot: Snapshot) -> TracedPartition:
+    """Restore as a subclass."""
+    return TracedPartition.restore(snapshot)
+
+
+def told_apart(error: ShareStateError) -> tuple[object, ...]:
+    """Return what an error carries."""
+    assert_type(error.code, ErrorCode)
+    assert_type((error.retriable, error.exception), tuple[bool, str])
+    assert_type(error.message, str | None)
+    assert_type((error.code.exception, error.code.retriable), tuple[str, bool])
+    match error:
+        case InvalidRecordStateError(first_offset=first, last_offset=last, owner=owner):
+            return assert_type((first, last, owner), tuple[int | None, int | None, str | None])
+        case (
+            InvalidRequestError(first_offset=first, last_offset=last) | SplitLimitError(first_offset=first, limit=last)
+        ):
+            return assert_type((first, last), tuple[int | None, int | None])
+        case TimeReversedError(field=where) | SnapshotError(field=where) | MalformedInputError(field=where):
+            return (assert_type(where, str | None),)
+        case UnknownWriteError(number=detail) | InitializationError(reason=detail):
+            return (assert_type(detail, int | str | None),)
+        case ForeignError(foreign_code=code, foreign_exception=exception):
+            return assert_type((code, exception), tuple[ErrorCode, str])
+        case _:
+            return ()
+
+
+REFUSALS: tuple[type[ShareStateError], ...] = (
+    AlreadyInitializedError,
+    LeaderNotAvailableError,
+    NoReadPendingError,
+    ResetOffsetRequiredError,
+    InvariantError,
+)
+OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,
+    ErrorCode.GROUP_ID_NOT_FOUND: GroupIdNotFoundError,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: NotLeaderOrFollowerError,
+    ErrorCode.OFFSET_NOT_AVAILABLE: OffsetNotAvailableError,
+    ErrorCode.UNKNOWN_SERVER_ERROR: UnknownServerError,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicOrPartitionError,
+}
+
+
+def outcome(code: int) -> ShareStateError:
+    """Make the error for what the persister has answered."""
+    return WriteFailedError("no answer") if code == 0 else persister_error(code, "the persister's words")
+
+
+def refused(partition: SharePartition, config: ShareConfig, effects: Effects) -> None:
+    """Do what must not pass; nobody calls it."""
+    partition.acquire("m1", fetched(), 0)  # type: ignore[call-arg]
+    partition.acquire("m1", [RecordBatch(0, 9)], now_ms=0)  # type: ignore[arg-type]
+    partition.acknowledge("m1", [(0, 9, 1)], now_ms=0)  # type: ignore[list-item]
+    partition.expire_next()  # type: ignore[call-arg]
+    partition.start_offset = 5  # type: ignore[misc]
+    partition.lifecycle = Lifecycle.ACTIVE  # type: ignore[misc]
+    config.delivery_count_limit = 9  # type: ignore[misc]
+    effects.wake = True  # type: ignore[misc]
+    ShareConfig(5)  # type: ignore[call-arg]
+    ShareConfig(delivery_limit=5)  # type: ignore[call-arg]
+    SharePartition("orders-0")  # type: ignore[arg-type]
+    SharePartition.restore(partition)  # type: ignore[arg-type]
+    StateBatch(0, 9, RecordState.ACKNOWLEDGED)  # type: ignore[call-arg]
+    for write in partition.expire_next(now_ms=1).writes:  # type: ignore[union-attr]
+        partition.write_failed(write.number)  # type: ignore[call-arg]
+    partition.write_succeeded(effects.writes)  # type: ignore[arg-type]
+    KAFKA_4_3.has("B10")  # type: ignore[arg-type]
