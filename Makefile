@@ -37,7 +37,8 @@ lint: $(READY) ## Check style, types and layers
 	  $(call step,ruff check, $(BIN)/ruff check); \
 	  $(call step,ruff format --check, $(BIN)/ruff format --check); \
 	  $(call step,mypy, $(BIN)/mypy); \
-	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo))
+	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo); \
+	  $(call step,news fragments, $(BIN)/towncrier build --draft --version next >/dev/null))
 
 check: lint test ## Do what CI does: lint, then test
 
