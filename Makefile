@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check docs diagrams bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12
@@ -41,6 +41,11 @@ lint: $(READY) ## Check style, types and layers
 	  $(call step,news fragments, $(BIN)/towncrier build --draft --version next >/dev/null))
 
 check: lint test ## Do what CI does: lint, then test
+
+docs: $(READY) ## Build the documentation into build/docs, and run its examples
+	$(call judge,docs, \
+	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
+	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
 
 diagrams: $(READY) ## Make the pages of docs that are made from the code: diagrams, and where rules live
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
