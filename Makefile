@@ -11,10 +11,10 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check docs diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons docs diagrams bench growth clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
 
 setup: $(READY) ## Make .venv and install the project with its tools into it
 	@echo "make setup: ready"
@@ -40,7 +40,23 @@ lint: $(READY) ## Check style, types and layers
 	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo); \
 	  $(call step,news fragments, $(BIN)/towncrier build --draft --version next >/dev/null))
 
-check: lint test ## Do what CI does: lint, then test
+check: lint test ## What has to pass before a change goes in: lint, then test
+
+package: dist ## Build the sdist and the wheel, look into them, and run the tests against the wheel
+	$(call judge,package, \
+	  $(call step,what the distributions hold, $(BIN)/python -m pytest -q tests/packaging/distributions.py); \
+	  $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py))
+
+# Versions of Python that the machine does not have are skipped. TESTS=tests/unit runs a part of the tests.
+test-pythons: dist ## Run the tests against the wheel with every supported version of Python that is here
+	$(call judge,test-pythons, $(BIN)/python tests/packaging/against_wheel.py 3.11 3.12 3.13 $(if $(TESTS),-- $(TESTS)))
+
+# Always built anew: make cannot know what goes into it.
+.PHONY: dist
+dist: $(READY)
+	@echo "== building the sdist and, from it, the wheel"
+	@rm -rf dist
+	@$(BIN)/python -m build --quiet
 
 docs: $(READY) ## Build the documentation into build/docs, and run its examples
 	$(call judge,docs, \

@@ -1,0 +1,97 @@
+"""
+Run the tests against the wheel in `dist`, out of reach of the source tree: ``against_wheel.py [3.12 ...] [-- TESTS]``.
+
+For each version of Python that is named, or the one that runs this, the wheel and its extras are installed into a fresh
+environment. The tests are those of the sdist, unpacked elsewhere and without its `src`; the examples in the installed
+package's docstrings are among them, and mypy --strict checks `tests/typing/api.py` against it. A version that the
+machine does not have is skipped, and that is said.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+DIST = Path(__file__).parents[2] / "dist"
+EVERYTHING = ["tests", "docs/generate", "README.md", "--pyargs", "sharestate"]
+WHERE = "import sharestate; print(sharestate.__file__)"
+VERSION = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))"
+
+
+def say(text: str) -> None:
+    """Write *text* before anything that a program started later prints."""
+    sys.stdout.write(f"== {text}\n")
+    sys.stdout.flush()
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> None:
+    """Run *command*; if it fails, so does this script, with its status."""
+    status = subprocess.run(command, check=False, cwd=cwd).returncode
+    if status:
+        sys.exit(status)
+
+
+def output(*command: str | Path) -> str:
+    """Return what *command* prints, or nothing if it cannot be run or fails."""
+    try:
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def interpreters(version: str) -> Iterator[str]:
+    """Yield where Python *version* may be: this one, on the path, and with pyenv."""
+    yield sys.executable
+    yield from filter(None, [shutil.which(f"python{version}")])
+    for installed in output("pyenv", "versions", "--bare").split():
+        if installed.startswith(f"{version}."):
+            yield f"{output('pyenv', 'prefix', installed)}/bin/python"
+
+
+def interpreter(version: str) -> str | None:
+    """Return a Python *version* that runs and can make environments, or None."""
+    return next((python for python in interpreters(version) if output(python, "-c", VERSION) == version), None)
+
+
+def check(python: str, tests: Sequence[str], scratch: Path) -> None:
+    """Install the wheel for *python* below *scratch*, and run *tests* there."""
+    with tarfile.open(next(DIST.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(scratch, filter="data")
+    (home,) = scratch.iterdir()
+    shutil.rmtree(home / "src")
+    env = scratch / "env"
+    run(python, "-m", "venv", env)
+    installed = env / "bin/python"
+    pip = (installed, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", "--upgrade", "pip>=25.1")
+    (wheel,) = DIST.glob("*.whl")
+    run(*pip, "install", f"{wheel}[cli,testing]", "--group", f"{home}/pyproject.toml:test")
+    run(*pip, "check")
+    say(f"Python {output(installed, '-c', VERSION)}: testing {output(installed, '-c', WHERE)}")
+    run(installed, "-m", "pytest", "-q", *tests, cwd=home)
+    run(sys.executable, "-m", "mypy", "--strict", "--python-executable", installed, "tests/typing/api.py", cwd=home)
+
+
+def main(arguments: list[str]) -> None:
+    """Check each version that is named and here; there has to be one."""
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    versions = arguments[:split] or [output(sys.executable, "-c", VERSION)]
+    tests = arguments[split + 1 :] or EVERYTHING
+    found = {version: interpreter(version) for version in versions}
+    for version, python in found.items():
+        if python is None:
+            say(f"Python {version}: skipped, neither the path nor pyenv has one that runs and makes environments")
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            check(python, tests, Path(scratch))
+    if not any(found.values()):
+        sys.exit("none of these versions is here")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
