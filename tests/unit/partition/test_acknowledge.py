@@ -129,6 +129,14 @@ def test_types_behind_a_gap_are_those_of_their_offsets() -> None:
     assert scene.acknowledge("m1", "0-5:1,2,0,0,3,2") == ("W(0; 0 st2 dc1, 1 st0 dc1, 4 st4 dc1, 5 st0 dc1; cc 2)",)
 
 
+def test_types_over_two_batches_are_those_of_their_offsets() -> None:
+    """The list of types goes on from one batch to the next."""
+    scene = Scene().load(5)
+    scene.acquire("m1", 5, "[5-6][7-8]", cut=2)
+
+    assert scene.acknowledge("m1", "5-8:2,1,3,2") == ("W(5; 5 st0 dc1, 6 st2 dc1, 7 st4 dc1, 8 st0 dc1; cc 2)",)
+
+
 def test_more_types_than_offsets_do_no_harm() -> None:
     """A list that is too long is used as far as it is needed."""
     scene = Scene().load()

@@ -15,6 +15,13 @@ def test_the_limit_is_rounded_up_to_a_log_batch() -> None:
     assert scene.acquire("m1", 5, "[5-9][10-14][15-19]", most=6) == ((5, 14, 1),)
 
 
+def test_a_limit_that_leaves_one_record_over_is_kept() -> None:
+    """The limit may fall on the end of the log batch before the last record."""
+    scene = Scene().load()
+
+    assert scene.acquire("m1", 0, "[0-3][4]", most=4) == ((0, 3, 1),)
+
+
 def test_the_limit_may_fall_into_a_hole_of_the_log() -> None:
     """A limit that no log batch holds is taken exactly (spec 7.8)."""
     scene = Scene().load()

@@ -91,7 +91,8 @@ def test_a_strict_limit_that_a_batch_fits_leaves_it_whole() -> None:
     """A batch no larger than what is left of the limit is taken whole in record_limit mode too."""
     scene = Scene().load(0, "[0-4 st0][5-9 st0]")
 
-    assert scene.acquire("m1", 0, "[0-4][5-9]", most=7, strict=True) == ((0, 4, 2), (5, 6, 2))
+    assert scene.acquire("m1", 0, "[0-4][5-9]", most=5, strict=True) == ((0, 4, 2),)
+    assert scene.acquire("m1", 5, "[0-4][5-9]", most=2, strict=True) == ((5, 6, 2),)
     assert scene.batches == ["[0-4] ACQUIRED/2/m1", "[5-9] split: 5-6 ACQUIRED/2/m1, 7-9 AVAILABLE/1/-"]
 
 

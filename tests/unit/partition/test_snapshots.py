@@ -79,6 +79,17 @@ def test_what_was_restored_goes_on_the_same(name: str, go_on: Callable[[Scene], 
     assert again.partition.snapshot() == scene.partition.snapshot()
 
 
+def test_a_split_batch_may_begin_anywhere() -> None:
+    """Records are restored at their offsets, wherever the batch begins."""
+    scene = Scene().load(5)
+    scene.acquire("m1", 5, "[5-9]")
+    scene.acknowledge("m1", "6:2", "8:1")
+    again = restored(scene)
+
+    assert again.batches == scene.batches
+    assert again.wait(10_001) == scene.wait(10_001)
+
+
 def test_locks_lapse_in_the_old_order() -> None:
     """Locks keep their creation numbers, and new ones come after them."""
     scene = Scene().load()
