@@ -1,0 +1,186 @@
+"""What a share partition tells of its records adds up to what they are, and telling it changes nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+from unittest.mock import patch
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharestate import PROFILES, Cause, Effects, Profile, RecordState, SharePartition, ShareStateError, Transition
+from sharestate.testing.exchange import exchanges
+from sharestate.testing.folding import RecordFold, records_of
+from sharestate.testing.mix import STEPS, WILD, Mix
+from sharestate.testing.operations import seeded
+from sharestate.testing.peer import Peer
+from sharestate.testing.strategies import sequences
+from sharestate.testing.world import Steps
+
+LATE: Final = Mix(trouble=70, steps={**STEPS, "log": 20, "complete": 8}, longest_batch=40)
+"""A slow persister, so that much happens while writes are in flight."""
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+GONE: Final = None
+"""The state of a record that is not cached."""
+
+
+class Meaning(NamedTuple):
+    """What a cause says of a record."""
+
+    before: set[RecordState | None]
+    """What the record may have been."""
+
+    after: set[RecordState | None]
+    """What it may be then."""
+
+    is_carried: bool | None = False
+    """Whether a write in flight carries it; None if either may be."""
+
+
+MEANINGS: Final = {
+    Cause.READ: Meaning({GONE}, {AVAILABLE, ACKNOWLEDGED, ARCHIVED}),
+    Cause.CACHED: Meaning({GONE}, {AVAILABLE}),
+    Cause.ACQUIRED: Meaning({GONE, AVAILABLE}, {ACQUIRED}),
+    Cause.ACCEPTED: Meaning({ACQUIRED}, {ACKNOWLEDGED}, is_carried=True),
+    Cause.RELEASED: Meaning({ACQUIRED}, {AVAILABLE}, is_carried=True),
+    Cause.REJECTED: Meaning({ACQUIRED}, {ARCHIVED}, is_carried=True),
+    Cause.GAP: Meaning({ACQUIRED}, {ARCHIVED}, is_carried=True),
+    Cause.RENEWED: Meaning({ACQUIRED}, {ACQUIRED}),
+    Cause.LAPSED: Meaning(
+        {ACQUIRED, AVAILABLE, ACKNOWLEDGED, ARCHIVED}, {AVAILABLE, ACKNOWLEDGED, ARCHIVED}, is_carried=None
+    ),
+    Cause.SESSION_CLOSED: Meaning({ACQUIRED}, {AVAILABLE}, is_carried=True),
+    Cause.ARCHIVED_AT_LIMIT: Meaning({ACQUIRED}, {ARCHIVED}, is_carried=None),
+    Cause.ABORTED: Meaning({ACQUIRED}, {ARCHIVED}),
+    Cause.COMPACTED_AWAY: Meaning({AVAILABLE}, {ARCHIVED}, is_carried=None),
+    Cause.BELOW_LOG_START: Meaning({AVAILABLE, ACQUIRED}, {ARCHIVED}, is_carried=None),
+    Cause.CONFIRMED: Meaning({AVAILABLE, ACKNOWLEDGED, ARCHIVED}, {AVAILABLE, ACKNOWLEDGED, ARCHIVED}),
+    Cause.ROLLED_BACK: Meaning({AVAILABLE, ACKNOWLEDGED, ARCHIVED}, {ACQUIRED, AVAILABLE, ARCHIVED}),
+    Cause.THROTTLED: Meaning({AVAILABLE}, {AVAILABLE}),
+    Cause.PASSED: Meaning({ACKNOWLEDGED, ARCHIVED}, {ACKNOWLEDGED, ARCHIVED}),
+}
+"""Every cause, from what the spec says of the commands (sections 7 to 14)."""
+
+STILL: Final = {Cause.RENEWED, Cause.LAPSED, Cause.THROTTLED}
+"""Causes after which a record may look as it did."""
+
+
+class Told:
+    """
+    A share partition that tells what happens, next to one that is asked the same and tells nothing.
+
+    After every command what was told so far is held against the records.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - what a share partition is made of
+        """Make both."""
+        self.telling = SharePartition(*args, tells_transitions=True, **kwargs)
+        self.silent = SharePartition(*args, **kwargs)
+        self.fold = RecordFold()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute
+        """Return an attribute; a command is watched."""
+        value = getattr(self.telling, name)
+        return self._watched(name) if callable(value) else value
+
+    def _watched(self, name: str) -> Callable[..., Any]:
+        def command(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what a command takes and returns
+            outcome = ended(getattr(self.telling, name), args, kwargs)
+            expected = ended(getattr(self.silent, name), args, kwargs)
+            if isinstance(outcome, (Effects, ShareStateError)):
+                assert self.telling.snapshot() == self.silent.snapshot()
+                self._judge(name, args, outcome, expected)
+            else:
+                assert repr(outcome) == repr(expected)
+            if isinstance(outcome, ShareStateError):
+                raise outcome
+            return outcome
+
+        return command
+
+    def _judge(self, name: str, args: tuple[Any, ...], outcome: Effects | ShareStateError, expected: object) -> None:
+        if isinstance(outcome, ShareStateError):
+            assert (type(outcome), str(outcome)) == (type(expected), str(expected))
+            assert {transition.cause for transition in outcome.transitions} <= {Cause.RENEWED}
+            self._follow(outcome.transitions, set())
+        else:
+            assert repr(evolve(outcome, transitions=())) == repr(expected)
+            settled = set(args[:1]) if name.startswith("write_") else set()
+            self._follow(outcome.transitions, settled | {write.number for write in outcome.writes})
+        assert self.fold.records == records_of(self.telling)
+
+    def _follow(self, transitions: tuple[Transition, ...], writes: set[int]) -> None:
+        now_ms = self.telling.snapshot().now_ms
+        for transition in transitions:
+            assert transition.first_offset <= transition.last_offset
+            assert transition.at_ms == now_ms
+            self._check_meaning(transition)
+            if transition.write is not None and transition.cause is not Cause.LAPSED:
+                assert transition.write in writes, transition
+            self.fold.apply([transition])
+
+    def _check_meaning(self, transition: Transition) -> None:
+        meaning = MEANINGS[transition.cause]
+        assert transition.state in meaning.after, transition
+        assert meaning.is_carried in {None, transition.is_ongoing}, transition
+        for offset in range(transition.first_offset, transition.last_offset + 1):
+            record = self.fold.records.get(offset)
+            assert (record[0] if record else GONE) in meaning.before, (offset, record, transition)
+            if transition.cause not in {*STILL, Cause.PASSED}:
+                assert record != transition[3:8], (offset, transition)
+
+
+def ended(command: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as above
+    """Return what *command* returns, or the error with which it is refused."""
+    try:
+        return command(*args, **kwargs)
+    except ShareStateError as refused:
+        return refused
+
+
+def converse(sequence: Steps[None], profile: Profile) -> None:
+    """Have *sequence* answered by share partitions that are watched."""
+    with patch("sharestate.conversation.session.SharePartition", Told):
+        for _ in exchanges(sequence, Peer(profile)):
+            pass
+
+
+every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+
+
+@every_profile
+@pytest.mark.parametrize("mix", [WILD, LATE], ids=["wild", "late"])
+@given(data=st.data())
+def test_what_is_told_is_what_happens(profile: Profile, mix: Mix, data: st.DataObject) -> None:
+    """
+    From nothing, the transitions of all commands add up to the records after each of them, refused ones included.
+
+    Each fits what the record was and names the time and a write of the command; what was refused tells only its
+    renewals; and a share partition that tells nothing does the same.
+    """
+    converse(data.draw(sequences(mix)), profile)
+
+
+def test_every_cause_has_a_meaning() -> None:
+    """The table above knows all causes."""
+    assert MEANINGS.keys() == set(Cause)
+
+
+def test_every_cause_is_told_sometimes() -> None:
+    """Over a fixed corpus every cause is told: the test above has something to judge."""
+    told: set[Cause] = set()
+
+    def apply(fold: RecordFold, transitions: list[Transition]) -> None:
+        told.update(transition.cause for transition in transitions)
+        original(fold, transitions)
+
+    original = RecordFold.apply
+    with patch.object(RecordFold, "apply", apply):
+        for seed in range(60):
+            converse(seeded(seed, LATE), PROFILES["kafka-4.3"])
+
+    assert told == set(Cause)
