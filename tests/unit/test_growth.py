@@ -178,12 +178,7 @@ def test_the_count_sees_a_walk_over_the_records() -> None:
 
 # ---- one batch
 
-WALKS_TWICE = pytest.mark.xfail(
-    strict=True, reason="Batch.settled_last walks over the settled prefix, in C, every time"
-)
 
-
-@WALKS_TWICE
 def test_half_a_thousand_calls_cost_what_one_costs_each() -> None:
     """Acknowledging a split batch one record at a time costs the same for each, however many were acknowledged."""
     partition = split(RECORDS)
@@ -219,7 +214,6 @@ def test_a_split_batch_may_be_large() -> None:
     assert one(large) <= SMALL_FACTOR * one(small)
 
 
-@WALKS_TWICE
 def test_most_of_a_split_batch_may_be_done() -> None:
     """Acknowledging the first records that are not done costs the same, however many before them are."""
     partition = split(20 * RECORDS)

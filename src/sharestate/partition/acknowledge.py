@@ -64,9 +64,9 @@ def _refuse_oversized(ledger: Ledger, member_id: str, request: AcknowledgementBa
     if last < ledger.start_offset:
         return
     for batch in ledger.in_flight.from_floor(first, last):
-        if batch.is_split or len(batch) <= ledger.split_limit or batch.cells[0].member_id != member_id:
+        if batch.is_split or batch.size <= ledger.split_limit or batch.last_offset < ledger.start_offset:
             continue
-        if _needs_split(ledger, batch, first, last, types):
+        if batch.cells[0].member_id == member_id and _needs_split(ledger, batch, first, last, types):
             message = f"the batch {batch.first_offset}-{batch.last_offset} is too large to be split"
             raise SplitLimitError(message, batch.first_offset, batch.last_offset, ledger.split_limit)
 

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sharestate.partition.aborted import without_aborted
@@ -14,13 +15,14 @@ from sharestate.partition.acquisition import Acquisition
 from sharestate.partition.compacted import archive_compacted
 from sharestate.partition.gaps import shrink_window
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.natural_gap import skip_natural_gap
+from sharestate.partition.natural_gap import is_at_natural_gap, skip_natural_gap
 from sharestate.partition.new_batches import plan_new
 from sharestate.partition.redelivery import plan_overlap
+from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.values.profiles import Quirk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sharestate.partition.acquisition import Step
     from sharestate.partition.ledger import Ledger
@@ -41,21 +43,32 @@ def acquire(  # noqa: PLR0913 - what a fetch request says
     Complexity:
         O(log n) in the batches, linear in the records that are looked at.
     """
+    plan = partial(
+        _plan, member_id=member_id, fetched=fetched, max_records=max_records, batch_size=batch_size, mode=mode
+    )
     if max_records <= 0 or not _is_of_use(ledger, fetched):
         return ()
-    if skip_natural_gap(ledger, fetched) and not _is_of_use(ledger, fetched):
+    if is_at_natural_gap(ledger, fetched):
+        if _may_be_refused(ledger, fetched):
+            copy = restore_ledger(take_snapshot(ledger), ledger.profile)
+            skip_natural_gap(copy, fetched)
+            plan(copy)
+        skip_natural_gap(ledger, fetched)
+    acquisition, steps = plan(ledger)
+    if acquisition.limit <= 0:
         return ()
-    limit, last_offset = _room(ledger, fetched, max_records)
-    if limit <= 0:
-        return ()
-    acquisition = Acquisition(member_id, fetched.batches, last_offset, limit, batch_size, mode)
-    steps = list(_plan(ledger, acquisition))
     archive_compacted(ledger, fetched.fetch_offset, acquisition.first_offset)
     acquired = [records for step in steps for records in step.take(ledger, acquisition)]
     if not acquired:
         return ()
     shrink_window(ledger, acquired[-1].last_offset + 1)
     return without_aborted(ledger, fetched, acquired)
+
+
+def _may_be_refused(ledger: Ledger, fetched: FetchedRecords) -> bool:
+    """Return whether something is so large that it could have to be split and cannot."""
+    span = fetched.batches[-1].last_offset - fetched.batches[0].first_offset + 1
+    return max(ledger.in_flight.largest, span) > ledger.split_limit
 
 
 def _is_of_use(ledger: Ledger, fetched: FetchedRecords) -> bool:
@@ -76,7 +89,15 @@ def _room(ledger: Ledger, fetched: FetchedRecords, max_records: int) -> tuple[in
     return room, min(last_fetched, ledger.end_offset)
 
 
-def _plan(ledger: Ledger, acquisition: Acquisition) -> Iterable[Step]:
+def _plan(  # noqa: PLR0913 - what a fetch request says
+    ledger: Ledger, member_id: str, fetched: FetchedRecords, max_records: int, batch_size: int, mode: AcquireMode
+) -> tuple[Acquisition, Sequence[Step]]:
+    limit, last_offset = _room(ledger, fetched, max_records) if _is_of_use(ledger, fetched) else (0, 0)
+    acquisition = Acquisition(member_id, fetched.batches, last_offset, limit, batch_size, mode)
+    return acquisition, tuple(_steps(ledger, acquisition)) if limit > 0 else ()
+
+
+def _steps(ledger: Ledger, acquisition: Acquisition) -> Iterable[Step]:
     base = _base_offset(ledger, acquisition.first_offset)
     first, last = min(acquisition.first_offset, base), acquisition.last_offset
     if first > last:

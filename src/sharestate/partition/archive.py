@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sharestate.partition.chronicle import cause_of
+from sharestate.partition.transitions import Input
 from sharestate.values.profiles import Quirk
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from sharestate.partition.batch import Batch
     from sharestate.partition.ledger import Ledger
-    from sharestate.partition.transitions import Input
     from sharestate.values.records import RecordState
 
 
@@ -53,10 +53,15 @@ def archive_range(  # noqa: PLR0913 - a range of batches, and what happens to it
         if batch.first_offset > last_offset:
             break
         if not batch.is_split and not (first_offset <= batch.first_offset and batch.last_offset <= last_offset):
-            if batch.cells[0].state is not state or len(batch) > ledger.split_limit:
+            if batch.cells[0].state is not state:
                 continue
-            batch.split(ledger.locks)
+            if batch.size <= ledger.split_limit:
+                batch.split(ledger.locks)
+            elif input_ is not Input.BELOW_START or batch.last_offset > last_offset:
+                continue
         low, high = max(first_offset, batch.first_offset), min(last_offset, batch.last_offset)
+        if not batch.is_split:
+            low = batch.first_offset
         if low <= high:
             archived += _archive(ledger, batch, low, high, state, input_, counts=counts)
     return archived > 0

@@ -6,11 +6,13 @@ What a broker's rules refuse is judged where those rules are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from reprlib import repr as repr_
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from sharestate.errors import InvalidRequestError, MalformedInputError
+from sharestate.errors import InvalidRequestError
 from sharestate.values.acknowledgements import AcknowledgeType
+from sharestate.values.checks import MIN_INT64, refuse
 from sharestate.values.records import MAX_OFFSET
 
 if TYPE_CHECKING:
@@ -18,34 +20,7 @@ if TYPE_CHECKING:
 
     from sharestate.values.acknowledgements import AcknowledgementBatch
 
-T = TypeVar("T")
-
-_MIN_OFFSET: Final = -MAX_OFFSET - 1
-"""The smallest number that the wire can carry for an offset."""
-
 _TYPES: Final = frozenset({int, AcknowledgeType})
-
-
-def expect(value: object, class_: type[T], field: str) -> T:
-    """
-    Return *value*, which is an instance of *class_*.
-
-    Raises:
-        MalformedInputError: It is not.
-    """
-    return value if isinstance(value, class_) else _refuse(f"expected {class_.__name__}, got {repr_(value)}", field)
-
-
-def integer(value: object, field: str, low: int = _MIN_OFFSET, high: int = MAX_OFFSET) -> int:
-    """
-    Return *value*, which is an integer within *low* and *high*; True and False are none.
-
-    Raises:
-        MalformedInputError: It is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        _refuse(f"expected an integer within {low}..{high}, got {repr_(value)}", field)
-    return value
 
 
 def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[AcknowledgementBatch, ...]:
@@ -59,7 +34,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
     try:
         batches = tuple(batches)
     except TypeError:
-        _refuse(f"expected acknowledgement batches, got {repr_(batches)}", "batches")
+        refuse(f"expected acknowledgement batches, got {repr_(batches)}", "batches")
     for index, batch in enumerate(batches):
         _expect_acknowledgement(batch, index)
     return batches
@@ -67,7 +42,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
 
 def _expect_acknowledgement(batch: AcknowledgementBatch, index: int) -> None:
     if not _is_acknowledgement(batch):
-        _refuse(f"expected two offsets and a sequence of types, got {repr_(batch)}", f"batches[{index}]")
+        refuse(f"expected two offsets and a sequence of types, got {repr_(batch)}", f"batches[{index}]")
     first, last, types = batch
     size = last - first + 1
     if size < 1:
@@ -78,15 +53,11 @@ def _expect_acknowledgement(batch: AcknowledgementBatch, index: int) -> None:
         raise InvalidRequestError(message, first, last)
 
 
-def _is_acknowledgement(batch: AcknowledgementBatch) -> bool:
+def _is_acknowledgement(batch: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed
     try:
         first, last, types = batch
-        are_types = _TYPES.issuperset(map(type, types))
+        are_types = isinstance(types, Sequence) and _TYPES.issuperset(map(type, types))
     except (TypeError, ValueError):
         return False
     are_offsets = type(first) is int and type(last) is int
-    return are_types and are_offsets and _MIN_OFFSET <= first <= MAX_OFFSET and _MIN_OFFSET <= last <= MAX_OFFSET
-
-
-def _refuse(message: str, field: str) -> NoReturn:
-    raise MalformedInputError(message, field)
+    return are_types and are_offsets and MIN_INT64 <= first <= MAX_OFFSET and MIN_INT64 <= last <= MAX_OFFSET

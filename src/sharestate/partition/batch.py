@@ -11,7 +11,6 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,13 +39,10 @@ class Batch:
         self.is_split = is_split
         self._settled = 0
 
-    def __len__(self) -> int:
-        """Return the number of offsets."""
+    @property
+    def size(self) -> int:
+        """How many offsets it has. [offsets]"""
         return self.last_offset - self.first_offset + 1
-
-    def __bool__(self) -> bool:
-        """Return True: a batch is never empty."""
-        return True
 
     def __repr__(self) -> str:
         """Return the batch as the spec writes it: ``[0-9] ACQUIRED/1/m1``."""
@@ -56,7 +52,7 @@ class Batch:
     def split(self, locks: Locks) -> None:
         """Keep the records one by one from now on; each gets a lock of its own with the batch's deadline."""
         (cell,) = self.cells
-        size = len(self)
+        size = self.size
         lock = cell.lock
         if lock is not None:
             if not cell.has_fired:
@@ -112,8 +108,10 @@ class Batch:
 
     def settled_last(self) -> int:
         """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
-        count, settled = self._settled, None
-        for cell in islice(self.cells, count, None):
+        cells, count, settled = self.cells, self._settled, None
+        size = len(cells)
+        while count < size:
+            cell = cells[count]
             if cell is not settled:
                 if not cell.is_settled:
                     break

@@ -75,7 +75,7 @@ def _expire_whole(ledger: Ledger, lock: Lock) -> list[StateBatch]:
     batch = lock.batch
     first, last, start = batch.first_offset, batch.last_offset, ledger.start_offset
     (cell,) = batch.cells
-    if cell.write is None and first < start <= last and len(batch) <= ledger.split_limit:
+    if cell.write is None and first < start <= last and batch.size <= ledger.split_limit:
         return _expire_straddling(ledger, batch)
     ledger.locks.let_go(lock, 1)
     if cell.write is not None:
@@ -90,7 +90,7 @@ def _expire_straddling(ledger: Ledger, batch: Batch) -> list[StateBatch]:
     batch.split(ledger.locks)
     lock = batch.cells[0].lock
     if lock is not None:
-        ledger.locks.let_go(lock, len(batch))
+        ledger.locks.let_go(lock, batch.size)
     entries: list[StateBatch] = []
     for low, high in ((first, start - 1), (start, last)):
         after = _lapse(ledger, batch, low, high)

@@ -54,7 +54,7 @@ class InFlight:
     def add(self, batch: Batch) -> None:
         """Take in *batch*."""
         self._batches[batch.first_offset] = batch
-        self.largest = max(self.largest, len(batch))
+        self.largest = max(self.largest, batch.size)
 
     def floor(self, offset: int) -> Batch | None:
         """Return the highest batch that begins at or before *offset*."""

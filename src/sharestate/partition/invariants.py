@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
     from sharestate.partition.ledger import Ledger
+    from sharestate.partition.locks import Lock
 
 
 class Invariant(NamedTuple):
@@ -72,7 +73,7 @@ def _overlapping(ledger: Ledger) -> Iterator[str]:
 
 def _wrong_sizes(ledger: Ledger) -> Iterator[str]:
     for batch in ledger.in_flight:
-        if len(batch.cells) != (len(batch) if batch.is_split else 1):
+        if len(batch.cells) != (batch.size if batch.is_split else 1):
             yield f"{batch} has {len(batch.cells)} cells"
 
 
@@ -132,8 +133,13 @@ def _wrong_writes(ledger: Ledger) -> Iterator[str]:
             yield f"{cell} of {batch} waits for write {cell.write.number}, which is not in flight"
         if cell.state is RecordState.ACQUIRED:
             yield f"{cell} of {batch} is acquired with a write in flight"
-        if cell.before is not None and cell.before.state is not RecordState.ACQUIRED:
-            yield f"{cell} of {batch} goes back to {cell.before}"
+        if cell.before is not None and not _is_held_by(cell.before, cell.lock):
+            yield f"{cell} of {batch} goes back to {cell.before}, which is not held by the same lock"
+
+
+def _is_held_by(cell: Cell, lock: Lock | None) -> bool:
+    is_settled = cell.write is None and cell.before is None and not cell.has_fired
+    return cell.state is RecordState.ACQUIRED and cell.lock is lock and is_settled
 
 
 def _lost_changes(ledger: Ledger) -> Iterator[str]:
@@ -161,9 +167,12 @@ def _missed_records(ledger: Ledger) -> Iterator[str]:
             yield f"{batch} has records that no fetch looks for"
 
 
+_NEVER_LOADED: Final = frozenset({Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED})
+
+
 def _early_batches(ledger: Ledger) -> Iterator[str]:
-    if ledger.lifecycle in {Lifecycle.EMPTY, Lifecycle.INITIALIZING} and ledger.in_flight:
-        yield f"{len(ledger.in_flight)} batches are cached, and nothing was read yet"
+    if ledger.lifecycle in _NEVER_LOADED and ledger.in_flight:
+        yield f"{len(ledger.in_flight)} batches are cached, and nothing was taken over"
 
 
 INVARIANTS: Final = (

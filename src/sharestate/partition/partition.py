@@ -9,12 +9,13 @@ from attrs import evolve
 from sharestate.errors import ShareStateError, TimeReversedError, persister_error
 from sharestate.partition import acknowledge, acquire, expire, initialize, log_start, next_fetch, outcomes
 from sharestate.partition import release as release_
-from sharestate.partition.arguments import acknowledgements, expect, integer
+from sharestate.partition.arguments import acknowledgements
 from sharestate.partition.chronicle import Chronicle
 from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
+from sharestate.values.checks import expect, integer
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.keys import SharePartitionKey

@@ -38,7 +38,7 @@ class WholeBatch:
     @property
     def count(self) -> int:
         """How many records it takes. [records]"""
-        return len(self.batch)
+        return self.batch.size
 
     def take(self, ledger: Ledger, acquisition: Acquisition) -> list[AcquiredRecords]:
         """Lock the batch for the member."""
@@ -159,7 +159,7 @@ def _plan_batch(
 ) -> Step | None:
     is_full = acquisition.first_offset <= batch.first_offset and batch.last_offset <= acquisition.last_offset
     is_strict = acquisition.mode is AcquireMode.RECORD_LIMIT
-    if is_full and not batch.is_split and not is_throttling and not (is_strict and len(batch) > remaining):
+    if is_full and not batch.is_split and not is_throttling and not (is_strict and batch.size > remaining):
         return WholeBatch(batch) if batch.cells[0].is_acquirable else None
     low = max(acquisition.first_offset, batch.first_offset)
     high = min(acquisition.last_offset, batch.last_offset)
@@ -167,7 +167,7 @@ def _plan_batch(
     runs = list(offered_runs(batch, low, high, ledger.config.delivery_count_limit, budget))
     if not runs:
         return None
-    if not batch.is_split and len(batch) > ledger.split_limit:
+    if not batch.is_split and batch.size > ledger.split_limit:
         message = f"the batch {batch.first_offset}-{batch.last_offset} is too large to be split"
         raise SplitLimitError(message, batch.first_offset, batch.last_offset, ledger.split_limit)
     return SomeRecords(batch, runs)

@@ -53,7 +53,7 @@ def _split_if_straddling(ledger: Ledger, batch: Batch, member_id: str) -> None:
         cell.state is RecordState.ACQUIRED
         and cell.member_id == member_id
         and batch.first_offset < ledger.start_offset <= batch.last_offset
-        and len(batch) <= ledger.split_limit
+        and batch.size <= ledger.split_limit
     ):
         batch.split(ledger.locks)
 

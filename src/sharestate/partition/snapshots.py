@@ -7,9 +7,11 @@ How many cells a lock still waits for, and from where on, is counted again when 
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
+
+from attrs import fields
 
 from sharestate.errors import InvariantError, SnapshotError
 from sharestate.partition.batch import Batch
@@ -24,10 +26,17 @@ from sharestate.values.snapshot import Snapshot
 from sharestate.values.snapshot_rows import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
     from sharestate.partition.chronicle import Chronicle
     from sharestate.values.profiles import Profile
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
+
+_READ_PENDING: Final[Mapping[Lifecycle, Collection[bool]]] = MappingProxyType(
+    {Lifecycle.INITIALIZING: {True}, Lifecycle.FENCED: {True, False}}
+)
+"""Whether a read may be pending; in the other states it is not."""
 
 _PLAIN: Final = (
     "key",
@@ -116,12 +125,26 @@ def restore_ledger(snapshot: Snapshot, profile: Profile, chronicle: Chronicle | 
     )
     if chronicle is not None:
         chronicle.at_ms = snapshot.now_ms
+    if ledger.is_read_pending not in _READ_PENDING.get(ledger.lifecycle, {False}):
+        _refuse("is_read_pending", f"{ledger.is_read_pending} does not go with {snapshot.lifecycle}")
     _Restorer(ledger, snapshot).restore()
     try:
         check(ledger)
     except InvariantError as error:
         raise SnapshotError(error.message, "batches") from error
+    _expect_same(snapshot, take_snapshot(ledger))
     return ledger
+
+
+def _expect_same(snapshot: Snapshot, again: Snapshot) -> None:
+    """Refuse a snapshot that no share partition gives: one that is out of order, or says what nothing refers to."""
+    pairs = zip_longest(snapshot.cells, again.cells)
+    different = [f"cells[{index}]" for index, (given, expected) in enumerate(pairs) if given != expected]
+    different += [
+        field.name for field in fields(Snapshot) if getattr(snapshot, field.name) != getattr(again, field.name)
+    ]
+    if different:
+        _refuse(different[0], "not as any share partition would give it")
 
 
 def _refuse(field: str, message: str) -> NoReturn:
@@ -138,7 +161,9 @@ class _Restorer:
         self._locks: dict[int, Lock] = {}
 
     def restore(self) -> None:
-        for number, limit, _ in self._snapshot.writes:
+        for index, (number, limit, _) in enumerate(self._snapshot.writes):
+            if number >= self._snapshot.next_write:
+                _refuse(f"writes[{index}][0]", f"the next write is {self._snapshot.next_write}")
             self._ledger.writes[number] = None if limit is None else PendingWrite.unanswered(number, limit)
         for index, row in enumerate(self._snapshot.batches):
             self._restore_batch(row, f"batches[{index}]")
@@ -150,6 +175,8 @@ class _Restorer:
         first, last, is_split, runs = row
         if sum(size for size, _ in runs) != (last - first + 1 if is_split else 1):
             _refuse(f"{path}[3]", f"the runs do not make up {first}-{last}")
+        if is_split and last - first >= self._snapshot.split_limit:
+            _refuse(f"{path}[2]", f"larger than what is ever split: {self._snapshot.split_limit}")
         batch = Batch(first, last, [], is_split=is_split)
         cells = {position: self._restore_cell(batch, position, f"{path}[3]") for _, position in runs}
         for size, position in runs:
@@ -189,8 +216,21 @@ class _Restorer:
 
     def _restore_ranges(self, row: WriteRow, path: str) -> None:
         change = self._ledger.writes[row.number]
-        for first, last in row.ranges if change is not None else ():
+        if change is None:
+            return
+        covered: set[int] = set()
+        for first, last in row.ranges:
             batch = self._ledger.in_flight.floor(first)
-            if change is None or batch is None or batch.last_offset < last:
+            if batch is None or not first <= last <= batch.last_offset:
                 _refuse(path, f"{first}-{last} is not cached")
             change.touch(batch, first, last)
+            covered |= {id(batch)} if not batch.is_split else set(range(first, last + 1))
+        if not covered.issuperset(self._waiting(change)):
+            _refuse(path, "not every record that waits for it")
+
+    def _waiting(self, change: PendingWrite) -> Iterator[int]:
+        """Go through the records that wait for *change*: the offsets of split batches, and the whole ones."""
+        for batch in self._ledger.in_flight:
+            for offset, cell in enumerate(batch.cells, batch.first_offset):
+                if cell.write is change:
+                    yield offset if batch.is_split else id(batch)

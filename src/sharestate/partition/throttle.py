@@ -68,7 +68,7 @@ def offered_runs(
         if is_last and taken:
             return
         if cap is None and count >= threshold(delivery_count_limit):
-            cap = max(1, len(batch) >> (count - threshold(delivery_count_limit) + 1))
+            cap = max(1, batch.size >> (count - threshold(delivery_count_limit) + 1))
         stops = [stop - taken for stop in (cap, budget) if stop is not None and stop > taken]
         size = min(size, 1 if is_last else size, *stops)  # noqa: PLW2901 - the part of the run that is taken
         yield offset, offset + size - 1, cell

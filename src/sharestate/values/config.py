@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
 
 class OffsetReset(Enum):
@@ -56,7 +56,14 @@ LATEST: Final = AutoOffsetReset(OffsetReset.LATEST)
 EARLIEST: Final = AutoOffsetReset(OffsetReset.EARLIEST)
 """Start at the start of the log."""
 
-_COUNT: Final = (validators.instance_of(int), validators.ge(0))
+
+def _no_switch(_instance: object, attribute: Attribute[int], value: int) -> None:
+    if isinstance(value, bool):
+        message = f"'{attribute.name}' must be a number, got {value!r}"
+        raise TypeError(message)
+
+
+_COUNT: Final = (validators.instance_of(int), _no_switch, validators.ge(0))
 
 
 @frozen(kw_only=True)

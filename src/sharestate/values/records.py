@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from attrs import field, frozen
 
-from sharestate.errors import MalformedInputError
+from sharestate.values.checks import MAX_INT64, expect, integer, refuse, rows
 
-MAX_OFFSET: Final = 2**63 - 1
+MAX_OFFSET: Final = MAX_INT64
 """The largest offset that the wire can carry."""
 
 NO_PRODUCER_ID: Final = -1
@@ -116,20 +116,40 @@ class AcquiredRecords(NamedTuple):
 
 
 def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
-    return tuple(batches)
+    batches = rows(batches, RecordBatch, "batches")
+    previous = -1
+    for index, batch in enumerate(batches):
+        _expect_batch(batch, f"batches[{index}]")
+        if not previous < batch.first_offset <= batch.last_offset:
+            message = f"log batches ascend without overlap: {batch.first_offset}-{batch.last_offset} after {previous}"
+            refuse(message, f"batches[{index}]")
+        previous = batch.last_offset
+    return batches
+
+
+def _expect_batch(batch: RecordBatch, field: str) -> None:
+    integer(batch.first_offset, f"{field}.first_offset", 0)
+    integer(batch.last_offset, f"{field}.last_offset", 0)
+    integer(batch.producer_id, f"{field}.producer_id")
+    expect(batch.is_transactional, bool, f"{field}.is_transactional")
+    if batch.control is not None:
+        expect(batch.control, ControlType, f"{field}.control")
 
 
 def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[AbortedTransaction, ...]:
-    return tuple(transactions)
+    transactions = rows(transactions, AbortedTransaction, "aborted_transactions")
+    for index, transaction in enumerate(transactions):
+        integer(transaction.producer_id, f"aborted_transactions[{index}].producer_id")
+        integer(transaction.first_offset, f"aborted_transactions[{index}].first_offset")
+    return transactions
 
 
-def _ascending(_instance: object, _attribute: object, batches: tuple[RecordBatch, ...]) -> None:
-    previous = -1
-    for index, batch in enumerate(batches):
-        if not previous < batch[0] <= batch[1] <= MAX_OFFSET:
-            message = f"log batches ascend without overlap within 0..2^63-1: {batch[0]}-{batch[1]} after {previous}"
-            raise MalformedInputError(message, f"batches[{index}]")
-        previous = batch[1]
+def _fetch_offset(offset: int) -> int:
+    return integer(offset, "fetch_offset", 0)
+
+
+def _isolation(level: IsolationLevel) -> IsolationLevel:
+    return expect(level, IsolationLevel, "isolation")
 
 
 @frozen(kw_only=True)
@@ -138,20 +158,20 @@ class FetchedRecords:
     What a fetch of the log answered.
 
     Raises:
-        MalformedInputError: The batches do not ascend, or overlap.
+        MalformedInputError: A part is of the wrong type, or the batches do not ascend, or overlap.
 
     Source:
         FetchPartitionData (Kafka 4.3.1).
     """
 
-    fetch_offset: int
+    fetch_offset: int = field(converter=_fetch_offset)
     """The offset at which the log was asked; it may lie inside the first batch, or before it after a compaction."""
 
-    batches: tuple[RecordBatch, ...] = field(converter=_record_batches, validator=_ascending)
+    batches: tuple[RecordBatch, ...] = field(converter=_record_batches)
     """The record batches, in the order of the log."""
 
     aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=_aborted_transactions)
     """The aborted transactions that the response lists, in any order."""
 
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, converter=_isolation)
     """The group's isolation level."""

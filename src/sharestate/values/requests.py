@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import field, frozen
 
+from sharestate.values.checks import integer, rows
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -49,7 +51,19 @@ def state_batches(
 
 
 def _state_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
-    return tuple(batches)
+    batches = rows(batches, StateBatch, "state_batches")
+    for index, batch in enumerate(batches):
+        for name, value in zip(StateBatch._fields, batch, strict=True):
+            integer(value, f"state_batches[{index}].{name}")
+    return batches
+
+
+def _start_offset(offset: int) -> int:
+    return integer(offset, "start_offset", UNINITIALIZED_START_OFFSET)
+
+
+def _state_epoch(epoch: int) -> int:
+    return integer(epoch, "state_epoch")
 
 
 @frozen(kw_only=True)
@@ -57,14 +71,17 @@ class PersistedState:
     """
     What the persister knows of a share partition.
 
+    Raises:
+        MalformedInputError: A part is of the wrong type. Whether the state makes sense is judged as it is taken over.
+
     Source:
         ReadShareGroupStateResponse (KIP-932).
     """
 
-    start_offset: int = 0
+    start_offset: int = field(default=0, converter=_start_offset)
     """The SPSO, or -1 if nothing was persisted yet."""
 
-    state_epoch: int = 0
+    state_epoch: int = field(default=0, converter=_state_epoch)
     """The epoch of the state; the leader's writes carry it back."""
 
     state_batches: tuple[StateBatch, ...] = field(default=(), converter=_state_batches)

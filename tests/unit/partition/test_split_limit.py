@@ -84,7 +84,6 @@ def test_who_does_not_own_the_batch_is_told_that() -> None:
         scene.acknowledge("m2", "5-9:1")
 
 
-@pytest.mark.xfail(reason="the limit is held against batches that the acknowledgement does not look at")
 def test_a_batch_below_the_start_is_not_in_the_way() -> None:
     """An acknowledgement passes over batches wholly below the SPSO, however large (spec 8.1, 6a)."""
     scene = Scene(split_limit=LIMIT).load()
@@ -122,7 +121,6 @@ def test_a_refused_acquisition_archives_nothing() -> None:
     assert scene.batches == ["[0-4] AVAILABLE/1/-", "[5-24] AVAILABLE/1/-"]
 
 
-@pytest.mark.xfail(reason="the SPSO moves before the acquisition is planned")
 def test_a_refused_acquisition_does_not_pass_a_natural_gap() -> None:
     """Healed, the SPSO stays behind a natural gap if the fetch that shows it is refused."""
     scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed).load(10, "[10-14 st2][20-24 st2][30-60 st0]")
@@ -225,7 +223,6 @@ def test_the_log_start_leaves_a_batch_in_which_it_stands() -> None:
     assert (scene.offsets, scene.batches) == ((5, 24), ["[0-19] AVAILABLE/1/-", "[20-24] AVAILABLE/1/-"])
 
 
-@pytest.mark.xfail(reason="the range that is archived begins at the old SPSO, inside the batch")
 def test_the_log_start_archives_a_batch_once_it_is_past_it() -> None:
     """A large batch that was left is archived when it lies wholly below, so that fetches do not ask for it for ever."""
     scene = Scene(split_limit=LIMIT).load(0, "[0-19 st0][20-24 st0]")

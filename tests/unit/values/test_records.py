@@ -17,8 +17,6 @@ from sharestate import (
     RecordState,
 )
 
-unchecked = pytest.mark.xfail(reason="only the order of the batches is checked")
-
 
 def test_record_states_have_kafkas_numbers() -> None:
     """The ids are those of the wire; 3 belongs to the dead-letter queue and is no state here."""
@@ -89,9 +87,9 @@ def test_a_fetch_may_have_holes() -> None:
 )
 def test_log_batches_ascend(spans: list[tuple[int, int]], field: str) -> None:
     """Batches that overlap, descend or leave the range of offsets are refused, and the wrong one is named."""
-    with pytest.raises(MalformedInputError, match="ascend without overlap") as refused:
+    with pytest.raises(MalformedInputError, match="ascend without overlap|within 0\\.\\.") as refused:
         FetchedRecords(fetch_offset=0, batches=[RecordBatch(*span) for span in spans])
-    assert refused.value.field == field
+    assert (refused.value.field or "").startswith(field)
 
 
 def test_the_largest_offset_is_taken() -> None:
@@ -101,7 +99,6 @@ def test_the_largest_offset_is_taken() -> None:
     assert fetched.batches[0].last_offset == 2**63 - 1
 
 
-@unchecked
 @pytest.mark.parametrize(
     "batch",
     [
@@ -121,7 +118,6 @@ def test_a_malformed_log_batch_is_named(batch: Any) -> None:  # noqa: ANN401 - w
     assert (refused.value.field or "").startswith("batches[0]")
 
 
-@unchecked
 @pytest.mark.parametrize(
     ("field", "value"),
     [
