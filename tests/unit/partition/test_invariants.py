@@ -203,7 +203,7 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (back_to_something_else, "goes back to AVAILABLE/1/-"),
     (a_write_of_a_batch_that_is_gone, "write 0 waits for 0-4 of .*, which is not cached"),
     (a_record_that_no_fetch_looks_for, "has records that no fetch looks for"),
-    (batches_before_the_state_was_read, "3 batches are cached, and nothing was read yet"),
+    (batches_before_the_state_was_read, "3 batches are cached, and nothing was taken over"),
 ]
 
 
