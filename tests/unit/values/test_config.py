@@ -1,6 +1,7 @@
 """Settings of a group: their defaults, and what is refused."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -81,6 +82,14 @@ def test_a_duration_goes_with_by_duration_alone(strategy: OffsetReset, duration:
     """A strategy without its duration, or one that has none with one, is refused."""
     with pytest.raises(ValueError, match="a duration goes with by_duration and with nothing else"):
         AutoOffsetReset(strategy, duration)
+
+
+@pytest.mark.xfail(reason="the strategy is not checked")
+@pytest.mark.parametrize("strategy", ["latest", None])
+def test_a_strategy_is_one_of_three(strategy: Any) -> None:  # noqa: ANN401 - what a caller got wrong
+    """Its name alone is no strategy."""
+    with pytest.raises((TypeError, ValueError), match="strategy"):
+        AutoOffsetReset(strategy)
 
 
 def test_the_two_plain_resets_have_names() -> None:

@@ -87,7 +87,7 @@ def test_a_fetch_may_have_holes() -> None:
 )
 def test_log_batches_ascend(spans: list[tuple[int, int]], field: str) -> None:
     """Batches that overlap, descend or leave the range of offsets are refused, and the wrong one is named."""
-    with pytest.raises(MalformedInputError, match="ascend without overlap|within 0\\.\\.") as refused:
+    with pytest.raises(MalformedInputError, match=r"ascend without overlap|within 0\.\.") as refused:
         FetchedRecords(fetch_offset=0, batches=[RecordBatch(*span) for span in spans])
     assert (refused.value.field or "").startswith(field)
 
