@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from attrs import evolve
 
+from sharestate.error_codes import ErrorCode
 from sharestate.errors import ShareStateError, TimeReversedError, persister_error
 from sharestate.partition import acknowledge, acquire, expire, initialize, log_start, next_fetch, outcomes
 from sharestate.partition import release as release_
@@ -15,7 +16,7 @@ from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
-from sharestate.values.checks import expect, integer
+from sharestate.values.checks import expect, integer, refuse
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.keys import SharePartitionKey
@@ -340,9 +341,11 @@ class SharePartition(PartitionView):
         Raises:
             SnapshotError: It was taken under another profile, or it contradicts itself; nothing is made.
         """
+        expect(snapshot, Snapshot, "snapshot")
+        expect(profile, Profile, "profile")
         chronicle = Chronicle() if tells_transitions else None
         partition = cls.__new__(cls)
-        partition._ledger = restore_ledger(expect(snapshot, Snapshot, "snapshot"), profile, chronicle)  # noqa: SLF001
+        partition._ledger = restore_ledger(snapshot, profile, chronicle)  # noqa: SLF001
         return partition
 
     def __reduce__(self) -> tuple[Callable[[Snapshot], SharePartition], tuple[Snapshot]]:
@@ -365,7 +368,9 @@ class SharePartition(PartitionView):
 def _told_error(error: int | ShareStateError, message: str | None) -> ShareStateError:
     if isinstance(error, ShareStateError):
         return error
-    return persister_error(integer(error, "error"), message)
+    if integer(error, "error") == ErrorCode.NONE:
+        refuse("NONE is no error", "error")
+    return persister_error(error, message if message is None else expect(message, str, "message"))
 
 
 def _restore_as_taken(snapshot: Snapshot) -> SharePartition:

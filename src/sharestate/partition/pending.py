@@ -164,6 +164,10 @@ class PendingWrite:
         if first_offset >= self.start_offset:
             self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
 
+    def wait_for(self, batch: Batch, first_offset: int, last_offset: int) -> None:
+        """Remember one more range of *batch*, apart from the others: as a snapshot has it."""
+        self._touched.setdefault(batch, []).append((first_offset, last_offset))
+
     def touch(self, batch: Batch, first_offset: int, last_offset: int) -> None:
         """Remember that a range of *batch* waits for the outcome."""
         ranges = self._touched.get(batch)

@@ -138,7 +138,7 @@ def plan_overlap(
             remaining -= step.count
             yield step
             if is_throttling:
-                yield Withheld(overlap[index:])
+                yield Withheld(overlap[index:] if remaining > 0 else (batch,))
                 return
     first = _from_start(ledger, overlap[-1].last_offset + 1)
     if remaining > 0 and first <= acquisition.last_offset:

@@ -223,7 +223,7 @@ class _Restorer:
             batch = self._ledger.in_flight.floor(first)
             if batch is None or not first <= last <= batch.last_offset:
                 _refuse(path, f"{first}-{last} is not cached")
-            change.touch(batch, first, last)
+            change.wait_for(batch, first, last)
             covered |= {id(batch)} if not batch.is_split else set(range(first, last + 1))
         if not covered.issuperset(self._waiting(change)):
             _refuse(path, "not every record that waits for it")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sharestate.partition import invariants
 from sharestate.partition.cells import Cell
+from sharestate.values.checks import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +139,9 @@ class PartitionView:
 
     def lag(self, log_end_offset: int) -> int:
         """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
-        return log_end_offset - self._ledger.start_offset - self._ledger.delivery_complete_count
+        return (
+            integer(log_end_offset, "log_end_offset") - self._ledger.start_offset - self._ledger.delivery_complete_count
+        )
 
     def check(self) -> None:
         """

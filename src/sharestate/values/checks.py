@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from reprlib import repr as repr_
 from typing import Final, NoReturn, TypeVar
 
+from attrs import Attribute
+
 from sharestate.errors import MalformedInputError
 
 T = TypeVar("T")
@@ -42,6 +44,18 @@ def integer(value: object, field: str, low: int = MIN_INT64, high: int = MAX_INT
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         refuse(f"expected an integer within {low}..{high}, got {repr_(value)}", field)
     return value
+
+
+def no_switch(_instance: object, attribute: Attribute[int], value: int) -> None:
+    """
+    Take numbers, and refuse True and False: a validator of attrs.
+
+    Raises:
+        TypeError: *value* is a switch.
+    """
+    if isinstance(value, bool):
+        message = f"'{attribute.name}' must be a number, got {value!r}"
+        raise TypeError(message)
 
 
 def rows(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:

@@ -6,7 +6,9 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
+
+from sharestate.values.checks import MAX_INT64, no_switch
 
 
 class OffsetReset(Enum):
@@ -37,10 +39,10 @@ class AutoOffsetReset:
         ShareGroupAutoOffsetResetStrategy (Kafka 4.3.1).
     """
 
-    strategy: OffsetReset
+    strategy: OffsetReset = field(validator=validators.instance_of(OffsetReset))
     """Which of the three."""
 
-    duration: timedelta | None = field(default=None)
+    duration: timedelta | None = field(default=None, validator=validators.optional(validators.instance_of(timedelta)))
     """How far back, for BY_DURATION."""
 
     @duration.validator
@@ -57,13 +59,7 @@ EARLIEST: Final = AutoOffsetReset(OffsetReset.EARLIEST)
 """Start at the start of the log."""
 
 
-def _no_switch(_instance: object, attribute: Attribute[int], value: int) -> None:
-    if isinstance(value, bool):
-        message = f"'{attribute.name}' must be a number, got {value!r}"
-        raise TypeError(message)
-
-
-_COUNT: Final = (validators.instance_of(int), _no_switch, validators.ge(0))
+_COUNT: Final = (validators.instance_of(int), no_switch, validators.ge(0), validators.le(MAX_INT64))
 
 
 @frozen(kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
+from sharestate.values.checks import no_switch
+
 
 @frozen(kw_only=True)
 class SharePartitionKey:
@@ -24,7 +26,9 @@ class SharePartitionKey:
     topic_id: str = field(validator=validators.instance_of(str))
     """The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64."""
 
-    partition: int = field(validator=(validators.instance_of(int), validators.ge(0)))
+    partition: int = field(
+        validator=(validators.instance_of(int), no_switch, validators.ge(0), validators.le(2**31 - 1))
+    )
     """The partition's index."""
 
     def __str__(self) -> str:

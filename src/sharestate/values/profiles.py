@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, frozen, validators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,13 +62,19 @@ class Profile:
     ('kafka-4.3-healed', True, False)
     """
 
-    name: str
+    name: str = field(validator=validators.instance_of(str))
     """What the command line calls it."""
 
-    quirks: frozenset[Quirk] = field(default=frozenset(Quirk))
+    quirks: frozenset[Quirk] = field(
+        default=frozenset(Quirk),
+        validator=validators.deep_iterable(validators.instance_of(Quirk), validators.instance_of(frozenset)),
+    )
     """The bugs that it shows."""
 
-    configurable: frozenset[str] = field(default=_EVERY_SETTING)
+    configurable: frozenset[str] = field(
+        default=_EVERY_SETTING,
+        validator=validators.deep_iterable(validators.in_(_EVERY_SETTING), validators.instance_of(frozenset)),
+    )
     """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
 
     def has(self, quirk: Quirk) -> bool:

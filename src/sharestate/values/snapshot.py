@@ -17,6 +17,7 @@ from attrs import asdict, fields, frozen
 from sharestate.errors import MalformedInputError, SnapshotError
 from sharestate.json_checks import Check, Field, boolean, integer, list_of, nullable, one_of, record, row, text, version
 from sharestate.json_lines import Json, read_json, write_json
+from sharestate.values.checks import expect
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
 from sharestate.values.keys import SharePartitionKey
 from sharestate.values.profiles import Profile, Quirk
@@ -113,7 +114,7 @@ class Snapshot:
             SnapshotError: It is no snapshot, or one of another version; ``field`` names what was wrong.
         """
         try:
-            snapshot: Snapshot = _SNAPSHOT(read_json(line), "")
+            snapshot: Snapshot = _SNAPSHOT(read_json(expect(line, str, "")), "")
         except MalformedInputError as error:
             raise SnapshotError(error.message, error.field) from error
         return snapshot
@@ -218,7 +219,7 @@ _SNAPSHOT: Final = _object(
     delivery_complete_count=_INTEGER,
     find_next=boolean,
     gap_window=nullable(_RANGE),
-    now_ms=_INTEGER,
+    now_ms=_COUNT,
     next_write=_COUNT,
     next_lock=_COUNT,
     locks=list_of(row(_COUNT, _INTEGER, make=LockRow)),

@@ -84,7 +84,6 @@ def test_a_duration_goes_with_by_duration_alone(strategy: OffsetReset, duration:
         AutoOffsetReset(strategy, duration)
 
 
-@pytest.mark.xfail(reason="the strategy is not checked")
 @pytest.mark.parametrize("strategy", ["latest", None])
 def test_a_strategy_is_one_of_three(strategy: Any) -> None:  # noqa: ANN401 - what a caller got wrong
     """Its name alone is no strategy."""
