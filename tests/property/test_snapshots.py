@@ -1,0 +1,169 @@
+"""A share partition and one restored from its snapshot cannot be told apart, whatever is done to them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from copy import copy, deepcopy
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sharestate import (
+    PROFILES,
+    AcknowledgementBatch,
+    ErrorCode,
+    FetchedRecords,
+    PersistedState,
+    Profile,
+    RecordBatch,
+    SharePartition,
+    SharePartitionKey,
+    Snapshot,
+)
+from sharestate.testing.mix import STEPS, WILD, Mix
+from sharestate.testing.operations import converse
+from sharestate.testing.peer import Peer
+from sharestate.testing.strategies import sequences
+from sharestate.testing.world import Request, Response, Steps
+
+LATE: Final = Mix(trouble=70, steps={**STEPS, "complete": 4, "log": 20}, longest_batch=150)
+"""A slow persister and large batches, so that writes in flight carry many ranges."""
+
+every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+
+
+def through_json(partition: SharePartition) -> SharePartition:
+    """Write a share partition down and read it again."""
+    return SharePartition.restore(Snapshot.from_json(partition.snapshot().to_json()), profile=partition.profile)
+
+
+def through_pickle(partition: SharePartition) -> SharePartition:
+    """Pickle a share partition and unpickle it."""
+    restored: SharePartition = pickle.loads(pickle.dumps(partition))  # noqa: S301 - made here
+    return restored
+
+
+def through_a_pickled_snapshot(partition: SharePartition) -> SharePartition:
+    """Pickle only the snapshot."""
+    return SharePartition.restore(pickle.loads(pickle.dumps(partition.snapshot())), profile=partition.profile)  # noqa: S301 - made here
+
+
+WAYS: Final[list[Callable[[SharePartition], SharePartition]]] = [
+    through_json,
+    through_pickle,
+    through_a_pickled_snapshot,
+    copy,
+    deepcopy,
+]
+"""How a share partition is copied."""
+
+
+def partition_of(peer: Peer) -> SharePartition:
+    """Return the share partition behind *peer*."""
+    session = peer._session  # noqa: SLF001 - the kit's peer has no door to it
+    assert session is not None
+    return session._partition  # noqa: SLF001
+
+
+def twin_of(peer: Peer, way: Callable[[SharePartition], SharePartition]) -> Peer:
+    """Return a peer that stands where *peer* stands, with a copy of its share partition."""
+    original = partition_of(peer)
+    return deepcopy(peer, {id(original): way(original)})
+
+
+def assert_alike(one: SharePartition, other: SharePartition) -> None:
+    """Hold two share partitions against each other, with all that a snapshot can do."""
+    first, second = one.snapshot(), other.snapshot()
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first.to_json() == second.to_json()
+    assert (one.next_deadline_ms(), one.lock_count()) == (other.next_deadline_ms(), other.lock_count())
+    other.check()
+
+
+@every_profile
+@pytest.mark.parametrize("mix", [WILD, LATE], ids=["wild", "late"])
+@given(data=st.data(), way=st.sampled_from(WAYS), every=st.integers(3, 25))
+def test_a_restored_twin_cannot_be_told_apart(
+    profile: Profile, mix: Mix, data: st.DataObject, way: Callable[[SharePartition], SharePartition], every: int
+) -> None:
+    """
+    Restored at some points of a sequence, twins answer every later request as the original does.
+
+    After each their snapshots are equal, and written down they are equal to the letter.
+    """
+    original = Peer(profile)
+    twins: list[Peer] = []
+    asked = 0
+
+    def answer(request: Request) -> Response:
+        nonlocal asked
+        response = original(deepcopy(request))
+        for twin in twins:
+            assert twin(deepcopy(request)) == response
+            assert_alike(partition_of(original), partition_of(twin))
+        asked += 1
+        if asked % every == 0:
+            twins[:-1] = []
+            twins.append(twin_of(original, way))
+        return response
+
+    for _ in converse(data.draw(sequences(mix)), answer):
+        pass
+
+
+@every_profile
+@given(sequence=sequences(WILD), way=st.sampled_from(WAYS))
+def test_a_copy_goes_its_own_way(
+    profile: Profile, sequence: Steps[None], way: Callable[[SharePartition], SharePartition]
+) -> None:
+    """Whatever happens to the original, a copy stays as it was: they share nothing that changes."""
+    peer = Peer(profile)
+    copies: list[tuple[SharePartition, Snapshot]] = []
+
+    def answer(request: Request) -> Response:
+        response = peer(request)
+        if len(copies) < 8:
+            partition = partition_of(peer)
+            copies.append((way(partition), partition.snapshot()))
+        return response
+
+    for _ in converse(sequence, answer):
+        pass
+    for partition, snapshot in copies:
+        assert partition.snapshot() == snapshot
+        partition.check()
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 199), st.integers(0, 40)), min_size=1, max_size=6), succeeds=st.booleans()
+)
+@example(ranges=[(0, 0), (100, 0), (40, 20), (65, 5)], succeeds=False)
+def test_entries_in_any_order_are_restored(ranges: list[tuple[int, int]], *, succeeds: bool) -> None:
+    """The ranges that wait for one write may lie in any order, near to each other or far away."""
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0))
+    partition.initialize()
+    partition.read_succeeded(PersistedState())
+    partition.acquire("m1", FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 199)]), now_ms=0)
+    taken: set[int] = set()
+    entries = []
+    for first, more in ranges:
+        last = min(first + more, 199)
+        if taken.isdisjoint(range(first, last + 1)):
+            taken |= set(range(first, last + 1))
+            entries.append(AcknowledgementBatch(first, last, (1,)))
+    (write,) = partition.acknowledge("m1", entries, now_ms=0).writes
+
+    twins = [way(partition) for way in WAYS]
+    for twin in twins:
+        assert_alike(partition, twin)
+    for each in (partition, *twins):
+        if succeeds:
+            each.write_succeeded(write.number)
+        else:
+            each.write_failed(write.number, ErrorCode.NOT_COORDINATOR)
+    for twin in twins:
+        assert_alike(partition, twin)
