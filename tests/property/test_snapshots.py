@@ -74,6 +74,11 @@ def twin_of(peer: Peer, way: Callable[[SharePartition], SharePartition]) -> Peer
     return deepcopy(peer, {id(original): way(original)})
 
 
+def seen(partition: SharePartition) -> list[object]:
+    """Return all that can be seen of the in-flight batches, run by run."""
+    return [(batch[:3], run[:2], run.cell.looks) for batch in partition.batches() for run in batch.runs]
+
+
 def assert_alike(one: SharePartition, other: SharePartition) -> None:
     """Hold two share partitions against each other, with all that a snapshot can do."""
     first, second = one.snapshot(), other.snapshot()
@@ -81,6 +86,7 @@ def assert_alike(one: SharePartition, other: SharePartition) -> None:
     assert hash(first) == hash(second)
     assert first.to_json() == second.to_json()
     assert (one.next_deadline_ms(), one.lock_count()) == (other.next_deadline_ms(), other.lock_count())
+    assert seen(one) == seen(other)
     other.check()
 
 

@@ -11,10 +11,11 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sharestate.partition.cells import Cell
     from sharestate.partition.locks import Locks
@@ -70,6 +71,17 @@ class Batch:
         if not self.is_split:
             return self.cells
         return self.cells[first_offset - self.first_offset : last_offset - self.first_offset + 1]
+
+    def runs(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
+        """Go through the runs of a range within the batch that share a cell: first offset, last offset and cell."""
+        if not self.is_split:
+            yield first_offset, last_offset, self.cells[0]
+            return
+        offset = first_offset
+        for cell, run in groupby(self.part(first_offset, last_offset)):
+            size = sum(1 for _ in run)
+            yield offset, offset + size - 1, cell
+            offset += size
 
     def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
         """Return the distinct cells of a range within the batch in offset order, with how many references each has."""

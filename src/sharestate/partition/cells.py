@@ -102,6 +102,19 @@ class Cell:
         return self.write is not None and self.before is None
 
     @property
+    def looks(self) -> tuple[RecordState, int, str, int | None, bool, bool, bool]:
+        """All that can be seen of it; cells that differ may look alike, such as those that were renewed together."""
+        return (
+            self.state,
+            self.delivery_count,
+            self.member_id,
+            self.lock_deadline_ms,
+            self.is_ongoing,
+            self.is_terminal,
+            self.has_fired,
+        )
+
+    @property
     def lock_deadline_ms(self) -> int | None:
         """The last instant at which its member still holds it; None without a lock. [ms]"""
         return None if self.lock is None else self.lock.deadline_ms

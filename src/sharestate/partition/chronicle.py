@@ -6,7 +6,6 @@ The commands tell what they put in the place of what; a change that was withdraw
 
 from __future__ import annotations
 
-from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ from sharestate.values.records import RecordState
 from sharestate.values.transitions import Cause, Transition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
@@ -43,6 +42,11 @@ def cause_of(input_: Input, after: Cell) -> Cause:
     if input_ in _MAY_OFFER_AGAIN and after.state is RecordState.ARCHIVED:
         return Cause.ARCHIVED_AT_LIMIT
     return _CAUSES[input_]
+
+
+def itself(cells: Iterable[Cell]) -> Mapping[Cell, Cell]:
+    """Return what ``tell_cells`` takes for *cells* that are in place already."""
+    return {cell: cell for cell in cells}
 
 
 class Chronicle:
@@ -88,16 +92,25 @@ class Chronicle:
         causes: Callable[[Cell], Cause],
         write: int | None = None,
     ) -> None:
-        """Tell of each run of a range within *batch* whose cell *become* names what it has become, and why."""
-        offset = first_offset
-        for cell, run in groupby(batch.part(first_offset, last_offset)):
-            size = sum(1 for _ in run) if batch.is_split else last_offset - first_offset + 1
+        """
+        Tell of each run of a range within *batch* whose cell *become* names what it has become, and why.
+
+        Neighbours of which the same is told are one run.
+        """
+        before = len(self._transitions)
+        for first, last, cell in batch.runs(first_offset, last_offset):
             after = become.get(cell)
             if after is not None:
-                self.tell(offset, offset + size - 1, after, causes(after), write)
-            offset += size
+                self.tell(first, last, after, causes(after), write)
+                self._merge_last(before)
+
+    def _merge_last(self, before: int) -> None:
+        """Merge the last transition into the one before it, if that is not one of the first *before* ones."""
+        if len(self._transitions) - before > 1:
+            (first, reached, *previous), (begin, _, *told) = self._transitions[-2:]
+            if reached + 1 == begin and previous == told:
+                self._transitions[-2:] = [self._transitions[-1]._replace(first_offset=first)]
 
     def tell_all(self, batch: Batch, cause: Cause) -> None:
         """Tell the same of every record of *batch* as it stands."""
-        as_they_stand = {cell: cell for cell in batch.cells}
-        self.tell_cells(batch, batch.first_offset, batch.last_offset, as_they_stand, lambda _: cause)
+        self.tell_cells(batch, batch.first_offset, batch.last_offset, itself(batch.cells), lambda _: cause)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Final
 
-from sharestate.partition.chronicle import Chronicle, cause_of
+from sharestate.partition.chronicle import Chronicle, cause_of, itself
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, state_batches
 
@@ -131,10 +131,9 @@ class PendingWrite:
 
     def _tell(self, chronicle: Chronicle) -> None:
         inputs = {cell: input_ for (_, input_), cell in self._begun.items()}
-        as_they_stand = {cell: cell for cell in inputs}
         for batch, first_offset, last_offset in self.ranges():
             chronicle.tell_cells(
-                batch, first_offset, last_offset, as_they_stand, lambda cell: cause_of(inputs[cell], cell), self.number
+                batch, first_offset, last_offset, itself(inputs), lambda cell: cause_of(inputs[cell], cell), self.number
             )
 
     def ranges(self) -> Iterator[tuple[Batch, int, int]]:

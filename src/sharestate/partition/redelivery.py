@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharestate.errors import SplitLimitError
+from sharestate.partition.chronicle import itself
 from sharestate.partition.gaps import active_window
 from sharestate.partition.new_batches import plan_new
-from sharestate.partition.throttle import acquirable_runs, is_throttled, offered_runs
+from sharestate.partition.throttle import is_throttled, offered_runs
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import AcquiredRecords, AcquireMode
 from sharestate.values.transitions import Cause
@@ -73,13 +74,13 @@ class SomeRecords:
         told: list[AcquiredRecords] = []
         for run_first, run_last, cell in self.runs:
             batch.replace(run_first, [held[cell]] * (run_last - run_first + 1))
-            if ledger.chronicle is not None:
-                ledger.chronicle.tell(run_first, run_last, held[cell], Cause.ACQUIRED)
             count = held[cell].delivery_count
             if told and told[-1].last_offset + 1 == run_first and told[-1].delivery_count == count:
                 told[-1] = told[-1]._replace(last_offset=run_last)
             else:
                 told.append(AcquiredRecords(run_first, run_last, count))
+        if ledger.chronicle is not None:
+            ledger.chronicle.tell_cells(batch, first, last, itself(held.values()), lambda _: Cause.ACQUIRED)
         return told
 
 
@@ -99,8 +100,8 @@ class Withheld:
             for batch in self.batches:
                 low = max(batch.first_offset, acquisition.first_offset)
                 high = min(batch.last_offset, acquisition.last_offset)
-                for offset, size, cell in acquirable_runs(batch, low, high):
-                    ledger.chronicle.tell(offset, offset + size - 1, cell, Cause.THROTTLED)
+                withheld = itself(cell for cell in batch.cells if cell.is_acquirable)
+                ledger.chronicle.tell_cells(batch, low, high, withheld, lambda _: Cause.THROTTLED)
         return []
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from sharestate.partition.chronicle import itself
 from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
@@ -40,5 +41,4 @@ def renew(ledger: Ledger, batch: Batch, first_offset: int, is_renewed: Iterable[
         [after[cell] if is_chosen else cell for cell, is_chosen in zip(part, chosen, strict=True)],
     )
     if ledger.chronicle is not None:
-        as_they_stand = {cell: cell for cell in after.values()}
-        ledger.chronicle.tell_cells(batch, first_offset, last_offset, as_they_stand, lambda _: Cause.RENEWED)
+        ledger.chronicle.tell_cells(batch, first_offset, last_offset, itself(after.values()), lambda _: Cause.RENEWED)

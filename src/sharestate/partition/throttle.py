@@ -11,7 +11,6 @@ Source:
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -62,7 +61,9 @@ def offered_runs(
     """
     last_delivery = delivery_count_limit - 1 if delivery_count_limit >= _LEAST_LIMIT else None
     taken, cap = 0, None
-    for offset, size, cell in acquirable_runs(batch, first_offset, last_offset):
+    for first, last, cell in batch.runs(first_offset, last_offset):
+        if not cell.is_acquirable:
+            continue
         count = cell.delivery_count
         is_last = count == last_delivery
         if is_last and taken:
@@ -70,22 +71,8 @@ def offered_runs(
         if cap is None and count >= threshold(delivery_count_limit):
             cap = max(1, batch.size >> (count - threshold(delivery_count_limit) + 1))
         stops = [stop - taken for stop in (cap, budget) if stop is not None and stop > taken]
-        size = min(size, 1 if is_last else size, *stops)  # noqa: PLW2901 - the part of the run that is taken
-        yield offset, offset + size - 1, cell
+        size = min([1 if is_last else last - first + 1, *stops])
+        yield first, first + size - 1, cell
         taken += size
         if is_last or size in stops:
             return
-
-
-def acquirable_runs(batch: Batch, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
-    """Go through the runs of equal records of a range within *batch* that may be acquired: first offset, size, cell."""
-    if not batch.is_split:
-        if batch.cells[0].is_acquirable:
-            yield first_offset, last_offset - first_offset + 1, batch.cells[0]
-        return
-    offset = first_offset
-    for cell, run in groupby(batch.part(first_offset, last_offset)):
-        size = sum(1 for _ in run)
-        if cell.is_acquirable:
-            yield offset, size, cell
-        offset += size

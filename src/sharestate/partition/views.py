@@ -6,7 +6,6 @@ A view is made when it is asked for and does not follow later changes.
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from sharestate.partition import invariants
@@ -14,8 +13,6 @@ from sharestate.partition.cells import Cell
 from sharestate.values.checks import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sharestate.partition.batch import Batch
     from sharestate.partition.gaps import GapWindow
     from sharestate.partition.ledger import Ledger
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RecordRun(NamedTuple):
-    """Neighbouring records of one batch of which the same is true."""
+    """Neighbouring records of one batch that look alike."""
 
     first_offset: int
     """The first offset of the run."""
@@ -35,7 +32,7 @@ class RecordRun(NamedTuple):
     """The last offset of the run, included."""
 
     cell: Cell
-    """What is true of them."""
+    """What is true of them; what cannot be seen of it, such as its lock's number, is true of the first one."""
 
 
 class BatchView(NamedTuple):
@@ -51,22 +48,18 @@ class BatchView(NamedTuple):
     """Whether it is kept record by record; if not, there is one run."""
 
     runs: tuple[RecordRun, ...]
-    """Its records, in ascending order. Two neighbouring runs may look alike."""
+    """Its records, in ascending order. Two neighbouring runs never look alike."""
 
 
 def _view(batch: Batch) -> BatchView:
     """Return *batch* as it stands; linear in its records if it is split."""
-    first, last = batch.first_offset, batch.last_offset
-    runs = tuple(_runs(batch)) if batch.is_split else (RecordRun(first, last, batch.cells[0]),)
-    return BatchView(first, last, batch.is_split, runs)
-
-
-def _runs(batch: Batch) -> Iterator[RecordRun]:
-    offset = batch.first_offset
-    for cell, run in groupby(batch.cells):
-        size = sum(1 for _ in run)
-        yield RecordRun(offset, offset + size - 1, cell)
-        offset += size
+    runs: list[RecordRun] = []
+    for first, last, cell in batch.runs(batch.first_offset, batch.last_offset):
+        if runs and runs[-1].cell.looks == cell.looks:
+            runs[-1] = runs[-1]._replace(last_offset=last)
+        else:
+            runs.append(RecordRun(first, last, cell))
+    return BatchView(batch.first_offset, batch.last_offset, batch.is_split, tuple(runs))
 
 
 class PartitionView:

@@ -82,8 +82,7 @@ def test_an_acknowledgement_is_told_twice() -> None:
         "8-8 gap: ARCHIVED/1/-* W0",
         "5-5 confirmed: ACKNOWLEDGED/1/- W0",
         "6-6 confirmed: AVAILABLE/1/- W0",
-        "7-7 confirmed: ARCHIVED/1/- W0",
-        "8-8 confirmed: ARCHIVED/1/- W0",
+        "7-8 confirmed: ARCHIVED/1/- W0",
     ]
 
 
@@ -104,6 +103,31 @@ def test_a_failed_write_is_told() -> None:
     scene.acknowledge("m1", "0-4:1")
 
     assert told(scene) == ["0-4 rolled back: ACQUIRED/1/m1 W0"]
+
+
+def test_what_looks_alike_is_told_as_one() -> None:
+    """Neighbours that were locked one after the other and then renewed together are one range from then on."""
+    scene = telling()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-4:4")
+    scene.is_holding = True
+
+    scene.acknowledge("m1", "0-9:4")
+    assert told(scene) == ["0-9 renewed: ACQUIRED/1/m1"]
+    scene.acknowledge("m1", "0-9:2")
+    assert told(scene) == ["0-9 released: AVAILABLE/1/-* W0"]
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    assert told(scene) == ["0-9 rolled back: ACQUIRED/1/m1 W0"]
+
+
+def test_batches_are_told_apart() -> None:
+    """A transition is about records of one batch, whatever its neighbour looks like."""
+    scene = telling()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.is_holding = True
+
+    scene.acknowledge("m1", "0-9:2")
+    assert told(scene) == ["0-4 released: AVAILABLE/1/-* W0", "5-9 released: AVAILABLE/1/-* W0"]
 
 
 def test_a_lapsed_lock_is_told() -> None:

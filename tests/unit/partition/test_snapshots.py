@@ -10,7 +10,7 @@ import pytest
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, ErrorCode, SharePartition, Snapshot, SnapshotError
 
-from .scenes import Scene
+from .scenes import Scene, shown
 
 
 def busy() -> Scene:
@@ -77,6 +77,21 @@ def test_what_was_restored_goes_on_the_same(name: str, go_on: Callable[[Scene], 
 
     assert repr(go_on(again)) == repr(go_on(scene)), name
     assert again.partition.snapshot() == scene.partition.snapshot()
+
+
+def test_what_was_restored_tells_the_same() -> None:
+    """Records that were locked apart and renewed together are one range to the original and to its twin."""
+    scene = Scene(tells=True).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-4:4")
+    scene.acknowledge("m1", "0-9:4")
+    twin = SharePartition.restore(scene.partition.snapshot(), tells_transitions=True)
+
+    assert [[run[:2] for run in batch.runs] for batch in twin.batches()] == [[(0, 9)]]
+    assert scene.batches == list(map(shown, twin.batches()))
+    released = scene.partition.release("m1", now_ms=5)
+    assert len(released.transitions) == 1
+    assert released == twin.release("m1", now_ms=5)
 
 
 def test_a_split_batch_may_begin_anywhere() -> None:

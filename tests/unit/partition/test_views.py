@@ -36,6 +36,21 @@ def test_a_split_batch_has_its_runs_in_order() -> None:
     ]
 
 
+def test_neighbours_that_look_alike_are_one_run() -> None:
+    """Records that were locked one after the other and then renewed together can't be told apart any more."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.now_ms = 5
+    scene.acknowledge("m1", "0-4:4")
+    (batch,) = scene.partition.batches()
+    assert [(run.first_offset, run.cell.lock_deadline_ms) for run in batch.runs] == [(0, 10_005), (5, 10_000)]
+
+    scene.now_ms = 7
+    scene.acknowledge("m1", "0-9:4")
+    (batch,) = scene.partition.batches()
+    assert [(run[:2], run.cell.lock_deadline_ms) for run in batch.runs] == [((0, 9), 10_007)]
+
+
 def test_a_view_does_not_follow() -> None:
     """A view stays as it was when it was asked for."""
     scene = Scene().load()
