@@ -12,7 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from sharestate.error_codes import ErrorCode
 
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 @define(eq=False, slots=False)
 class ShareStateError(Exception):
-    """Whatever the library raises or hands out; catch this to catch all of it."""
+    """
+    Whatever the library raises or hands out; catch this to catch all of it.
+
+    Errors of one class that say the same are equal, so what carries them can be compared.
+    """
 
     message: str | None = None
     """What a broker would say, in Kafka's words where Kafka has some; None if the persister gave no text."""
@@ -45,6 +49,17 @@ class ShareStateError(Exception):
     def exception(self) -> str:
         """The simple name of the exception that Kafka's class would raise."""
         return self.kafka_exception or self.code.exception
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether *other* is of the same class and carries the same."""
+        return type(self) is type(other) and self._carried() == other._carried()
+
+    def __hash__(self) -> int:
+        """Return a hash of what was said; the transitions may come later."""
+        return hash((type(self), self.message))
+
+    def _carried(self) -> tuple[object, ...]:
+        return tuple(getattr(self, attribute.name) for attribute in fields(type(self)))
 
     def __str__(self) -> str:
         """Return the message, or the code's name if there is none."""

@@ -7,6 +7,7 @@ import pytest
 
 from sharestate import (
     AlreadyInitializedError,
+    Cause,
     CoordinatorNotAvailableError,
     ErrorCode,
     ForeignError,
@@ -20,10 +21,12 @@ from sharestate import (
     NoReadPendingError,
     NotLeaderOrFollowerError,
     OffsetNotAvailableError,
+    RecordState,
     ResetOffsetRequiredError,
     ShareStateError,
     SplitLimitError,
     TimeReversedError,
+    Transition,
     UnknownServerError,
     UnknownTopicOrPartitionError,
     UnknownWriteError,
@@ -128,6 +131,7 @@ def test_an_error_survives_pickling(error: ShareStateError, protocol: int) -> No
     again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - made here
 
     assert type(again) is type(error)
+    assert again == error
     assert (repr(again), str(again), again.code, again.exception) == (
         repr(error),
         str(error),
@@ -140,6 +144,39 @@ def test_an_error_survives_pickling(error: ShareStateError, protocol: int) -> No
 def test_an_error_can_be_copied(error: ShareStateError) -> None:
     """Shallow or deep, a copy carries the same."""
     assert repr(copy.copy(error)) == repr(copy.deepcopy(error)) == repr(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "others"),
+    [
+        (
+            InvalidRecordStateError("not yours", 5, 9, "m2"),
+            [
+                InvalidRecordStateError("not yours", 5, 9, "m3"),
+                InvalidRecordStateError("not yours", 5, 8, "m2"),
+                InvalidRecordStateError("mine", 5, 9, "m2"),
+            ],
+        ),
+        (InvalidRequestError("no", 5, 9), [SplitLimitError("no", 5, 9), InvalidRequestError("no", 5), "no"]),
+        (NotLeaderOrFollowerError("no"), [LeaderNotAvailableError("no"), NotLeaderOrFollowerError()]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_that_say_the_same_are_equal(error: ShareStateError, others: list[object]) -> None:
+    """Of one class and with equal fields, errors are equal and stand once in a set; nothing else equals them."""
+    again = copy.copy(error)
+
+    assert again is not error
+    assert {error, again} == {again}
+    assert all(error != other for other in others)
+
+
+def test_what_was_done_before_a_refusal_tells_errors_apart() -> None:
+    """An error that tells of renewals is not the one that tells of none."""
+    one, other = InvalidRequestError("no"), InvalidRequestError("no")
+    other.transitions = (Transition(0, 4, Cause.RENEWED, RecordState.ACQUIRED, 1, "m1", 5, False, 0, None),)  # noqa: FBT003 - a row
+
+    assert one != other
 
 
 def test_a_foreign_error_has_the_code_it_was_given() -> None:

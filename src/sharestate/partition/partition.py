@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from attrs import evolve
 
@@ -36,6 +36,9 @@ DEFAULT_SPLIT_LIMIT = 2**20
 
 _DEFAULT_RECORDS = 500
 """``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
+
+
+_Partition = TypeVar("_Partition", bound="SharePartition")
 
 
 class SharePartition(PartitionView):
@@ -348,9 +351,10 @@ class SharePartition(PartitionView):
         partition._ledger = restore_ledger(snapshot, profile, chronicle)  # noqa: SLF001
         return partition
 
-    def __reduce__(self) -> tuple[Callable[[Snapshot], SharePartition], tuple[Snapshot]]:
-        """Pickle and copy by way of a snapshot."""
-        return _restore_as_taken, (self.snapshot(),)
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], Snapshot, bool], dict[str, Any]]:
+        """Pickle and copy by way of a snapshot; a copy is of the same class and tells what the original tells."""
+        others = {name: value for name, value in vars(self).items() if name != "_ledger"}
+        return _restore_as_taken, (type(self), self.snapshot(), self._ledger.chronicle is not None), others
 
     def _told(self, effects: Effects) -> Effects:
         chronicle = self._ledger.chronicle
@@ -373,5 +377,5 @@ def _told_error(error: int | ShareStateError, message: str | None) -> ShareState
     return persister_error(error, message if message is None else expect(message, str, "message"))
 
 
-def _restore_as_taken(snapshot: Snapshot) -> SharePartition:
-    return SharePartition.restore(snapshot, profile=snapshot.profile)
+def _restore_as_taken(class_: type[_Partition], snapshot: Snapshot, tells_transitions: bool) -> _Partition:  # noqa: FBT001 - pickled by position
+    return class_.restore(snapshot, profile=snapshot.profile, tells_transitions=tells_transitions)

@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, ErrorCode, SharePartition, Snapshot, SnapshotError
+from sharestate import (
+    KAFKA_4_2,
+    KAFKA_4_3,
+    Cause,
+    ErrorCode,
+    SharePartition,
+    Snapshot,
+    SnapshotError,
+)
 
-from .scenes import Scene, shown
+from .scenes import KEY, Scene, fetched, shown
 
 
 def busy() -> Scene:
@@ -143,11 +151,14 @@ def test_another_command_makes_another_snapshot() -> None:
     assert one.partition.snapshot() != other.partition.snapshot()
 
 
-@pytest.mark.parametrize(
+ways_to_copy = pytest.mark.parametrize(
     "copied",
     [lambda partition: pickle.loads(pickle.dumps(partition)), copy.copy, copy.deepcopy],  # noqa: S301 - made here
     ids=["pickle", "copy", "deepcopy"],
 )
+
+
+@ways_to_copy
 def test_a_share_partition_can_be_copied(copied: Callable[[SharePartition], SharePartition]) -> None:
     """A copy goes its own way."""
     scene = busy()
@@ -157,6 +168,28 @@ def test_a_share_partition_can_be_copied(copied: Callable[[SharePartition], Shar
 
     again.advance_log_start(100)
     assert scene.partition.snapshot() == before != again.snapshot()
+
+
+class Labelled(SharePartition):
+    """A share partition of somebody who keeps a label with each."""
+
+    label = ""
+
+
+@ways_to_copy
+def test_a_copy_is_of_the_same_kind(copied: Callable[[SharePartition], SharePartition]) -> None:
+    """A copy tells what the original tells, and is of its class, with what that has added."""
+    telling = Scene(tells=True).load().partition
+    silent = Labelled(KEY)
+    silent.label = "mine"
+
+    assert copied(telling).advance_log_start(5) == telling.advance_log_start(5)
+    again = copied(telling).acquire("m1", fetched(5, "[5-9]"), now_ms=0)
+    assert [transition[:3] for transition in again.transitions] == [(5, 9, Cause.ACQUIRED)]
+    copy_of_silent = copied(silent)
+    assert isinstance(copy_of_silent, Labelled)
+    assert copy_of_silent.label == "mine"
+    assert copy_of_silent.snapshot() == silent.snapshot()
 
 
 # ---- what is refused

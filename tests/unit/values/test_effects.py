@@ -3,7 +3,7 @@
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
-from sharestate import AcquiredRecords, Effects
+from sharestate import AcquiredRecords, Effects, ErrorCode, persister_error
 
 
 def test_a_command_may_ask_for_nothing() -> None:
@@ -19,6 +19,15 @@ def test_the_records_are_counted_over_all_ranges() -> None:
     effects = Effects(acquired=(AcquiredRecords(0, 4, 1), AcquiredRecords(7, 7, 2), AcquiredRecords(10, 19, 1)))
 
     assert effects.acquired_count == 16
+
+
+def test_effects_can_be_compared() -> None:
+    """Effects that ask for the same are equal, with errors too."""
+    failed = Effects(error=persister_error(ErrorCode.NOT_COORDINATOR, "moved"))
+
+    assert failed == Effects(error=persister_error(ErrorCode.NOT_COORDINATOR, "moved"))
+    assert failed != Effects(error=persister_error(ErrorCode.NOT_COORDINATOR, "gone"))
+    assert len({failed, Effects(), Effects(error=persister_error(ErrorCode.NOT_COORDINATOR, "moved"))}) == 2
 
 
 def test_effects_are_frozen() -> None:
