@@ -1,0 +1,114 @@
+"""
+Spec (share coordinator) 1.11: state batches that were stored and state batches that were written become one list.
+
+Of what is said twice of a record the higher delivery count wins, and with equal counts the higher number of the state:
+Archived before Acknowledged before Available.
+
+Source:
+    PersisterStateBatchCombiner (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+from sharestate.values.checks import refuse
+from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class _Ranked(NamedTuple):
+    """A state batch whose fields stand in the order in which Kafka sorts."""
+
+    first: int
+    last: int
+    delivery_count: int
+    state: int
+
+    @property
+    def priority(self) -> tuple[int, int]:
+        return self.delivery_count, self.state
+
+    def touches(self, after: _Ranked) -> bool:
+        """Return whether *after* overlaps this batch, or continues it."""
+        continues = after.first == self.last + 1 and after.priority == self.priority
+        return after.first <= self.last or continues
+
+    def before(self, offset: int) -> _Ranked:
+        return self._replace(last=offset - 1)
+
+    def after(self, offset: int) -> _Ranked:
+        return self._replace(first=offset + 1)
+
+
+def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+    """
+    Return what is stored after a write.
+
+    Neighbours of which the same is true are merged, but not all of them: a batch that is left behind is not looked at
+    again, so two that came to touch later stay two until the next write, as in Kafka.
+
+    >>> for batch in combine([StateBatch(100, 110, 0, 1)], [StateBatch(105, 110, 0, 2)], start_offset=-1):
+    ...     print(*batch)
+    100 104 0 1
+    105 110 0 2
+
+    Args:
+        stored: The batches so far, in any order.
+        written: Those of the write, in any order.
+        start_offset: The SPSO after the write: what lies below it is dropped. -1 if there is none yet.
+
+    Returns:
+        Batches that do not overlap, in ascending order.
+
+    Raises:
+        MalformedInputError: A batch is reversed.
+
+    Complexity:
+        O(n log n) in the batches.
+    """
+    batches = [_Ranked(first, last, count, state) for first, last, state, count in (*stored, *written)]
+    for first, last, _, _ in batches:
+        if last < first:
+            refuse(f"the state batch is reversed: {first}-{last}", "state_batches")
+    kept = list(_pruned(batches, start_offset))
+    return tuple(StateBatch(first, last, state, count) for first, last, count, state in _combined(kept))
+
+
+def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
+    for batch in batches:
+        if start_offset == UNINITIALIZED_START_OFFSET or batch.first >= start_offset:
+            yield batch
+        elif batch.last >= start_offset:
+            yield batch.after(start_offset - 1)
+
+
+def _combined(batches: list[_Ranked]) -> Iterator[_Ranked]:
+    """Settle the first two batches that touch, and yield those before them, until none touch."""
+    heapify(batches)
+    while batches:
+        batch = heappop(batches)
+        if batches and batch.touches(batches[0]):
+            for part in _settled(batch, heappop(batches)):
+                heappush(batches, part)
+        else:
+            yield batch
+
+
+def _settled(a: _Ranked, b: _Ranked) -> Iterator[_Ranked]:
+    """Yield what becomes of *a* and *b*, the next one in order: the winner whole, and what it leaves of the other."""
+    if a.priority == b.priority:
+        yield a._replace(last=max(a.last, b.last))
+    elif a.priority > b.priority:
+        yield a
+        if b.last > a.last:
+            yield b.after(a.last)
+    else:
+        if a.first < b.first:
+            yield a.before(b.first)
+        yield b
+        if a.last > b.last:
+            yield a.after(b.last)
