@@ -393,10 +393,9 @@ def test_what_is_wrong_inside_a_value_is_refused_by_name(path: str, junk: object
     assume(not valid(junk))
     partition = again()
 
-    with pytest.raises((MalformedInputError, TypeError, ValueError)) as refused:
+    with pytest.raises(MalformedInputError) as refused:
         build(junk)(partition)
-    said = f"{getattr(refused.value, 'field', '')} {refused.value}"
-    assert path.partition(".")[0] in said
+    assert (refused.value.field or "").startswith(path.partition(".")[0])
     assert partition.snapshot() == BUSY
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from reprlib import repr as repr_
-from typing import Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from attrs import Attribute
 
 from sharestate.errors import MalformedInputError
 
 T = TypeVar("T")
+
+Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
+"""Refuses a field's value: what attrs calls with the instance, the attribute and the value."""
 
 MIN_INT64: Final = -(2**63)
 """The smallest number that the wire can carry in 64 bits."""
@@ -46,16 +49,34 @@ def integer(value: object, field: str, low: int = MIN_INT64, high: int = MAX_INT
     return value
 
 
-def no_switch(_instance: object, attribute: Attribute[int], value: int) -> None:
-    """
-    Take numbers, and refuse True and False: a validator of attrs.
+def instance(class_: type[T]) -> Validator:
+    """Return what has attrs refuse a field that is no instance of *class_*."""
 
-    Raises:
-        TypeError: *value* is a switch.
-    """
-    if isinstance(value, bool):
-        message = f"'{attribute.name}' must be a number, got {value!r}"
-        raise TypeError(message)
+    def validate(_instance: object, attribute: Attribute[Any], value: object) -> None:
+        expect(value, class_, attribute.name)
+
+    return validate
+
+
+def number(low: int, high: int = MAX_INT64) -> Validator:
+    """Return what has attrs refuse a field that is no integer within *low* and *high*."""
+
+    def validate(_instance: object, attribute: Attribute[Any], value: object) -> None:
+        integer(value, attribute.name, low, high)
+
+    return validate
+
+
+def set_of(class_: type[T], *members: T) -> Validator:
+    """Return what has attrs refuse a field that is no frozenset of instances of *class_*, or of just some of them."""
+
+    def validate(_instance: object, attribute: Attribute[Any], value: object) -> None:
+        for member in expect(value, frozenset, attribute.name):
+            expect(member, class_, attribute.name)
+            if members and member not in members:
+                refuse(f"expected some of {', '.join(sorted(map(str, members)))}, got {repr_(member)}", attribute.name)
+
+    return validate
 
 
 def rows(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:

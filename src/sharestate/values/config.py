@@ -6,9 +6,10 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
+from attrs.validators import optional
 
-from sharestate.values.checks import MAX_INT64, no_switch
+from sharestate.values.checks import instance, number, refuse
 
 
 class OffsetReset(Enum):
@@ -33,23 +34,24 @@ class AutoOffsetReset:
     AutoOffsetReset(strategy=<OffsetReset.BY_DURATION: 'by_duration'>, duration=datetime.timedelta(seconds=3600))
 
     Raises:
-        ValueError: A duration without BY_DURATION, or none with it.
+        MalformedInputError: A field is of the wrong type, or there is a duration without BY_DURATION, or none with it.
 
     Source:
         ShareGroupAutoOffsetResetStrategy (Kafka 4.3.1).
     """
 
-    strategy: OffsetReset = field(validator=validators.instance_of(OffsetReset))
+    strategy: OffsetReset = field(validator=instance(OffsetReset))
     """Which of the three."""
 
-    duration: timedelta | None = field(default=None, validator=validators.optional(validators.instance_of(timedelta)))
+    duration: timedelta | None = field(default=None, validator=optional(instance(timedelta)))
     """How far back, for BY_DURATION."""
 
     @duration.validator
     def _only_by_duration(self, _attribute: object, value: timedelta | None) -> None:
         if (value is not None) != (self.strategy is OffsetReset.BY_DURATION):
-            message = f"a duration goes with by_duration and with nothing else: {self.strategy.value}, {value}"
-            raise ValueError(message)
+            refuse(
+                f"a duration goes with by_duration and with nothing else: {self.strategy.value}, {value}", "duration"
+            )
 
 
 LATEST: Final = AutoOffsetReset(OffsetReset.LATEST)
@@ -57,9 +59,6 @@ LATEST: Final = AutoOffsetReset(OffsetReset.LATEST)
 
 EARLIEST: Final = AutoOffsetReset(OffsetReset.EARLIEST)
 """Start at the start of the log."""
-
-
-_COUNT: Final = (validators.instance_of(int), no_switch, validators.ge(0), validators.le(MAX_INT64))
 
 
 @frozen(kw_only=True)
@@ -70,25 +69,24 @@ class ShareConfig:
     Brokers keep the numbers within bounds of their own; here 0 is legal and taken as it is.
 
     Raises:
-        TypeError: A field is of the wrong type.
-        ValueError: A number is negative.
+        MalformedInputError: A field is of the wrong type, or a number is negative or has more than 64 bits.
 
     Source:
         GroupConfig, ShareGroupConfig (Kafka 4.3.1).
     """
 
-    max_record_locks: int = field(default=2000, validator=_COUNT)
+    max_record_locks: int = field(default=2000, validator=number(0))
     """``share.partition.max.record.locks``: how many records may be in flight before no more are acquired. [records]"""
 
-    delivery_count_limit: int = field(default=5, validator=_COUNT)
+    delivery_count_limit: int = field(default=5, validator=number(0))
     """``share.delivery.count.limit``: deliveries after which a record is archived instead of offered again;
     brokers allow 2..10. [deliveries]"""
 
-    record_lock_duration_ms: int = field(default=30_000, validator=_COUNT)
+    record_lock_duration_ms: int = field(default=30_000, validator=number(0))
     """``share.record.lock.duration.ms``: how long a member holds what it acquired; brokers allow 1 s to 1 h. [ms]"""
 
-    renew_acknowledge_enable: bool = field(default=True, validator=validators.instance_of(bool))
+    renew_acknowledge_enable: bool = field(default=True, validator=instance(bool))
     """``share.renew.acknowledge.enable``: whether members may renew acquisition locks (KIP-1222)."""
 
-    auto_offset_reset: AutoOffsetReset = field(default=LATEST, validator=validators.instance_of(AutoOffsetReset))
+    auto_offset_reset: AutoOffsetReset = field(default=LATEST, validator=instance(AutoOffsetReset))
     """``share.auto.offset.reset``: where to start when nothing is persisted."""

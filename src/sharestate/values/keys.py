@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
-from sharestate.values.checks import no_switch
+from sharestate.values.checks import instance, number
 
 
 @frozen(kw_only=True)
@@ -13,22 +13,19 @@ class SharePartitionKey:
     A share group's view of one partition of a topic.
 
     Raises:
-        TypeError: A field is of the wrong type.
-        ValueError: The partition is negative.
+        MalformedInputError: A field is of the wrong type, or the partition is negative or has more than 32 bits.
 
     Source:
         SharePartitionKey (Kafka 4.3.1).
     """
 
-    group_id: str = field(validator=validators.instance_of(str))
+    group_id: str = field(validator=instance(str))
     """The share group."""
 
-    topic_id: str = field(validator=validators.instance_of(str))
+    topic_id: str = field(validator=instance(str))
     """The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64."""
 
-    partition: int = field(
-        validator=(validators.instance_of(int), no_switch, validators.ge(0), validators.le(2**31 - 1))
-    )
+    partition: int = field(validator=number(0, 2**31 - 1))
     """The partition's index."""
 
     def __str__(self) -> str:

@@ -10,7 +10,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen, validators
+from attrs import evolve, field, frozen
+
+from sharestate.values.checks import instance, set_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,19 +64,13 @@ class Profile:
     ('kafka-4.3-healed', True, False)
     """
 
-    name: str = field(validator=validators.instance_of(str))
+    name: str = field(validator=instance(str))
     """What the command line calls it."""
 
-    quirks: frozenset[Quirk] = field(
-        default=frozenset(Quirk),
-        validator=validators.deep_iterable(validators.instance_of(Quirk), validators.instance_of(frozenset)),
-    )
+    quirks: frozenset[Quirk] = field(default=frozenset(Quirk), validator=set_of(Quirk))
     """The bugs that it shows."""
 
-    configurable: frozenset[str] = field(
-        default=_EVERY_SETTING,
-        validator=validators.deep_iterable(validators.in_(_EVERY_SETTING), validators.instance_of(frozenset)),
-    )
+    configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))
     """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
 
     def has(self, quirk: Quirk) -> bool:

@@ -148,19 +148,18 @@ _RANGE: Final = row(_INTEGER, _INTEGER, make=RangeRow)
 
 def _object(make: Any, **checks: Check[Any]) -> Check[Any]:  # noqa: ANN401 - a class, or a function that makes one
     """Return the check for an object with exactly these members, whose class may refuse them for reasons of its own."""
-    read = record({name: Field(check) for name, check in checks.items()}, make)
+    read: Check[dict[str, Any]] = record({name: Field(check) for name, check in checks.items()}, dict)
 
     def check(value: Json, path: str) -> Any:  # noqa: ANN401 - what *make* makes
         unknown = sorted(value.keys() - checks) if isinstance(value, dict) else []
         if unknown:
             message = "unknown"
             raise MalformedInputError(message, f"{path}.{unknown[0]}" if path else unknown[0])
+        members = read(value, path)
         try:
-            return read(value, path)
-        except MalformedInputError:
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            raise MalformedInputError(str(error), path) from error
+            return make(**members)
+        except MalformedInputError as error:
+            raise MalformedInputError(error.message, path) from error
 
     return check
 
@@ -190,7 +189,7 @@ _CONFIG: Final = _object(
     auto_offset_reset=_object(
         _read_reset,
         strategy=one_of({strategy.value: strategy for strategy in OffsetReset}),
-        duration_us=nullable(_COUNT),
+        duration_us=nullable(integer(0, timedelta.max // timedelta(microseconds=1))),
     ),
 )
 
@@ -207,7 +206,7 @@ _SNAPSHOT: Final = _object(
         quirks=list_of(one_of({quirk.value: quirk for quirk in Quirk})),
         configurable=list_of(one_of({field.name: field.name for field in fields(ShareConfig)})),
     ),
-    key=_object(SharePartitionKey, group_id=text, topic_id=text, partition=_COUNT),
+    key=_object(SharePartitionKey, group_id=text, topic_id=text, partition=integer(0, 2**31 - 1)),
     leader_epoch=_INTEGER,
     config=_CONFIG,
     split_limit=integer(1),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharestate import SharePartitionKey
+from sharestate import MalformedInputError, SharePartitionKey
 
 TOPIC_ID = "dGhlIHRvcGljJ3MgaWQhIQ"
 
@@ -20,19 +20,21 @@ def test_equal_keys_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "error"),
+    ("field", "value"),
     [
-        ("group_id", None, TypeError),
-        ("group_id", 5, TypeError),
-        ("topic_id", b"id", TypeError),
-        ("partition", "0", TypeError),
-        ("partition", -1, ValueError),
-        pytest.param("partition", True, TypeError),
+        ("group_id", None),
+        ("group_id", 5),
+        ("topic_id", b"id"),
+        ("partition", "0"),
+        ("partition", -1),
+        ("partition", 2**31),
+        pytest.param("partition", True),
     ],
 )
-def test_a_malformed_key_is_refused(field: str, value: object, error: type[Exception]) -> None:
+def test_a_malformed_key_is_refused(field: str, value: object) -> None:
     """Each part has to be of its type, and is named if it is not."""
     parts: dict[str, object] = {"group_id": "g", "topic_id": TOPIC_ID, "partition": 0, field: value}
 
-    with pytest.raises(error, match=f"'{field}' must be"):
+    with pytest.raises(MalformedInputError, match=r"expected .*, got") as refused:
         SharePartitionKey(**parts)  # type: ignore[arg-type]
+    assert refused.value.field == field

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, PROFILES, Profile, Quirk
+from sharestate import KAFKA_4_2, KAFKA_4_3, PROFILES, MalformedInputError, Profile, Quirk
 
 SETTINGS = {
     "max_record_locks",
@@ -43,3 +43,24 @@ def test_profiles_have_names() -> None:
     assert set(PROFILES) == {"kafka-4.2", "kafka-4.2-healed", "kafka-4.3", "kafka-4.3-healed"}
     assert all(profile.name == name for name, profile in PROFILES.items())
     assert PROFILES["kafka-4.3-healed"] == KAFKA_4_3.healed
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", None),
+        ("quirks", {Quirk.B6}),
+        ("quirks", frozenset({"B6"})),
+        ("quirks", None),
+        ("configurable", ["max_record_locks"]),
+        ("configurable", frozenset({"max_locks"})),
+        ("configurable", frozenset({5})),
+    ],
+)
+def test_a_malformed_profile_is_refused(field: str, value: object) -> None:
+    """A name is a text, quirks and settings are frozen sets of what there is; the field is named if it is not so."""
+    parts: dict[str, object] = {"name": "mine", field: value}
+
+    with pytest.raises(MalformedInputError, match=r"expected .*, got") as refused:
+        Profile(**parts)  # type: ignore[arg-type]
+    assert refused.value.field == field
