@@ -21,6 +21,7 @@ extensions = [
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
     ("py:class", "collections.abc.Iterable"),
+    ("py:class", "concurrent.futures._base.Future"),
     ("py:class", "datetime.timedelta"),
 ]
 

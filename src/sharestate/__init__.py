@@ -31,11 +31,13 @@ from sharestate.errors import (
     WriteFailedError,
     persister_error,
 )
+from sharestate.leader import AsyncLeader, Leader, Polled
 from sharestate.partition.cells import Cell
 from sharestate.partition.gaps import GapWindow
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.partition import SharePartition
 from sharestate.partition.views import BatchView, RecordRun
+from sharestate.persister import InMemoryPersister, Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import EARLIEST, LATEST, AutoOffsetReset, OffsetReset, ShareConfig
 from sharestate.values.effects import Effects
@@ -67,6 +69,7 @@ __all__ = [
     "AcquireMode",
     "AcquiredRecords",
     "AlreadyInitializedError",
+    "AsyncLeader",
     "AutoOffsetReset",
     "BatchView",
     "Cause",
@@ -79,11 +82,13 @@ __all__ = [
     "ForeignError",
     "GapWindow",
     "GroupIdNotFoundError",
+    "InMemoryPersister",
     "InitializationError",
     "InvalidRecordStateError",
     "InvalidRequestError",
     "InvariantError",
     "IsolationLevel",
+    "Leader",
     "LeaderNotAvailableError",
     "Lifecycle",
     "MalformedInputError",
@@ -92,6 +97,8 @@ __all__ = [
     "OffsetNotAvailableError",
     "OffsetReset",
     "PersistedState",
+    "Persister",
+    "Polled",
     "Profile",
     "Quirk",
     "ReadShareGroupState",

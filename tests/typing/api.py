@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import assert_never, assert_type
 
@@ -23,6 +24,7 @@ from sharestate import (
     AcquiredRecords,
     AcquireMode,
     AlreadyInitializedError,
+    AsyncLeader,
     AutoOffsetReset,
     BatchView,
     Cause,
@@ -36,10 +38,12 @@ from sharestate import (
     GapWindow,
     GroupIdNotFoundError,
     InitializationError,
+    InMemoryPersister,
     InvalidRecordStateError,
     InvalidRequestError,
     InvariantError,
     IsolationLevel,
+    Leader,
     LeaderNotAvailableError,
     Lifecycle,
     MalformedInputError,
@@ -48,6 +52,8 @@ from sharestate import (
     OffsetNotAvailableError,
     OffsetReset,
     PersistedState,
+    Persister,
+    Polled,
     Profile,
     Quirk,
     ReadShareGroupState,
@@ -275,6 +281,32 @@ class TracedPartition(SharePartition):
 def restored(snapshot: Snapshot) -> TracedPartition:
     """Restore as a subclass."""
     return TracedPartition.restore(snapshot)
+
+
+def led(persister: Persister, reset_offset: int) -> Leader:
+    """Bind a share partition to a persister, and let it work."""
+    leader = Leader(SharePartition(KEY), persister, reset_offset=lambda _: reset_offset)
+    assert_type(leader.start(now_ms=0), Future[None])
+    assert_type(leader.acquire("m1", fetched(), now_ms=1), tuple[AcquiredRecords, ...])
+    assert_type(leader.acknowledge("m1", [AcknowledgementBatch(0, 3, (1,))], now_ms=2), Future[None])
+    assert_type(leader.release("m1", now_ms=3), Future[None])
+    polled = leader.poll(now_ms=4)
+    assert_type(polled, Polled)
+    assert_type((polled.wake, polled.next_deadline_ms), tuple[bool, int | None])
+    assert_type(polled.transitions, tuple[Transition, ...])
+    return leader
+
+
+async def led_by_asyncio(persister: InMemoryPersister) -> int:
+    """Do the same in an event loop."""
+    async with AsyncLeader(SharePartition(KEY), persister, reset_offset=lambda _: 0) as leader:
+        assert_type(leader, AsyncLeader)
+        await leader.start()
+        while not leader.acquire("m1", fetched()):
+            await leader.wait_for_records()
+        await leader.acknowledge("m1", [AcknowledgementBatch(0, 3, (1,))])
+        await leader.release("m1")
+        return assert_type(leader.partition.start_offset, int)
 
 
 def told_apart(error: ShareStateError) -> tuple[object, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from pathlib import Path
 
 import sharestate
 from sharestate import Cause, ErrorCode, InvalidRecordStateError, Lifecycle, RecordState, TimeReversedError
+from sharestate.persister import InitializeStateParameters, PartitionStateData
 
 from . import api
 
@@ -55,6 +57,21 @@ def test_a_member_gets_and_gives() -> None:
     assert api.copied(partition).snapshot() == partition.snapshot() == api.restored(partition.snapshot()).snapshot()
     api.go_on(partition, 30_001)
     assert api.is_over(partition.lifecycle)
+
+
+def stored() -> sharestate.InMemoryPersister:
+    """Return a persister that knows the share partition of the file."""
+    persister = sharestate.InMemoryPersister()
+    entry = PartitionStateData(partition=api.KEY.partition)
+    begun = persister.initialize_state(InitializeStateParameters.of(api.KEY.group_id, api.KEY.topic_id, entry))
+    assert begun.done()
+    return persister
+
+
+def test_what_is_led_is_persisted() -> None:
+    """A leader brings a share partition as far as a caller could, by polling and in an event loop."""
+    assert api.led(stored(), 0).partition.start_offset == 4
+    assert asyncio.run(api.led_by_asyncio(stored())) == 4
 
 
 def test_what_was_told_is_told() -> None:
