@@ -42,7 +42,7 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 from sharestate.values.config import EARLIEST, LATEST, AutoOffsetReset, OffsetReset, ShareConfig
 from sharestate.values.effects import Effects
 from sharestate.values.keys import SharePartitionKey
-from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, PROFILES, Profile, Quirk
+from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KIP_932, PROFILES, Profile, Quirk
 from sharestate.values.records import (
     AbortedTransaction,
     AcquiredRecords,
@@ -56,11 +56,13 @@ from sharestate.values.records import (
 from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, WriteShareGroupState
 from sharestate.values.snapshot import Snapshot
 from sharestate.values.transitions import Cause, Transition
+from sharestate.values.write_policies import Amendment, BrokerWritePolicy, KipWritePolicy, WritePolicy
 
 __all__ = [
     "EARLIEST",
     "KAFKA_4_2",
     "KAFKA_4_3",
+    "KIP_932",
     "LATEST",
     "PROFILES",
     "AbortedTransaction",
@@ -69,9 +71,11 @@ __all__ = [
     "AcquireMode",
     "AcquiredRecords",
     "AlreadyInitializedError",
+    "Amendment",
     "AsyncLeader",
     "AutoOffsetReset",
     "BatchView",
+    "BrokerWritePolicy",
     "Cause",
     "Cell",
     "ControlType",
@@ -88,6 +92,7 @@ __all__ = [
     "InvalidRequestError",
     "InvariantError",
     "IsolationLevel",
+    "KipWritePolicy",
     "Leader",
     "LeaderNotAvailableError",
     "Lifecycle",
@@ -120,6 +125,7 @@ __all__ = [
     "UnknownTopicOrPartitionError",
     "UnknownWriteError",
     "WriteFailedError",
+    "WritePolicy",
     "WriteShareGroupState",
     "persister_error",
 ]

@@ -144,10 +144,12 @@ def an_object(value: Json, path: str) -> dict[str, Json]:
     return value if isinstance(value, dict) else refuse("an object", value, path)
 
 
-def version(known: int) -> Check[int]:
-    """Return the check for the version of a format, of which only the *known* one can be read."""
+def version(*known: int) -> Check[int]:
+    """Return the check for the version of a format, of which only the *known* ones can be read."""
 
     def check(value: Json, path: str) -> int:
-        return known if type(value) is int and value == known else refuse(f"version {known}", value, path)
+        if type(value) is int and value in known:
+            return value
+        refuse(f"version {' or '.join(map(str, known))}", value, path)
 
     return check

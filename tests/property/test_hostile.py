@@ -25,6 +25,7 @@ from sharestate import (
     AcknowledgeType,
     AcquireMode,
     AutoOffsetReset,
+    BrokerWritePolicy,
     ControlType,
     ErrorCode,
     FetchedRecords,
@@ -61,6 +62,11 @@ KEY: Final = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", 
 FETCHED: Final = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
 
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+every_broker = pytest.mark.parametrize(
+    "profile",
+    [profile for profile in PROFILES.values() if isinstance(profile.write_policy, BrokerWritePolicy)],
+    ids=lambda profile: profile.name,
+)
 
 
 def opened(**arguments: Any) -> SharePartition:  # noqa: ANN401 - what a constructor takes
@@ -698,7 +704,7 @@ def test_a_refused_acquisition_skips_no_gap(profile: Profile) -> None:
     assert partition.snapshot() == before
 
 
-@every_profile
+@every_broker
 @pytest.mark.parametrize("leave", ["expiry", "release"])
 @pytest.mark.parametrize(("start", "state"), [(5, RecordState.AVAILABLE), (2**31, RecordState.ARCHIVED)])
 def test_a_vast_batch_is_given_back_whole(profile: Profile, leave: str, start: int, state: RecordState) -> None:

@@ -27,9 +27,12 @@ from sharestate.conversation.grammar import read_request
 from sharestate.conversation.requests import Open
 from sharestate.conversation.session import Session
 
-STORED: Final = sorted((Path(__file__).parents[1] / "data/snapshots").glob("v1-*.json"))
+SNAPSHOTS: Final = Path(__file__).parents[1] / "data/snapshots"
+STORED: Final = sorted(SNAPSHOTS.glob("v2-*.json"))
+OF_VERSION_1: Final = sorted(SNAPSHOTS.glob("v1-*.json"))
 
 each_stored = pytest.mark.parametrize("file", STORED, ids=lambda file: file.stem)
+each_of_version_1 = pytest.mark.parametrize("file", OF_VERSION_1, ids=lambda file: file.stem)
 
 
 def stored(file: Path) -> dict[str, Any]:
@@ -62,9 +65,9 @@ def session(held: dict[str, Any]) -> Session:
     return going_on
 
 
-@each_stored
+@pytest.mark.parametrize("file", OF_VERSION_1 + STORED, ids=lambda file: file.stem)
 def test_a_stored_snapshot_goes_on_as_it_did(file: Path) -> None:
-    """What was stored by version 1 is restored, and answers as the spec says."""
+    """What was stored by any version is restored, and answers as the spec says."""
     held = stored(file)
     going_on = session(held)
 
@@ -82,7 +85,22 @@ def test_a_stored_snapshot_is_written_the_same_again(file: Path) -> None:
     assert partition.snapshot() == Snapshot.from_json(line)
     assert partition.snapshot().to_json() == line
     assert "\n" not in line
-    assert json.loads(line)["sharestate_snapshot"] == 1
+    assert json.loads(line)["sharestate_snapshot"] == 2
+
+
+@each_of_version_1
+def test_a_snapshot_of_version_1_is_written_as_version_2(file: Path) -> None:
+    """Restored and taken again it is what version 2 writes of the same share partition."""
+    partition = restored(stored(file)["snapshot"])
+
+    assert partition.snapshot().to_json() == stored(SNAPSHOTS / file.name.replace("v1-", "v2-"))["snapshot"]
+
+
+@each_of_version_1
+def test_a_snapshot_of_version_1_says_nothing_of_write_policies(file: Path) -> None:
+    """What version 1 did not know is refused in it by its path."""
+    for way, value in ((("kip_memory",), None), (("profile", "write_policy"), 7), (("profile", "expires_per_call"), 0)):
+        assert refused_at(Place(file, way).replaced(value)) == path_of(way)
 
 
 def test_stored_snapshots_are_of_all_kinds() -> None:
@@ -205,6 +223,9 @@ NULLABLE: Final = {
     "cells[*][4]": {"number"},
     "cells[*][5]": {"number"},
     "writes[*][1]": {"number"},
+    "profile.write_policy": {"object"},
+    "profile.write_policy.bound": {"number"},
+    "kip_memory": {"list"},
 }
 """What may stand where there may be nothing."""
 
@@ -214,6 +235,9 @@ FREE_TEXT: Final = {"profile.name", "key.group_id", "key.topic_id", "cells[*][2]
 LISTS: Final = {
     "profile.quirks",
     "profile.configurable",
+    "profile.write_policy.amendments",
+    "kip_memory[2]",
+    "kip_memory[2][*][3]",
     "locks",
     "writes",
     "writes[*][2]",
@@ -242,6 +266,10 @@ COUNTS: Final = {
     "cells[*][5]",
     "batches[*][3][*][0]",
     "batches[*][3][*][1]",
+    "kip_memory[2][*][0]",
+    "kip_memory[2][*][2]",
+    "kip_memory[2][*][3][*][0]",
+    "kip_memory[2][*][3][*][1]",
 }
 """Numbers that are never negative."""
 
@@ -312,7 +340,7 @@ def test_a_number_that_is_out_of_range_is_refused_by_its_path(file: Path) -> Non
 
 
 @each_stored
-@pytest.mark.parametrize("version", [0, 2, -1, 10**20])
+@pytest.mark.parametrize("version", [0, 3, -1, 10**20])
 def test_another_version_is_refused(file: Path, version: int) -> None:
     """A snapshot of a version that is not known is not guessed at."""
     assert refused_at(Place(file, ("sharestate_snapshot",)).replaced(version)) == "sharestate_snapshot"
@@ -326,14 +354,14 @@ def test_what_is_no_snapshot_is_refused(text: str) -> None:
     assert refused.value.field == ""
 
 
-FIRED: Final = STORED[0].with_name("v1-fired-locks.json")
+FIRED: Final = STORED[0].with_name("v2-fired-locks.json")
 """
 Its cells: 0 archived; 1 held with lock 3, 2 with lock 2; 3 going back to 2, by write 0; 4 available; 5 held with
 lock 1; 6 going back to 5, by write 0; 7 available. Writes 1 and 2 are final.
 """
 
-LIMIT: Final = STORED[0].with_name("v1-record-limit.json")
-PENDING: Final = STORED[0].with_name("v1-read-pending.json")
+LIMIT: Final = STORED[0].with_name("v2-record-limit.json")
+PENDING: Final = STORED[0].with_name("v2-read-pending.json")
 
 Edit = tuple[tuple[Step, ...], object]
 
@@ -493,7 +521,7 @@ def test_a_snapshot_that_contradicts_itself_is_refused(file: Path, edits: list[E
 
 def test_the_healed_count_has_to_be_right() -> None:
     """Without quirk B22 the complete count is that of the terminal records, or the snapshot is refused."""
-    healed = FIRED.with_name("v1-archived-in-flight.json")
+    healed = FIRED.with_name("v2-archived-in-flight.json")
 
     assert refused_at(edited(healed, [(("delivery_complete_count",), 1)])) in {"delivery_complete_count", "batches"}
 

@@ -12,27 +12,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharestate.values.requests import WriteShareGroupState
+from sharestate.partition.writing import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from sharestate.partition.ledger import Ledger
-    from sharestate.partition.pending import PendingWrite
-    from sharestate.values.requests import StateBatch
+    from sharestate.values.requests import PersistedState, StateBatch
 
 
-def issue_write(ledger: Ledger, entries: Iterable[StateBatch], change: PendingWrite | None) -> WriteShareGroupState:
-    """Number a write of *entries* and remember *change*, which waits for its outcome; None if nothing waits."""
-    number = ledger.next_write
-    ledger.next_write += 1
-    ledger.writes[number] = change
-    return WriteShareGroupState(
-        key=ledger.key,
-        number=number,
-        start_offset=ledger.start_offset,
-        delivery_complete_count=ledger.delivery_complete_count,
-        state_epoch=ledger.state_epoch,
-        leader_epoch=ledger.leader_epoch,
-        state_batches=tuple(entries),
-    )
+class BrokerWrites:
+    """The policy of brokers, which remembers nothing."""
+
+    def taken_over(self, _ledger: Ledger, _state: PersistedState) -> None:
+        """Write nothing: the start offset becomes durable with the first change."""
+
+    def form(self, ledger: Ledger, entries: Sequence[StateBatch], *, is_final: bool) -> Form:  # noqa: ARG002 - as every Writer
+        """Return all of *entries*, with the SPSO as it is."""
+        return Form(ledger.start_offset, tuple(entries))
+
+    def is_written(self, ledger: Ledger, last_offset: int) -> bool:  # noqa: ARG002 - as every Writer
+        """Return True."""
+        return True
+
+    def answered(self, number: int, *, is_confirmed: bool) -> None:
+        """Remember nothing."""
+
+    def memory(self) -> None:
+        """Return nothing."""

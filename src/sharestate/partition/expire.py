@@ -15,9 +15,9 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from sharestate.partition.broker_writes import issue_write
 from sharestate.partition.chronicle import cause_of
 from sharestate.partition.transitions import Input
+from sharestate.partition.writing import issue_write
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, state_batches
@@ -35,19 +35,33 @@ def expire_next(ledger: Ledger) -> Effects | None:
     """
     Handle the lock that has lapsed first; of a split batch, its first record that waits for it.
 
+    Where the profile expires all that have lapsed in one call, it goes on until none has.
+
     Returns:
         The write that it causes, if it causes one; None if no lock has lapsed.
 
     Complexity:
         O(log n), n the locks; the records of one lock are walked once.
     """
-    lock = ledger.locks.first()
-    if lock is None or lock.deadline_ms >= ledger.now_ms:
+    lock = _first_lapsed(ledger)
+    if lock is None:
         return None
-    entries = _expire_record(ledger, lock) if lock.batch.is_split else _expire_whole(ledger, lock)
+    entries = _expire(ledger, lock)
+    if ledger.profile.expires_per_call:
+        while (lock := _first_lapsed(ledger)) is not None:
+            entries += _expire(ledger, lock)
     if not entries:
         return NOTHING
-    return Effects(writes=(issue_write(ledger, entries, None),), wake=True)
+    return Effects(writes=issue_write(ledger, entries, None), wake=True)
+
+
+def _first_lapsed(ledger: Ledger) -> Lock | None:
+    lock = ledger.locks.first()
+    return None if lock is None or lock.deadline_ms >= ledger.now_ms else lock
+
+
+def _expire(ledger: Ledger, lock: Lock) -> list[StateBatch]:
+    return _expire_record(ledger, lock) if lock.batch.is_split else _expire_whole(ledger, lock)
 
 
 def _expire_record(ledger: Ledger, lock: Lock) -> list[StateBatch]:
@@ -110,8 +124,8 @@ def _lapse(ledger: Ledger, batch: Batch, first_offset: int, last_offset: int) ->
     input_ = Input.BELOW_START if last_offset < ledger.start_offset else Input.LAPSE
     cell = batch.at(first_offset)
     after = cell.ended(input_, ledger.config.delivery_count_limit)
-    causes = partial(cause_of, input_)
-    ledger.recast(batch, first_offset, last_offset, {cell: after}, causes, ledger.next_write)
+    write = ledger.next_write if ledger.writer.is_written(ledger, last_offset) else None
+    ledger.recast(batch, first_offset, last_offset, {cell: after}, partial(cause_of, input_), write)
     if after.state is RecordState.AVAILABLE:
         ledger.find_next = True
     else:

@@ -24,6 +24,8 @@ from sharestate.partition.cells import unowned
 from sharestate.partition.gaps import GapWindow
 from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
 from sharestate.partition.transitions import TERMINAL
+from sharestate.partition.writing import issue_form
+from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.records import RecordState
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, ReadShareGroupState
 from sharestate.values.transitions import Cause
@@ -51,19 +53,21 @@ def initialize(ledger: Ledger) -> ReadShareGroupState:
     return ReadShareGroupState(key=ledger.key, leader_epoch=ledger.leader_epoch)
 
 
-def read_succeeded(ledger: Ledger, state: PersistedState, reset_offset: int | None) -> ShareStateError | None:
-    """Take over *state*, and return why that failed, if it did."""
+def read_succeeded(ledger: Ledger, state: PersistedState, reset_offset: int | None) -> Effects:
+    """Take over *state*; return the write that this causes, if the policy writes now, or why it failed."""
     _expect_read(ledger)
     if ledger.lifecycle is Lifecycle.FENCED:
-        return _end_read(ledger, Lifecycle.FENCED, initialize_refusal(Lifecycle.FENCED, ledger.key))
+        return Effects(error=_end_read(ledger, Lifecycle.FENCED, initialize_refusal(Lifecycle.FENCED, ledger.key)))
     start = _start_offset(state, reset_offset)
     reason = _refusal(state.state_batches, start)
     if reason is not None:
         message = f"Failed to initialize the share partition {ledger.key}"
-        return _end_read(ledger, Lifecycle.FAILED, InitializationError(message, reason))
+        return Effects(error=_end_read(ledger, Lifecycle.FAILED, InitializationError(message, reason)))
     ledger.state_epoch = state.state_epoch
     _take_over(ledger, start, state.state_batches)
-    return _end_read(ledger, Lifecycle.ACTIVE, None)
+    _end_read(ledger, Lifecycle.ACTIVE, None)
+    form = ledger.writer.taken_over(ledger, state)
+    return NOTHING if form is None else Effects(writes=(issue_form(ledger, form, None),))
 
 
 def read_failed(ledger: Ledger, error: ShareStateError) -> ShareStateError:

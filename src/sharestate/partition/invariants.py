@@ -129,8 +129,9 @@ def _wrong_writes(ledger: Ledger) -> Iterator[str]:
             if cell.before is not None or cell.has_fired:
                 yield f"{cell} of {batch} has no write in flight, and something to go back to"
             continue
-        if ledger.writes.get(cell.write.number) is not cell.write:
-            yield f"{cell} of {batch} waits for write {cell.write.number}, which is not in flight"
+        number = cell.write.number
+        if number is None or ledger.writes.get(number) is not cell.write:
+            yield f"{cell} of {batch} waits for write {number}, which is not in flight"
         if cell.state is RecordState.ACQUIRED:
             yield f"{cell} of {batch} is acquired with a write in flight"
         if cell.before is not None and not _is_held_by(cell.before, cell.lock):

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from sharestate.partition.in_flight import InFlight
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
+from sharestate.partition.writers import writer_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sharestate.partition.chronicle import Chronicle
     from sharestate.partition.gaps import GapWindow
     from sharestate.partition.pending import PendingWrite
+    from sharestate.partition.writing import Writer
     from sharestate.values.config import ShareConfig
     from sharestate.values.keys import SharePartitionKey
     from sharestate.values.profiles import Profile
@@ -86,6 +88,9 @@ class Ledger:
 
     next_write: int = 0
     """The number of the next write."""
+
+    writer: Writer = Factory(lambda ledger: writer_for(ledger.profile.write_policy), takes_self=True)
+    """What forms the writes."""
 
     chronicle: Chronicle | None = None
     """What the running command has done, if somebody wants to know; not part of the state."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from sharestate.errors import UnknownWriteError
 from sharestate.partition.advance import advance
-from sharestate.partition.broker_writes import issue_write
 from sharestate.partition.transitions import TERMINAL, Input
+from sharestate.partition.writing import issue_write
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 from sharestate.values.transitions import Cause
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
 
 
 def issue_change(ledger: Ledger, change: PendingWrite) -> tuple[WriteShareGroupState, ...]:
-    """Issue the write that carries *change*, if there is anything to write."""
+    """Issue the write that carries *change*; if nothing of it has to be persisted, it is confirmed."""
     if not change.entries:
         return ()
     ledger.delivery_complete_count += change.completed_count
-    write = issue_write(ledger, change.entries, change)
-    change.issued(write.number, ledger.chronicle)
-    return (write,)
+    writes = issue_write(ledger, change.entries, change)
+    change.issued(writes[0].number if writes else None, ledger.chronicle)
+    if not writes:
+        _confirm_all(ledger, change)
+    return writes
 
 
-def settle(ledger: Ledger, number: int) -> PendingWrite | None:
+def settle(ledger: Ledger, number: int, *, is_confirmed: bool) -> PendingWrite | None:
     """
     Take the unanswered write *number* off the books and return what waits for its outcome.
 
@@ -49,25 +51,25 @@ def settle(ledger: Ledger, number: int) -> PendingWrite | None:
     if number not in ledger.writes:
         message = f"write {number} was never issued, or was settled already; the next one is {ledger.next_write}"
         raise UnknownWriteError(message, number)
+    ledger.writer.answered(number, is_confirmed=is_confirmed)
     return ledger.writes.pop(number)
 
 
 def write_succeeded(ledger: Ledger, number: int) -> bool:
     """Confirm the change of write *number*; return whether waiting fetches should look again."""
-    change = settle(ledger, number)
+    change = settle(ledger, number, is_confirmed=True)
     if change is None:
         advance(ledger)
         return False
-    for batch, first_offset, last_offset in change.ranges():
-        _confirm(ledger, change, batch, first_offset, last_offset)
-    return advance(ledger)
+    return _confirm_all(ledger, change)
 
 
 def write_failed(ledger: Ledger, number: int) -> None:
     """Undo the change of write *number*; a change by expiry stands, written or not."""
-    change = settle(ledger, number)
+    change = settle(ledger, number, is_confirmed=False)
     if change is None:
-        advance(ledger)
+        if ledger.profile.advances_after_failed_expiry:
+            advance(ledger)
         return
     for batch, first_offset, last_offset in change.ranges():
         _roll_back(ledger, change, batch, first_offset, last_offset)
@@ -82,6 +84,12 @@ def withdraw(change: PendingWrite) -> None:
             if cell.write is change and cell.before is not None
         }
         batch.recast(first_offset, last_offset, become)
+
+
+def _confirm_all(ledger: Ledger, change: PendingWrite) -> bool:
+    for batch, first_offset, last_offset in change.ranges():
+        _confirm(ledger, change, batch, first_offset, last_offset)
+    return advance(ledger)
 
 
 def _confirm(ledger: Ledger, change: PendingWrite, batch: Batch, first_offset: int, last_offset: int) -> None:

@@ -46,8 +46,8 @@ class PendingWrite:
 
     def __init__(self, start_offset: int, delivery_count_limit: int) -> None:
         """Begin an empty change."""
-        self.number = -1
-        """The number of the request that carries it; -1 until it is issued."""
+        self.number: int | None = None
+        """The number of the request that carries it; None until it is issued."""
         self.start_offset: Final = start_offset
         """The SPSO as the change began."""
         self.delivery_count_limit: Final = delivery_count_limit
@@ -121,8 +121,8 @@ class PendingWrite:
             fired = self._fired[cell] = cell.fired()
         return fired
 
-    def issued(self, number: int, chronicle: Chronicle | None) -> None:
-        """Wait for the outcome of write *number*, and forget what is not needed for that."""
+    def issued(self, number: int | None, chronicle: Chronicle | None) -> None:
+        """Wait for the outcome of write *number*, None if there is none, and forget what is not needed for that."""
         self.number = number
         if chronicle is not None:
             self._tell(chronicle)

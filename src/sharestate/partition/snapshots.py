@@ -22,13 +22,16 @@ from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock
 from sharestate.partition.pending import PendingWrite
+from sharestate.partition.writers import writer_for
 from sharestate.values.snapshot import Snapshot
 from sharestate.values.snapshot_rows import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
+from sharestate.values.write_policies import KipWritePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from sharestate.partition.chronicle import Chronicle
+    from sharestate.partition.writing import Writer
     from sharestate.values.profiles import Profile
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
@@ -70,6 +73,7 @@ def take_snapshot(ledger: Ledger) -> Snapshot:
         writes=tuple(_write_row(number, change) for number, change in sorted(ledger.writes.items())),
         cells=tuple(rows),
         batches=batches,
+        kip_memory=ledger.writer.memory(),
     )
 
 
@@ -122,6 +126,7 @@ def restore_ledger(snapshot: Snapshot, profile: Profile, chronicle: Chronicle | 
         lifecycle=_LIFECYCLES.get(snapshot.lifecycle) or _refuse("lifecycle", f"unknown: {snapshot.lifecycle}"),
         gap_window=None if window is None else GapWindow(*window),
         chronicle=chronicle,
+        writer=_writer(snapshot),
     )
     if chronicle is not None:
         chronicle.at_ms = snapshot.now_ms
@@ -134,6 +139,15 @@ def restore_ledger(snapshot: Snapshot, profile: Profile, chronicle: Chronicle | 
         raise SnapshotError(error.message, "batches") from error
     _expect_same(snapshot, take_snapshot(ledger))
     return ledger
+
+
+def _writer(snapshot: Snapshot) -> Writer:
+    memory = snapshot.kip_memory
+    if (memory is not None) is not isinstance(snapshot.profile.write_policy, KipWritePolicy):
+        _refuse("kip_memory", "it goes with the KIP's write policy, and with no other")
+    if memory is not None and [row.number for row in memory.unanswered] != [row.number for row in snapshot.writes]:
+        _refuse("kip_memory.unanswered", "not the writes that were not answered")
+    return writer_for(snapshot.profile.write_policy, memory)
 
 
 def _expect_same(snapshot: Snapshot, again: Snapshot) -> None:

@@ -6,7 +6,7 @@ in `sharestate.testing.strategies` (extra ``testing``).
 """
 
 from sharestate.testing.exchange import Cell, Exchange, exchanges, records, trace
-from sharestate.testing.invariants import ALWAYS, HEALED, judge
+from sharestate.testing.invariants import ALWAYS, BROKER, HEALED, judge
 from sharestate.testing.mix import ORDINARY, STEPS, WILD, Mix
 from sharestate.testing.operations import converse, operations, seeded
 from sharestate.testing.peer import Peer, observe, rules_of
@@ -15,6 +15,7 @@ from sharestate.testing.world import Request, Response, Steps
 
 __all__ = [
     "ALWAYS",
+    "BROKER",
     "HEALED",
     "ORDINARY",
     "ORDINARY_SIGHTINGS",

@@ -125,9 +125,9 @@ def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
 
 
 def writes_say_something(exchange: Exchange) -> None:
-    """A write has at least one state batch, each of them with a state that may be stored."""
+    """A write has a state batch or a start offset, and only states that may be stored."""
     for write in exchange.writes:
-        demand(bool(write["state_batches"]), "an empty write")
+        demand(bool(write["state_batches"]) or write["start_offset"] >= 0, "an empty write")
         for first, last, state, _ in write["state_batches"]:
             demand(first <= last and state in {0, 2, 4}, f"a write of [{first}, {last}] as {state}")
 
@@ -136,6 +136,13 @@ def a_fenced_partition_stays_fenced(exchange: Exchange) -> None:
     """Nothing leads out of FENCED."""
     if exchange.before and exchange.before["lifecycle"] == "FENCED":
         demand(exchange.after["lifecycle"] == "FENCED", f"FENCED became {exchange.after['lifecycle']}")
+
+
+def brokers_write_what_changed(exchange: Exchange) -> None:
+    """A broker's write has a start offset and at least one state batch."""
+    for write in exchange.writes:
+        demand(bool(write["state_batches"]), "a write without state batches")
+        demand(write["start_offset"] >= 0, "a write without a start offset")
 
 
 def the_start_never_moves_back(exchange: Exchange) -> None:
@@ -175,6 +182,9 @@ ALWAYS: Final[tuple[Callable[[Exchange], None], ...]] = (
     a_fenced_partition_stays_fenced,
 )
 """What holds under every profile."""
+
+BROKER: Final[tuple[Callable[[Exchange], None], ...]] = (brokers_write_what_changed,)
+"""What holds besides when writes are those of brokers."""
 
 HEALED: Final[tuple[Callable[[Exchange], None], ...]] = (
     the_start_never_moves_back,

@@ -8,7 +8,8 @@ from sharestate.conversation.grammar import read_request
 from sharestate.conversation.requests import Open
 from sharestate.conversation.session import Session
 from sharestate.testing.exchange import exchanges, trace
-from sharestate.testing.invariants import ALWAYS, HEALED, judge
+from sharestate.testing.invariants import ALWAYS, BROKER, HEALED, judge
+from sharestate.values.write_policies import BrokerWritePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -72,7 +73,8 @@ class Peer:
 
 def rules_of(profile: Profile) -> tuple[Callable[[Exchange], None], ...]:
     """Return the rules that hold under *profile*."""
-    return ALWAYS if profile.quirks else ALWAYS + HEALED
+    writes = BROKER if isinstance(profile.write_policy, BrokerWritePolicy) else ()
+    return ALWAYS + writes + (() if profile.quirks else HEALED)
 
 
 def observe(

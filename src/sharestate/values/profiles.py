@@ -10,9 +10,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, frozen, validators
 
 from sharestate.values.checks import instance, set_of
+from sharestate.values.write_policies import BrokerWritePolicy, KipWritePolicy, WritePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,17 @@ class Profile:
     configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))
     """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
 
+    write_policy: WritePolicy = field(
+        default=BrokerWritePolicy(), validator=validators.instance_of((BrokerWritePolicy, KipWritePolicy))
+    )
+    """What goes into the writes."""
+
+    expires_per_call: bool = field(default=False, validator=instance(bool))
+    """Whether all locks that have lapsed are handled at once, with one write; else one at a time."""
+
+    advances_after_failed_expiry: bool = field(default=True, validator=instance(bool))
+    """Whether the SPSO may advance when the write of a lapsed lock has failed."""
+
     def has(self, quirk: Quirk) -> bool:
         """Return whether the profile shows *quirk*."""
         return quirk in self.quirks
@@ -92,7 +104,16 @@ KAFKA_4_2: Final = Profile(
 KAFKA_4_3: Final = Profile(name="kafka-4.3")
 """Kafka 4.3.0 and 4.3.1: every setting of a group may change at any time (KIP-1240)."""
 
+KIP_932: Final = evolve(
+    KAFKA_4_3.healed,
+    name="kip-932",
+    write_policy=KipWritePolicy(),
+    expires_per_call=True,
+    advances_after_failed_expiry=False,
+)
+"""The KIP's text: the rules of Kafka 4.3 without its bugs, and the writes of the KIP's worked examples."""
+
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
-    {profile.name: profile for profile in (KAFKA_4_3, KAFKA_4_3.healed, KAFKA_4_2, KAFKA_4_2.healed)}
+    {profile.name: profile for profile in (KAFKA_4_3, KAFKA_4_3.healed, KAFKA_4_2, KAFKA_4_2.healed, KIP_932)}
 )
 """Every profile by its name."""

@@ -115,7 +115,7 @@ class WriteShareGroupState:
     """The request's number: 0, 1, 2 ... in the order in which this share partition issued them."""
 
     start_offset: int
-    """The SPSO before this very change."""
+    """The SPSO before this very change; under the KIP's write policy a new one, or -1 to leave the persisted one."""
 
     delivery_complete_count: int
     """How many records at or above the SPSO are terminal, this very change included. [records]"""
@@ -127,4 +127,4 @@ class WriteShareGroupState:
     """The leader's epoch."""
 
     state_batches: tuple[StateBatch, ...]
-    """What changed, in the order of spec section 15; never empty."""
+    """What changed, in the order of spec section 15; empty only under the KIP's write policy."""

@@ -22,10 +22,21 @@ from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
 from sharestate.values.keys import SharePartitionKey
 from sharestate.values.profiles import Profile, Quirk
 from sharestate.values.records import RecordState
-from sharestate.values.snapshot_rows import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
+from sharestate.values.requests import StateBatch
+from sharestate.values.snapshot_rows import (
+    BatchRow,
+    CellRow,
+    KipMemoryRow,
+    KipWriteRow,
+    LockRow,
+    RangeRow,
+    RunRow,
+    WriteRow,
+)
+from sharestate.values.write_policies import Amendment, BrokerWritePolicy, KipWritePolicy, WritePolicy
 
-SNAPSHOT_VERSION: Final = 1
-"""The version of the JSON form; another one is refused."""
+SNAPSHOT_VERSION: Final = 2
+"""The version of the JSON form that is written; version 1, which knew no write policies, is read too, and no other."""
 
 
 @frozen(kw_only=True)
@@ -99,6 +110,9 @@ class Snapshot:
     batches: tuple[BatchRow, ...]
     """The in-flight batches, in ascending order."""
 
+    kip_memory: KipMemoryRow | None = None
+    """What the KIP's write policy remembers, if the profile follows it."""
+
     def to_json(self) -> str:
         """Return the snapshot as JSON, on one line; equal snapshots give equal text."""
         values = {field.name: getattr(self, field.name) for field in fields(type(self))}
@@ -114,14 +128,31 @@ class Snapshot:
             SnapshotError: It is no snapshot, or one of another version; ``field`` names what was wrong.
         """
         try:
-            snapshot: Snapshot = _SNAPSHOT(read_json(expect(line, str, "")), "")
+            snapshot: Snapshot = _SNAPSHOT(_of_this_version(read_json(expect(line, str, ""))), "")
         except MalformedInputError as error:
             raise SnapshotError(error.message, error.field) from error
         return snapshot
 
 
 def _write_profile(profile: Profile) -> Json:
-    return {"name": profile.name, "quirks": sorted(profile.quirks), "configurable": sorted(profile.configurable)}
+    return {
+        "name": profile.name,
+        "quirks": sorted(profile.quirks),
+        "configurable": sorted(profile.configurable),
+        "write_policy": _write_policy(profile.write_policy),
+        "expires_per_call": profile.expires_per_call,
+        "advances_after_failed_expiry": profile.advances_after_failed_expiry,
+    }
+
+
+def _write_policy(policy: WritePolicy) -> Json:
+    if isinstance(policy, BrokerWritePolicy):
+        return None
+    return {
+        "amendments": sorted(policy.amendments),
+        "bound": policy.bound,
+        "has_short_form": policy.has_short_form,
+    }
 
 
 def _write_config(config: ShareConfig) -> Json:
@@ -168,8 +199,8 @@ def _read_state(value: Json, path: str) -> RecordState:
     return RecordState(one_of({str(int(state)): state for state in RecordState})(str(_COUNT(value, path)), path))
 
 
-def _read_profile(name: str, quirks: tuple[Quirk, ...], configurable: tuple[str, ...]) -> Profile:
-    return Profile(name=name, quirks=frozenset(quirks), configurable=frozenset(configurable))
+def _read_profile(quirks: tuple[Quirk, ...], configurable: tuple[str, ...], **rules: Any) -> Profile:  # noqa: ANN401 - as they are
+    return Profile(quirks=frozenset(quirks), configurable=frozenset(configurable), **rules)
 
 
 def _read_reset(strategy: OffsetReset, duration_us: int | None) -> AutoOffsetReset:
@@ -197,14 +228,40 @@ _CELL: Final = row(
     _read_state, _INTEGER, text, nullable(_COUNT), nullable(_COUNT), nullable(_COUNT), boolean, make=CellRow
 )
 
+_KIP_POLICY: Final = _object(
+    KipWritePolicy,
+    amendments=list_of(one_of({amendment.value: amendment for amendment in Amendment})),
+    bound=nullable(integer(1)),
+    has_short_form=boolean,
+)
+
+
+def _read_policy(value: Json, path: str) -> WritePolicy:
+    policy: WritePolicy = BrokerWritePolicy() if value is None else _KIP_POLICY(value, path)
+    return policy
+
+
+_OFFSET_OR_NONE: Final = integer(-1)
+
+_KIP_WRITE: Final = row(
+    _COUNT,
+    _OFFSET_OR_NONE,
+    _COUNT,
+    list_of(row(_COUNT, _COUNT, _read_state, _INTEGER, make=StateBatch)),
+    make=KipWriteRow,
+)
+
 _SNAPSHOT: Final = _object(
     _read_snapshot,
-    sharestate_snapshot=version(SNAPSHOT_VERSION),
+    sharestate_snapshot=version(1, SNAPSHOT_VERSION),
     profile=_object(
         _read_profile,
         name=text,
         quirks=list_of(one_of({quirk.value: quirk for quirk in Quirk})),
         configurable=list_of(one_of({field.name: field.name for field in fields(ShareConfig)})),
+        write_policy=_read_policy,
+        expires_per_call=boolean,
+        advances_after_failed_expiry=boolean,
     ),
     key=_object(SharePartitionKey, group_id=text, topic_id=text, partition=integer(0, 2**31 - 1)),
     leader_epoch=_INTEGER,
@@ -225,4 +282,23 @@ _SNAPSHOT: Final = _object(
     writes=list_of(row(_COUNT, nullable(_COUNT), list_of(_RANGE), make=WriteRow)),
     cells=list_of(_CELL),
     batches=list_of(row(_INTEGER, _INTEGER, boolean, list_of(row(integer(1), _COUNT, make=RunRow)), make=BatchRow)),
+    kip_memory=nullable(row(_OFFSET_OR_NONE, _OFFSET_OR_NONE, list_of(_KIP_WRITE), make=KipMemoryRow)),
 )
+
+
+def _of_this_version(value: Json) -> Json:
+    """Return a snapshot of version 1 as version 2 has it: every policy was that of brokers. Others stay as they are."""
+    version_ = value.get("sharestate_snapshot") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or type(version_) is not int or version_ != 1:
+        return value
+    value = _added(value, {"kip_memory": None}, "")
+    rules = {"write_policy": None, "expires_per_call": False, "advances_after_failed_expiry": True}
+    profile = value.get("profile")
+    return {**value, "profile": _added(profile, rules, "profile.") if isinstance(profile, dict) else profile}
+
+
+def _added(members: Mapping[str, Json], added: Mapping[str, Json], path: str) -> dict[str, Json]:
+    for name in members.keys() & added:
+        message = "unknown in version 1"
+        raise MalformedInputError(message, f"{path}{name}")
+    return {**members, **added}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sharestate.values.records import RecordState
+from sharestate.values.requests import StateBatch
 
 
 class CellRow(NamedTuple):
@@ -89,3 +90,32 @@ class WriteRow(NamedTuple):
 
     ranges: tuple[RangeRow, ...]
     """The records that wait for it."""
+
+
+class KipWriteRow(NamedTuple):
+    """What the KIP's write policy remembers of an unanswered write."""
+
+    number: int
+    """The write's number."""
+
+    start_offset: int
+    """Its start offset; -1 if it leaves the persisted one as it is."""
+
+    end_offset: int
+    """Once it is confirmed, what it says lies before this offset."""
+
+    lapsed: tuple[StateBatch, ...]
+    """What the records were of which it says that their locks ran out, in ascending order."""
+
+
+class KipMemoryRow(NamedTuple):
+    """What the KIP's write policy remembers."""
+
+    stored_start: int
+    """The start offset that is persisted for sure; -1 if none is."""
+
+    durable_end: int
+    """Nothing at or after this offset is persisted for sure."""
+
+    unanswered: tuple[KipWriteRow, ...]
+    """The writes that were not answered yet, by number."""

@@ -198,7 +198,7 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (a_lock_that_is_not_queued, "will never lapse"),
     (a_cursor_past_a_record, "offset 10 of .* waits for a lock that looks from 11 to 14"),
     (something_to_go_back_to, "has no write in flight, and something to go back to"),
-    (a_write_that_is_not_in_flight, "waits for write -1, which is not in flight"),
+    (a_write_that_is_not_in_flight, "waits for write None, which is not in flight"),
     (acquired_with_a_write_in_flight, "is acquired with a write in flight"),
     (back_to_something_else, "goes back to AVAILABLE/1/-"),
     (a_write_of_a_batch_that_is_gone, "write 0 waits for 0-4 of .*, which is not cached"),

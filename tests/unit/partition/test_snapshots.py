@@ -207,7 +207,7 @@ def test_another_profile_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "where"),
     [
-        ("sharestate_snapshot", 2, "sharestate_snapshot"),
+        ("sharestate_snapshot", 3, "sharestate_snapshot"),
         ("lifecycle", "ASLEEP", "lifecycle"),
         ("start_offset", "0", "start_offset"),
         ("start_offset", 2**63, "start_offset"),

@@ -1,0 +1,242 @@
+"""What goes into a write, as the KIP shows it by example."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from attrs import evolve
+
+from sharestate import (
+    KIP_932,
+    AcknowledgementBatch,
+    Amendment,
+    ErrorCode,
+    FetchedRecords,
+    KipWritePolicy,
+    MalformedInputError,
+    PersistedState,
+    RecordBatch,
+    RecordState,
+    ShareConfig,
+    SharePartition,
+    SharePartitionKey,
+    WriteShareGroupState,
+)
+from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, LockRow, RunRow
+
+VECTORS: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parents[2] / "data/kip/policy.json").read_text())
+
+each_vector = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"].replace(" ", "-"))
+
+MEMBER: Final = "m1"
+LIMIT: Final = 5
+
+
+def scene(vector: dict[str, Any], policy: KipWritePolicy) -> SharePartition:
+    """Return the share partition that *vector* begins with."""
+    profile = evolve(KIP_932, write_policy=policy)
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0), profile=profile)
+    partition.initialize()
+    partition.read_succeeded(PersistedState(start_offset=0))
+    cells = [
+        CellRow(
+            RecordState(state),
+            count,
+            MEMBER if state == 1 else "",
+            lock if state == 1 else None,
+            write=None,
+            before=None,
+            has_fired=False,
+        )
+        for lock, (_, _, state, count) in enumerate(vector["cells"])
+    ]
+    terminal = [last - first + 1 for first, last, state, _ in vector["cells"] if state in {2, 4}]
+    snapshot = evolve(
+        partition.snapshot(),
+        start_offset=vector["spso"],
+        end_offset=vector["cells"][-1][1],
+        delivery_complete_count=sum(terminal),
+        find_next=True,
+        next_lock=len(cells),
+        locks=tuple(LockRow(cell.lock, 30_000) for cell in cells if cell.lock is not None),
+        cells=tuple(cells),
+        batches=tuple(
+            BatchRow(first, last, is_split=False, runs=(RunRow(1, position),))
+            for position, (first, last, _, _) in enumerate(vector["cells"])
+        ),
+        kip_memory=KipMemoryRow(vector["durable_start"], vector["durable_end"], ()),
+    )
+    partition = SharePartition.restore(snapshot, profile=profile)
+    if vector["start_outstanding"]:
+        first, last = vector["cells"][0][0], vector["changed"][0][0] - 1
+        partition.acknowledge(MEMBER, [AcknowledgementBatch(first, last, (1,))], now_ms=0)
+    return partition
+
+
+def acknowledgement(first: int, last: int, state: int, count: int) -> AcknowledgementBatch:
+    """Return what a member says to bring its records into *state*."""
+    kind = {0: 2, 2: 1, 4: 3 if count < LIMIT else 2}[state]
+    return AcknowledgementBatch(first, last, (kind,))
+
+
+def written(vector: dict[str, Any], policy: KipWritePolicy) -> dict[str, Any]:
+    """Return what is written of the changes of *vector*."""
+    batches = [acknowledgement(*changed) for changed in vector["changed"]]
+    (write,) = scene(vector, policy).acknowledge(MEMBER, batches, now_ms=1).writes
+    return {"start_offset": write.start_offset, "batches": [list(batch) for batch in write.state_batches]}
+
+
+@each_vector
+def test_a_change_is_written_as_the_vector_says(vector: dict[str, Any]) -> None:
+    """What the KIP's rule gives with its amendments, in every case that was worked out by hand."""
+    assert written(vector, KipWritePolicy()) == vector["amended"]
+
+
+@each_vector
+def test_the_obvious_reading_writes_what_the_vector_says(vector: dict[str, Any]) -> None:
+    """Without the amendments of which the KIP's text gives no hint, the rule gives what a reader would expect of it."""
+    assert written(vector, KipWritePolicy(amendments=[Amendment.A2, Amendment.A4])) == vector["as_stated"]
+
+
+def started(policy: KipWritePolicy | None = None, *, confirms: bool = True) -> SharePartition:
+    """Return a share partition that begins at 100, with nothing persisted before."""
+    profile = evolve(KIP_932, write_policy=policy or KipWritePolicy())
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0), profile=profile)
+    partition.initialize()
+    (write,) = partition.read_succeeded(PersistedState(start_offset=-1), reset_offset=100).writes
+    assert said(write) == (100, [])
+    if confirms:
+        partition.write_succeeded(write.number)
+    return partition
+
+
+def said(write: WriteShareGroupState) -> tuple[int, list[tuple[int, ...]]]:
+    """Return what *write* says."""
+    return write.start_offset, [tuple(batch) for batch in write.state_batches]
+
+
+def fetched(first: int, last: int) -> FetchedRecords:
+    """Return one batch of the log."""
+    return FetchedRecords(fetch_offset=first, batches=[RecordBatch(first, last)])
+
+
+def acknowledge(partition: SharePartition, member: str, *ranges: tuple[int, int, int]) -> WriteShareGroupState:
+    """Acknowledge *ranges* (first, last, type), and return the write."""
+    batches = [AcknowledgementBatch(first, last, (kind,)) for first, last, kind in ranges]
+    (write,) = partition.acknowledge(member, batches, now_ms=0).writes
+    return write
+
+
+def test_the_first_start_offset_is_written_at_once() -> None:
+    """Where nothing is persisted the start offset that was found is; where something is, nothing is written."""
+    started()
+
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0), profile=KIP_932)
+    partition.initialize()
+    assert partition.read_succeeded(PersistedState(start_offset=100)).writes == ()
+
+
+def test_a_start_offset_that_was_not_confirmed_is_written_again() -> None:
+    """Amendment A3: every write carries the SPSO until one of them is confirmed."""
+    partition = started(confirms=False)
+    partition.write_failed(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+
+    first = acknowledge(partition, "m1", (100, 104, 1))
+    assert said(first) == (100, [(100, 104, 2, 1)])
+    partition.write_succeeded(first.number)
+    assert said(acknowledge(partition, "m1", (105, 109, 1))) == (110, [])
+
+
+def test_no_new_start_offset_while_one_is_outstanding() -> None:
+    """Amendment A4: the second change is written in full, because the first one's start offset may come after it."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+    partition.acquire("m1", fetched(105, 109), now_ms=0)
+    assert said(acknowledge(partition, "m1", (100, 104, 1))) == (105, [])
+    assert said(acknowledge(partition, "m1", (105, 109, 1))) == (-1, [(100, 104, 0, 0), (105, 109, 2, 1)])
+
+
+def test_locks_that_run_out_together_are_written_together() -> None:
+    """One write carries them all, merged, and what lies before them."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+    partition.acquire("m2", fetched(105, 109), now_ms=0)
+    acknowledge(partition, "m1", (102, 102, 1))
+
+    effects = partition.expire_next(now_ms=30_001)
+    assert effects is not None
+    assert [said(write) for write in effects.writes] == [
+        (-1, [(100, 101, 0, 1), (102, 102, 0, 0), (103, 109, 0, 1)]),
+    ]
+    assert partition.expire_next(now_ms=30_001) is None
+
+
+def test_records_whose_expiry_is_not_written_yet_count_as_before() -> None:
+    """Archived at the limit, but the write is unanswered: no new start offset. Once it has failed there is one."""
+    partition = started()
+    partition.configure(ShareConfig(delivery_count_limit=1))
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+    effects = partition.expire_next(now_ms=30_001)
+    assert effects is not None
+    (expiry,) = effects.writes
+    assert said(expiry) == (105, [])
+
+    partition.acquire("m1", fetched(105, 109), now_ms=30_001)
+    changes = [AcknowledgementBatch(105, 107, (1,))]
+    (write,) = partition.acknowledge("m1", changes, now_ms=30_001).writes
+    assert said(write) == (-1, [(100, 104, 0, 0), (105, 107, 2, 1)])
+    partition.write_failed(write.number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition.write_failed(expiry.number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert partition.start_offset == 100
+
+    (write,) = partition.acknowledge("m1", changes, now_ms=30_001).writes
+    assert said(write) == (108, [])
+
+
+def test_what_lies_below_the_spso_is_not_written() -> None:
+    """A member leaves records that the log has passed: they are archived at once, without a write."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.acquire("m1", fetched(110, 119), now_ms=0)
+    partition.advance_log_start(110)
+
+    assert [said(write) for write in partition.release("m1", now_ms=0).writes] == [(-1, [(110, 119, 0, 1)])]
+    partition.acquire("m2", fetched(110, 119), now_ms=0)
+    partition.advance_log_start(120)
+    assert partition.release("m2", now_ms=0).writes == ()
+    assert {run.cell.state for batch in partition.batches() for run in batch.runs} == {RecordState.ARCHIVED}
+    partition.check()
+
+
+def test_a_bound_moves_the_persisted_start_at_any_price() -> None:
+    """Amendment A5: newest first, the persisted start stays behind up to the bound; then all is written."""
+    partition = started(KipWritePolicy(bound=3))
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m1", (109, 109, 1)).number)
+    for offset in (100, 101):
+        write = acknowledge(partition, "m1", (offset, offset, 1))
+        assert said(write) == (-1, [(offset, offset, 2, 1)])
+        partition.write_succeeded(write.number)
+
+    assert said(acknowledge(partition, "m1", (102, 102, 1))) == (103, [(103, 108, 0, 0), (109, 109, 2, 1)])
+
+
+def test_control_records_never_carry_a_start_offset() -> None:
+    """A delta has no start offset, so every change is written in full."""
+    partition = started(KipWritePolicy(has_short_form=False))
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+
+    assert said(acknowledge(partition, "m1", (100, 109, 1))) == (-1, [(100, 109, 2, 1)])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("amendments", ["A1"]), ("amendments", 1), ("bound", 0), ("bound", "3"), ("has_short_form", 1)],
+)
+def test_a_policy_that_makes_no_sense_is_refused(field: str, value: Any) -> None:  # noqa: ANN401 - anything at all
+    """The error names the field."""
+    with pytest.raises(MalformedInputError) as refused:
+        KipWritePolicy(**{field: value})
+    assert field in str(refused.value.field)
