@@ -30,7 +30,7 @@ class Batch:
         whole batch.
     """
 
-    __slots__ = ("_settled", "cells", "first_offset", "is_split", "last_offset")
+    __slots__ = ("cells", "first_offset", "is_split", "last_offset", "settled")
 
     def __init__(self, first_offset: int, last_offset: int, cells: list[Cell], *, is_split: bool = False) -> None:
         """Make a batch from one cell, or from one for each offset."""
@@ -38,7 +38,8 @@ class Batch:
         self.last_offset = last_offset
         self.cells = cells
         self.is_split = is_split
-        self._settled = 0
+        self.settled = 0
+        """How many cells at the beginning are known to be settled; they are not looked at again."""
 
     @property
     def size(self) -> int:
@@ -120,7 +121,7 @@ class Batch:
 
     def settled_last(self) -> int:
         """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
-        cells, count, settled = self.cells, self._settled, None
+        cells, count, settled = self.cells, self.settled, None
         size = len(cells)
         while count < size:
             cell = cells[count]
@@ -129,7 +130,7 @@ class Batch:
                     break
                 settled = cell
             count += 1
-        self._settled = count
+        self.settled = count
         if self.is_split:
             return self.first_offset + count - 1
         return self.last_offset if count else self.first_offset - 1

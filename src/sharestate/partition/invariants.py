@@ -77,6 +77,19 @@ def _wrong_sizes(ledger: Ledger) -> Iterator[str]:
             yield f"{batch} has {len(batch.cells)} cells"
 
 
+def _forgotten_sizes(ledger: Ledger) -> Iterator[str]:
+    for batch in ledger.in_flight:
+        if batch.size > ledger.in_flight.largest:
+            yield f"{batch} is larger than the largest one, of {ledger.in_flight.largest}"
+
+
+def _unsettled(ledger: Ledger) -> Iterator[str]:
+    for batch in ledger.in_flight:
+        for cell in dict.fromkeys(batch.cells[: batch.settled]):
+            if not cell.is_settled:
+                yield f"{cell} is among the {batch.settled} cells of {batch} that are taken to be settled"
+
+
 def _wrong_bounds(ledger: Ledger) -> Iterator[str]:
     start, end = ledger.start_offset, ledger.end_offset
     if not ledger.in_flight:
@@ -179,6 +192,10 @@ def _early_batches(ledger: Ledger) -> Iterator[str]:
 INVARIANTS: Final = (
     Invariant("a record is in at most one batch", _overlapping),
     Invariant("a whole batch shares one cell, and a split one has one for each offset", _wrong_sizes),
+    Invariant(
+        "what may be too large to be split is looked for only if there is something that large", _forgotten_sizes
+    ),
+    Invariant("what is settled stays so, and is walked over once", _unsettled),
     Invariant("nothing that was acquired lies outside the SPSO and the SPEO", _wrong_bounds),
     Invariant("only acquired records have an owner", _wrong_owners),
     Invariant(

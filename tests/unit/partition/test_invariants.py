@@ -73,6 +73,16 @@ def a_cell_too_few(scene: Scene) -> None:
     a_cell(scene, 10)[0].cells.pop()
 
 
+def a_batch_larger_than_the_largest(scene: Scene) -> None:
+    """Forget how large batches are."""
+    inside(scene).in_flight.largest = 4
+
+
+def settled_too_far(scene: Scene) -> None:
+    """Take a record for settled that a member holds."""
+    a_cell(scene, 10)[0].settled = 1
+
+
 def start_above_the_end(scene: Scene) -> None:
     """Move the SPSO past the SPEO."""
     inside(scene).start_offset = 15
@@ -186,6 +196,8 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (overlapping_batches, "overlap"),
     (two_cells_in_a_whole_batch, "has 2 cells"),
     (a_cell_too_few, "has 4 cells"),
+    (a_batch_larger_than_the_largest, r"\[0-4\] .* is larger than the largest one, of 4"),
+    (settled_too_far, "is among the 1 cells of .* that are taken to be settled"),
     (start_above_the_end, "the SPSO 15 is above the SPEO 14"),
     (end_inside_a_batch, "ends above the SPEO 13"),
     (empty_with_two_offsets, "nothing is cached, and the SPSO 0 is not the SPEO 14"),
