@@ -330,7 +330,7 @@ INSIDE: Final = {
     "batches": Inside(lambda junk: fetched(batches=junk), empty),
     "batches[0]": Inside(lambda junk: fetched(batches=[junk]), a(RecordBatch)),
     "batches[0].first_offset": Inside(lambda junk: fetched(batches=[RecordBatch(junk, 9)]), number(0, 9)),
-    "batches[0].last_offset": Inside(lambda junk: fetched(batches=[RecordBatch(3, junk)]), number(3)),
+    "batches[0].last_offset": Inside(lambda junk: fetched(batches=[RecordBatch(3, junk)]), number(3, MAX - 1)),
     "batches[0].producer_id": Inside(lambda junk: fetched(batches=[RecordBatch(3, 9, junk, True)]), number()),  # noqa: FBT003
     "batches[0].is_transactional": Inside(lambda junk: fetched(batches=[RecordBatch(3, 9, 1, junk)]), BOOLEAN),
     "batches[0].control": Inside(
@@ -351,14 +351,17 @@ INSIDE: Final = {
     "state_batches": Inside(lambda junk: persisted(state_batches=junk), empty),
     "state_batches[0]": Inside(lambda junk: persisted(state_batches=[junk]), a(StateBatch)),
     "state_batches[0].first_offset": Inside(
-        lambda junk: persisted(state_batches=[StateBatch(junk, 4, RecordState.AVAILABLE, 1)]), number()
+        lambda junk: persisted(state_batches=[StateBatch(junk, 4, RecordState.AVAILABLE, 1)]), number(high=MAX - 1)
     ),
     "state_batches[0].last_offset": Inside(
-        lambda junk: persisted(state_batches=[StateBatch(0, junk, RecordState.AVAILABLE, 1)]), number()
+        lambda junk: persisted(state_batches=[StateBatch(0, junk, RecordState.AVAILABLE, 1)]), number(high=MAX - 1)
     ),
-    "state_batches[0].state": Inside(lambda junk: persisted(state_batches=[StateBatch(0, 4, junk, 1)]), number()),
+    "state_batches[0].state": Inside(
+        lambda junk: persisted(state_batches=[StateBatch(0, 4, junk, 1)]), number(-128, 127)
+    ),
     "state_batches[0].delivery_count": Inside(
-        lambda junk: persisted(state_batches=[StateBatch(0, 4, RecordState.AVAILABLE, junk)]), number()
+        lambda junk: persisted(state_batches=[StateBatch(0, 4, RecordState.AVAILABLE, junk)]),
+        number(-(2**15), 2**15 - 1),
     ),
     "batches[1]": Inside(acknowledged, a(AcknowledgementBatch)),
     "batches[1].first_offset": Inside(lambda junk: acknowledged(AcknowledgementBatch(junk, 4, (1,))), number()),
@@ -414,6 +417,7 @@ OFFSETS: Final = st.one_of(
     st.sampled_from([-MAX - 1, -(2**31), -2, -1]),
     st.integers(-MAX - 1, MAX),
 )
+RECORDS: Final = OFFSETS.map(lambda offset: min(offset, MAX - 1))
 SIZES: Final = st.one_of(st.integers(1, 12), st.sampled_from([65, 1000, 2**20, 2**31, 2**31 + 1, 2**62, MAX, MAX + 1]))
 COUNTS: Final = st.one_of(st.integers(0, 12), st.sampled_from([2**31, MAX]))
 TIMES: Final = st.one_of(st.integers(0, 90_000), st.sampled_from([-1, 2**62, MAX]))
@@ -428,7 +432,7 @@ def logs(draw: st.DrawFn) -> FetchedRecords:
     first = draw(OFFSETS)
     for size in draw(st.lists(SIZES, max_size=4)):
         last = first + size - 1
-        if first >= 0 and last <= MAX:
+        if first >= 0 and last < MAX:
             producer = draw(st.sampled_from([-1, 1]))
             control = draw(st.sampled_from([None, None, None, *ControlType]))
             batches.append(RecordBatch(first, last, producer, producer > 0, control))
@@ -447,7 +451,10 @@ STATES: Final = st.builds(
     PersistedState,
     start_offset=OFFSETS.map(lambda offset: max(-1, offset)),
     state_epoch=COUNTS,
-    state_batches=st.lists(st.builds(StateBatch, OFFSETS, OFFSETS, st.integers(-1, 5), COUNTS), max_size=3),
+    state_batches=st.lists(
+        st.builds(StateBatch, RECORDS, RECORDS, st.integers(-1, 5), st.sampled_from([0, 1, 2, 4, 5, 2**15 - 1])),
+        max_size=3,
+    ),
 )
 CONFIGS: Final = st.builds(
     ShareConfig, max_record_locks=COUNTS, delivery_count_limit=COUNTS, record_lock_duration_ms=COUNTS
@@ -495,9 +502,10 @@ def test_any_numbers_are_taken_or_refused(
     profile: Profile, sequence: list[tuple[str, dict[str, Any]]], state: PersistedState
 ) -> None:
     """
-    Offsets up to 2^63-1, batches of as many, any times: each call is carried out or refused with a typed error.
+    Whatever the numbers are, each call is carried out or refused with a typed error.
 
-    Refused for what it is given, it changes nothing; and whatever has happened, the state does not contradict itself
+    Offsets up to 2^63 - 1, records up to the one before it, any times. Refused for what it is given, a call changes
+    nothing; and whatever has happened, the state does not contradict itself
     and can be written down and read back.
     """
     partition = SharePartition(KEY, profile=profile, split_limit=64)

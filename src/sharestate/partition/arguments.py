@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sharestate.errors import InvalidRequestError
 from sharestate.values.acknowledgements import AcknowledgeType
-from sharestate.values.checks import MIN_INT64, refuse
-from sharestate.values.records import MAX_OFFSET
+from sharestate.values.checks import MAX_INT64, MIN_INT64, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,4 +59,4 @@ def _is_acknowledgement(batch: Any) -> bool:  # noqa: ANN401 - whatever the call
     except (TypeError, ValueError):
         return False
     are_offsets = type(first) is int and type(last) is int
-    return are_types and are_offsets and MIN_INT64 <= first <= MAX_OFFSET and MIN_INT64 <= last <= MAX_OFFSET
+    return are_types and are_offsets and MIN_INT64 <= first <= MAX_INT64 and MIN_INT64 <= last <= MAX_INT64

@@ -18,6 +18,7 @@ from sharestate.partition.in_flight import InFlight
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
 from sharestate.partition.writers import writer_for
+from sharestate.values.checks import MAX_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,8 +106,8 @@ class Ledger:
 
     @property
     def lock_deadline_ms(self) -> int:
-        """When a lock lapses that is taken now. [ms]"""
-        return self.now_ms + self.config.record_lock_duration_ms
+        """The last instant of a lock that is taken now; one that would outlast time never lapses. [ms]"""
+        return min(self.now_ms + self.config.record_lock_duration_ms, MAX_INT64)
 
     def recast(  # noqa: PLR0913 - a range of a batch, and what becomes of it
         self,

@@ -16,7 +16,7 @@ from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
-from sharestate.values.checks import expect, integer, refuse
+from sharestate.values.checks import MAX_INT64, expect, integer, refuse
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.keys import SharePartitionKey
@@ -321,9 +321,9 @@ class SharePartition(PartitionView):
         return None if effects is None else self._told(effects)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the first instant at which ``expire_next`` has something to do; None if nothing is locked. [ms]"""
+        """Return the first instant at which ``expire_next`` has something to do; None if no lock ever lapses. [ms]"""
         lock = self._ledger.locks.first()
-        return None if lock is None else lock.deadline_ms + 1
+        return None if lock is None or lock.deadline_ms == MAX_INT64 else lock.deadline_ms + 1
 
     # ---- copies
 

@@ -10,8 +10,8 @@ from attrs import field, frozen
 
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, rows
 
-MAX_OFFSET: Final = MAX_INT64
-"""The largest offset that the wire can carry."""
+MAX_OFFSET: Final = MAX_INT64 - 1
+"""The largest offset of a record: the one after it, where the SPSO goes once the record is done, is an offset too."""
 
 NO_PRODUCER_ID: Final = -1
 """The producer id of batches that were written without one."""
@@ -128,8 +128,8 @@ def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
 
 
 def _expect_batch(batch: RecordBatch, field: str) -> None:
-    integer(batch.first_offset, f"{field}.first_offset", 0)
-    integer(batch.last_offset, f"{field}.last_offset", 0)
+    integer(batch.first_offset, f"{field}.first_offset", 0, MAX_OFFSET)
+    integer(batch.last_offset, f"{field}.last_offset", 0, MAX_OFFSET)
     integer(batch.producer_id, f"{field}.producer_id")
     expect(batch.is_transactional, bool, f"{field}.is_transactional")
     if batch.control is not None:
@@ -158,7 +158,8 @@ class FetchedRecords:
     What a fetch of the log answered.
 
     Raises:
-        MalformedInputError: A part is of the wrong type, or the batches do not ascend, or overlap.
+        MalformedInputError: A part is of the wrong type, or the batches do not ascend, or overlap, or reach beyond
+            2^63 - 2, after which there is no offset that the wire can carry.
 
     Source:
         FetchPartitionData (Kafka 4.3.1).

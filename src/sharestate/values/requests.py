@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import field, frozen
 
-from sharestate.values.checks import integer, rows
+from sharestate.values.checks import MIN_INT64, integer, rows
+from sharestate.values.records import MAX_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,11 +51,20 @@ def state_batches(
     return map(_new_state_batch, zip(offsets, offsets, states, delivery_counts))  # noqa: B905 - constants repeat
 
 
+_STATE_BATCH: Final = (
+    ("first_offset", MIN_INT64, MAX_OFFSET),
+    ("last_offset", MIN_INT64, MAX_OFFSET),
+    ("state", -(2**7), 2**7 - 1),
+    ("delivery_count", -(2**15), 2**15 - 1),
+)
+"""The fields with what the wire can carry: ReadShareGroupStateResponse (KIP-932). An offset follows on the last one."""
+
+
 def _state_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
     batches = rows(batches, StateBatch, "state_batches")
     for index, batch in enumerate(batches):
-        for name, value in zip(StateBatch._fields, batch, strict=True):
-            integer(value, f"state_batches[{index}].{name}")
+        for value, (name, low, high) in zip(batch, _STATE_BATCH, strict=True):
+            integer(value, f"state_batches[{index}].{name}", low, high)
     return batches
 
 
@@ -72,7 +82,8 @@ class PersistedState:
     What the persister knows of a share partition.
 
     Raises:
-        MalformedInputError: A part is of the wrong type. Whether the state makes sense is judged as it is taken over.
+        MalformedInputError: A part is of the wrong type, or the wire cannot carry it. Whether the state makes sense is
+            judged as it is taken over.
 
     Source:
         ReadShareGroupStateResponse (KIP-932).

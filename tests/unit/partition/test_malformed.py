@@ -12,6 +12,7 @@ from sharestate import (
     PersistedState,
     SharePartition,
     ShareStateError,
+    Snapshot,
     StateBatch,
 )
 
@@ -158,8 +159,13 @@ def test_every_command_names_what_is_wrong(command: Callable[[SharePartition], o
 
 
 def test_a_batch_of_all_offsets_is_taken() -> None:
-    """The largest batch that the wire can carry is acquired, looked at and given back like any other."""
+    """The largest batch is acquired, given back and accepted like any other; the SPSO follows."""
     scene = Scene().load()
+    last = 2**63 - 2
 
-    assert scene.acquire("m1", 0, f"[0-{2**63 - 1}]") == ((0, 2**63 - 1, 1),)
-    assert scene.release("m1") == (f"W(0; 0-{2**63 - 1} st0 dc1; cc 0)",)
+    assert scene.acquire("m1", 0, f"[0-{last}]") == ((0, last, 1),)
+    assert scene.release("m1") == (f"W(0; 0-{last} st0 dc1; cc 0)",)
+    assert scene.acquire("m1", 0, f"[0-{last}]") == ((0, last, 2),)
+    assert scene.acknowledge("m1", f"0-{last}:1") == (f"W(0; 0-{last} st2 dc2; cc {last + 1})",)
+    assert scene.offsets == (last + 1, last + 1)
+    assert Snapshot.from_json(scene.partition.snapshot().to_json()) == scene.partition.snapshot()

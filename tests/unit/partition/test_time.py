@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sharestate import AcknowledgementBatch, MalformedInputError, SharePartition, TimeReversedError
+from sharestate import AcknowledgementBatch, MalformedInputError, SharePartition, Snapshot, TimeReversedError
 
 from .scenes import Scene, fetched
 
@@ -63,6 +63,30 @@ def test_time_begins_at_zero() -> None:
     with pytest.raises(MalformedInputError, match="-1") as refused:
         Scene().load().partition.expire_next(now_ms=-1)
     assert refused.value.field == "now_ms"
+
+
+@pytest.mark.parametrize("lock_ms", [2**63 - 1, 2**63 - 501, 2**63 - 500])
+def test_a_lock_may_outlast_time(lock_ms: int) -> None:
+    """A lock that would hold beyond the last instant never lapses, and the share partition can be written down."""
+    scene = Scene(lock_ms=lock_ms).load()
+    scene.now_ms = 500
+    scene.acquire("m1", 0, "[0-4]")
+    line = scene.partition.snapshot().to_json()
+
+    assert scene.deadlines == [(0, 4, 2**63 - 1)]
+    assert scene.partition.next_deadline_ms() is None
+    assert SharePartition.restore(Snapshot.from_json(line)).snapshot() == scene.partition.snapshot()
+    assert scene.partition.expire_next(now_ms=2**63 - 1) is None
+
+
+def test_the_last_instant_is_one() -> None:
+    """A lock that holds until the last instant but one lapses at the last one."""
+    scene = Scene(lock_ms=2**63 - 502).load()
+    scene.now_ms = 500
+    scene.acquire("m1", 0, "[0-4]")
+
+    assert scene.partition.next_deadline_ms() == 2**63 - 1
+    assert scene.wait(2**63 - 501) == ("W(0; 0-4 st0 dc1; cc 0)",)
 
 
 def test_locks_do_not_lapse_by_themselves() -> None:

@@ -82,7 +82,7 @@ def test_a_fetch_may_have_holes() -> None:
         pytest.param([(5, 9), (0, 4)], "batches[1]", id="descending"),
         pytest.param([(0, 4), (0, 4)], "batches[1]", id="twice"),
         pytest.param([(-1, 4)], "batches[0]", id="below nothing"),
-        pytest.param([(0, 4), (5, 2**63)], "batches[1]", id="past the largest offset"),
+        pytest.param([(0, 4), (5, 2**63 - 1)], "batches[1]", id="past the largest offset"),
     ],
 )
 def test_log_batches_ascend(spans: list[tuple[int, int]], field: str) -> None:
@@ -93,10 +93,10 @@ def test_log_batches_ascend(spans: list[tuple[int, int]], field: str) -> None:
 
 
 def test_the_largest_offset_is_taken() -> None:
-    """The last offset that the wire can carry is one."""
-    fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(2**63 - 1, 2**63 - 1)])
+    """A log may be fetched from the last offset that the wire can carry, and have records up to the one before it."""
+    fetched = FetchedRecords(fetch_offset=2**63 - 1, batches=[RecordBatch(2**63 - 2, 2**63 - 2)])
 
-    assert fetched.batches[0].last_offset == 2**63 - 1
+    assert (fetched.fetch_offset, fetched.batches[0].last_offset) == (2**63 - 1, 2**63 - 2)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
-from sharestate import PersistedState, StateBatch
+from sharestate import MalformedInputError, PersistedState, StateBatch
 from sharestate.values.requests import state_batches
 
 
@@ -21,6 +21,27 @@ def test_state_batches_may_come_in_any_iterable() -> None:
 
     assert len(states) == 1
     assert states.pop().state_batches == ((0, 4, 2, 1),)
+
+
+@pytest.mark.parametrize(
+    ("batch", "field"),
+    [
+        (StateBatch(0, 2**63 - 1, 0, 1), "last_offset"),
+        (StateBatch(2**63 - 1, 0, 0, 1), "first_offset"),
+        (StateBatch(-(2**63) - 1, 0, 0, 1), "first_offset"),
+        (StateBatch(0, 4, 128, 1), "state"),
+        (StateBatch(0, 4, -129, 1), "state"),
+        (StateBatch(0, 4, 0, 2**15), "delivery_count"),
+        (StateBatch(0, 4, 0, -(2**15) - 1), "delivery_count"),
+    ],
+)
+def test_a_state_has_what_the_wire_can_carry(batch: StateBatch, field: str) -> None:
+    """A state has 8 bits, a delivery count 16, and after the last offset comes another one (ReadShareGroupState)."""
+    PersistedState(state_batches=[StateBatch(0, 2**63 - 2, 127, 2**15 - 1)])
+
+    with pytest.raises(MalformedInputError, match="expected an integer within") as refused:
+        PersistedState(state_batches=[StateBatch(0, 4, 0, 1), batch])
+    assert refused.value.field == f"state_batches[1].{field}"
 
 
 def test_a_state_is_frozen() -> None:
