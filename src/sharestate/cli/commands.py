@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sharestate.cli.kip import kip_command
 from sharestate.cli.progress import with_progress
 from sharestate.cli.report import Report
 from sharestate.conversation import Level, UnreadableFileError, bounded_lines, replay, serve
@@ -44,6 +45,9 @@ profile_option = click.option(
 @click.version_option(package_name="sharestate", message="%(prog)s %(version)s")
 def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""
+
+
+sharestate.add_command(kip_command)
 
 
 @sharestate.command("serve")

@@ -92,6 +92,7 @@ def _row_of(file: str) -> Check[Row]:
             "state_changes": _CELL,
             "cumulative_state": _CELL,
             "written": Field(list_of(_printed)),
+            "between": _CELL,
             "takes_checkpoint": Field(boolean, default=False),
             "note": _NOTE,
         },

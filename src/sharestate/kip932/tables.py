@@ -83,6 +83,9 @@ class Row:
     written: tuple[Printed, ...]
     """The request, or the records, that are written; if two, then the second in place of the first."""
 
+    between: Printed | None
+    """What stands between the two."""
+
     takes_checkpoint: bool
     """Whether a SHARE_CHECKPOINT of the state after it is printed."""
 
@@ -92,8 +95,9 @@ class Row:
     @property
     def printed(self) -> tuple[Printed, ...]:
         """All texts of the row, in the order of its columns."""
-        cells = (self.operation, self.state_changes, self.cumulative_state)
-        return (*(cell for cell in cells if cell is not None), *self.written)
+        said = (self.operation, self.state_changes, self.cumulative_state)
+        cells = (*said, *self.written[:1], self.between, *self.written[1:])
+        return tuple(cell for cell in cells if cell is not None)
 
 
 @frozen(kw_only=True)

@@ -26,7 +26,7 @@ def test_it_says_its_version() -> None:
     assert result.output == f"sharestate {version('sharestate')}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["replay"]])
+@pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["kip"]])
 def test_it_helps(command: list[str]) -> None:
     """Every command says what it is for."""
     result = CliRunner().invoke(sharestate, [*command, "--help"])

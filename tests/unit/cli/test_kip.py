@@ -1,0 +1,131 @@
+"""``sharestate kip``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sharestate.cli.commands import sharestate
+
+
+def kip(*arguments: str, columns: int | None = None) -> Result:
+    """Run kip with *arguments*, where there is no terminal, or as if in one of so many *columns*."""
+    terminal = {} if columns is None else {"FORCE_COLOR": "1", "COLUMNS": str(columns)}
+    return CliRunner().invoke(sharestate, ["kip", *arguments], env=terminal)
+
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""What a terminal takes for bold and colours."""
+
+VERDICTS = {
+    "write": "12 of 12 rows, 8 of 8 requests as the KIP prints them; 5 corrections",
+    "control": "12 of 12 rows, 9 of 9 records as the KIP prints them; 5 corrections",
+    "checkpoint": "12 of 12 rows, 2 of 2 records as the KIP prints them; 4 corrections",
+    "keys": "6 of 6 rows, 6 of 6 records as the KIP prints them; 1 correction",
+}
+
+
+def test_all_tables_agree() -> None:
+    """Without options every table is shown, each with its verdict."""
+    result = kip()
+
+    assert result.exit_code == 0
+    assert [line for line in result.stdout.splitlines() if "as the KIP prints them" in line] == list(VERDICTS.values())
+    assert "✗" not in result.stdout
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_one_table_can_be_chosen(name: str) -> None:
+    """Its title comes first and its verdict last."""
+    lines = kip("--table", name).stdout.strip().splitlines()
+
+    assert "(001:" in lines[0]
+    assert lines[-1] == VERDICTS[name]
+
+
+def marks(result: Result) -> tuple[int, int]:
+    """Return how many marks for and against there are."""
+    return result.stdout.count("✓"), result.stdout.count("✗")
+
+
+def test_everything_that_was_compared_has_a_mark() -> None:
+    """State changes and cumulative state of twelve rows, and what is written in them."""
+    assert marks(kip("--table", "write")) == (12 + 12 + 8, 0)
+    assert marks(kip("--table", "control")) == (12 + 12 + 9, 0)
+    assert marks(kip("--table", "checkpoint")) == (12 + 12 + 2, 0)
+    assert marks(kip("--table", "keys")) == (6, 0)
+
+
+def test_a_difference_is_marked_and_shown() -> None:
+    """Under a broker's rules the eight requests differ: each is marked, and what was written stands below it."""
+    result = kip("--table", "write", "--profile", "kafka-4.3")
+
+    assert result.exit_code == 1
+    assert marks(result) == (12 + 12, 8)
+    assert "4 of 12 rows, 0 of 8 requests as the KIP prints them" in result.stdout
+    assert (
+        result.stdout.count("the leader:") == 8
+    )  # of the ten writes of brokers, one less for the first row and one more for two locks
+
+
+def test_corrections_are_told_below_the_table() -> None:
+    """Each one has its line in the KIP and a reason, and its text a star."""
+    lines = kip("--table", "control").stdout.splitlines()
+
+    told = [line for line in lines if line.startswith("* 001:")]
+    assert [line.split()[1] for line in told] == ["001:665-672", "001:665-672", "001:768", "001:871", "001:883"]
+    assert sum(" * " in line and "│" in line for line in lines) == 4
+
+
+def test_captions_stand_between_the_rows() -> None:
+    """The KIP's sentences stand where it prints them."""
+    lines = kip("--table", "write").stdout.splitlines()
+
+    (messy,) = [number for number, line in enumerate(lines) if line.startswith("With a messier sequence")]
+    (fetch,) = [number for number, line in enumerate(lines) if "Fetch records 110-119" in line]
+    (acknowledge,) = [number for number, line in enumerate(lines) if "Acknowledge 100-109" in line]
+    assert acknowledge < messy < fetch
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_table_fits_its_terminal(columns: int) -> None:
+    """No line is wider than the terminal, and every table is as wide as it."""
+    lines = STYLE.sub("", kip("--table", "write", columns=columns).stdout).splitlines()
+
+    assert max(len(line) for line in lines) == columns
+    assert {len(line) for line in lines if line.startswith("│")} == {columns}
+
+
+def test_json_has_the_rows_of_one_table() -> None:
+    """One array, with these members and no others."""
+    result = kip("--table", "write", "--json")
+
+    rows: Any = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert len(rows) == 12
+    assert {tuple(row) for row in rows} == {("operation", "state_changes", "cumulative_state", "request", "source")}
+    assert sum(row["request"] is not None for row in rows) == 8
+
+
+def test_json_of_all_tables_names_them() -> None:
+    """One array again, whose rows say which table they are of."""
+    rows: Any = json.loads(kip("--json").stdout)
+
+    assert [row["table"] for row in rows] == ["write"] * 12 + ["control"] * 12 + ["checkpoint"] * 12 + ["keys"] * 6
+
+
+def test_json_ends_with_1_too() -> None:
+    """The exit code tells programs whether everything agrees."""
+    assert kip("--json", "--table", "write", "--profile", "kafka-4.3").exit_code == 1
+
+
+def test_other_tables_are_refused() -> None:
+    """The KIP has four."""
+    result = kip("--table", "read")
+
+    assert result.exit_code == 2
+    assert "'write', 'control', 'checkpoint', 'keys'" in result.stderr
