@@ -10,9 +10,10 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from sharestate.error_codes import ErrorCode
 from sharestate.values.checks import expect, integer, refuse, rows
@@ -166,8 +167,9 @@ R = TypeVar("R", bound=PartitionErrorData)
 # ---- topics, requests and results
 
 
-def _partitions(values: Iterable[P]) -> tuple[P, ...]:
-    return rows(values, PartitionIdData, "partitions") or refuse("expected partitions, got none", "partitions")  # type: ignore[arg-type] # the caller says which
+def _entries(_instance: object, attribute: Attribute[tuple[object, ...]], entries: tuple[object, ...]) -> None:
+    if not expect(entries, tuple, attribute.name):
+        refuse(f"expected {attribute.name}, got none", attribute.name)
 
 
 @frozen(kw_only=True)
@@ -182,19 +184,15 @@ class TopicData(Generic[P]):
     topic_id: str = field(converter=_topic_id)
     """The topic's UUID, as Kafka prints it."""
 
-    partitions: tuple[P, ...] = field(converter=_partitions)
+    partitions: tuple[P, ...] = field(validator=_entries)
     """One entry for each partition; a partition may be named more than once."""
-
-
-def _topics(values: Iterable[TopicData[P]]) -> tuple[TopicData[P], ...]:
-    return rows(values, TopicData, "topics")
 
 
 @frozen(kw_only=True)
 class Result(Generic[R]):
     """What a persister answers: an entry for each one of the request, in any order of topics."""
 
-    topics: tuple[TopicData[R], ...] = field(converter=_topics)
+    topics: tuple[TopicData[R], ...] = field(validator=_entries)
     """The entries, by topic."""
 
     def find(self, topic_id: str, partition: int) -> R | None:
@@ -221,14 +219,12 @@ class Parameters(Generic[P, R]):
     group_id: str = field(converter=_group_id)
     """The share group."""
 
-    topics: tuple[TopicData[P], ...] = field(converter=_topics)
+    topics: tuple[TopicData[P], ...] = field(validator=_entries)
     """The entries, by topic."""
 
     @topics.validator
-    def _expect_entries(self, _attribute: object, topics: tuple[TopicData[P], ...]) -> None:
-        if not topics:
-            refuse("expected topics, got none", "topics")
-        for index, topic in enumerate(topics):
+    def _expect_asked(self, _attribute: object, topics: tuple[TopicData[P], ...]) -> None:
+        for index, topic in enumerate(rows(topics, TopicData, "topics")):
             rows(topic.partitions, self.asked, f"topics[{index}].partitions")
 
     @classmethod
@@ -247,10 +243,10 @@ class Parameters(Generic[P, R]):
         """Return the result in which *answer* has said what stands for each entry; it is asked in their order."""
         answers = iter([answer(key, entry) for key, entry in self.entries()])
         return Result(
-            topics=[
-                TopicData(topic_id=topic.topic_id, partitions=[next(answers) for _ in topic.partitions])
+            topics=tuple(
+                TopicData(topic_id=topic.topic_id, partitions=tuple(islice(answers, len(topic.partitions))))
                 for topic in self.topics
-            ]
+            )
         )
 
     def failed(self, error_code: int, error_message: str | None = None) -> Result[R]:

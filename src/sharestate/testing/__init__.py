@@ -3,6 +3,8 @@ A kit for testing share partitions, this library's and others: random sequences 
 
 Sequences speak the conversation protocol, so anything that answers it can be tested. The strategies for Hypothesis are
 in `sharestate.testing.strategies` (extra ``testing``).
+
+`PersisterContract` is a test class that any persister's tests inherit.
 """
 
 from sharestate.testing.exchange import Cell, Exchange, exchanges, records, trace
@@ -10,6 +12,7 @@ from sharestate.testing.invariants import ALWAYS, BROKER, HEALED, judge
 from sharestate.testing.mix import ORDINARY, STEPS, WILD, Mix
 from sharestate.testing.operations import converse, operations, seeded
 from sharestate.testing.peer import Peer, observe, rules_of
+from sharestate.testing.persister_contract import PersisterContract, broken_clauses
 from sharestate.testing.sightings import ORDINARY_SIGHTINGS, REFUSED, seen
 from sharestate.testing.world import Request, Response, Steps
 
@@ -26,9 +29,11 @@ __all__ = [
     "Exchange",
     "Mix",
     "Peer",
+    "PersisterContract",
     "Request",
     "Response",
     "Steps",
+    "broken_clauses",
     "converse",
     "exchanges",
     "judge",

@@ -1,0 +1,306 @@
+"""Persisters with one bug each, and the clauses of the contract that each of them breaks."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+from attrs import evolve
+
+from sharestate import ErrorCode, InMemoryPersister, RecordState
+from sharestate.persister import (
+    InitializeStateParameters,
+    Parameters,
+    PartitionAllData,
+    PartitionErrorData,
+    PartitionIdLeaderEpochData,
+    PartitionStateBatchData,
+    PartitionStateSummaryData,
+    ReadStateParameters,
+    ReadSummaryParameters,
+    Result,
+    TopicData,
+    WriteStateParameters,
+)
+
+
+def answered(result: Result[Any]) -> Future[Result[Any]]:
+    """Return a future that is done."""
+    future: Future[Result[Any]] = Future()
+    future.set_result(result)
+    return future
+
+
+def is_write(request: object) -> bool:
+    """Return whether *request* is one: the contract tries others too."""
+    return isinstance(request, WriteStateParameters)
+
+
+WRITTEN: Result[Any] = Result(topics=(TopicData(topic_id="none", partitions=(PartitionErrorData(partition=0),)),))
+"""The answer to a write that nobody has sent."""
+
+
+class Rewriting(InMemoryPersister):
+    """A persister that changes each entry of a write before it carries it out."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return what is carried out instead of *entry*."""
+        raise NotImplementedError
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Carry out something else."""
+        if not is_write(request):
+            return super().write_state(request)
+        return super().write_state(evolve(request, topics=tuple(map(self.rewritten, request.topics))))
+
+    def rewritten(self, topic: TopicData[PartitionStateBatchData]) -> TopicData[PartitionStateBatchData]:
+        """Return *topic* with every entry changed."""
+        return TopicData(topic_id=topic.topic_id, partitions=tuple(map(self.rewrite, topic.partitions)))
+
+
+class IgnoresLeaderEpochs(Rewriting):
+    """A write is never fenced by its leader epoch."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* without its leader epoch."""
+        return evolve(entry, leader_epoch=-1)
+
+
+class IgnoresStateEpochs(Rewriting):
+    """A write is never fenced by its state epoch."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* without its state epoch."""
+        return evolve(entry, state_epoch=-1)
+
+
+class TakesMinusOneForAnOffset(Rewriting):
+    """A start offset of -1 is not taken for "unchanged"."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* from offset 0 on if it has no start offset."""
+        return evolve(entry, start_offset=max(0, entry.start_offset))
+
+
+class DropsTheSecondBatch(Rewriting):
+    """Only the first state batch of a write is stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with one batch."""
+        return evolve(entry, state_batches=entry.state_batches[:1])
+
+
+class LosesDeliveryCounts(Rewriting):
+    """Every record is stored as delivered once."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with delivery counts of 1."""
+        return evolve(entry, state_batches=[batch._replace(delivery_count=1) for batch in entry.state_batches])
+
+
+class CountsRepetitions(Rewriting):
+    """A write that comes again raises the delivery counts."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with delivery counts that grow with the requests so far."""
+        seen = sum(
+            entry in topic.partitions
+            for request in self.requests
+            if isinstance(request, WriteStateParameters)
+            for topic in request.topics
+        )
+        return evolve(
+            entry,
+            state_batches=[
+                batch._replace(delivery_count=batch.delivery_count + seen)
+                if batch.state == RecordState.AVAILABLE
+                else batch
+                for batch in entry.state_batches
+            ],
+        )
+
+
+class OnlyEverMovesForward(Rewriting):
+    """A start offset below the last one is ignored."""
+
+    highest = -1
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with the highest start offset so far, if it has one."""
+        self.highest = max(self.highest, entry.start_offset)
+        return entry if entry.start_offset < 0 else evolve(entry, start_offset=self.highest)
+
+
+class AnswersTheWrongPartition(InMemoryPersister):
+    """The answer to a write names the partition after the one that was written."""
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Answer for others."""
+        future = super().write_state(request)
+        if future.exception() is not None:
+            return future
+        return answered(
+            Result(
+                topics=tuple(
+                    TopicData(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(evolve(entry, partition=entry.partition + 1) for entry in topic.partitions),
+                    )
+                    for topic in future.result().topics
+                )
+            )
+        )
+
+
+class WritesInReverse(InMemoryPersister):
+    """Writes are confirmed at once, kept, and carried out at the next read, the last one first."""
+
+    def __init__(self) -> None:
+        """Make one that keeps nothing yet."""
+        super().__init__()
+        self.kept: list[WriteStateParameters] = []
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Confirm, if it will be possible."""
+        if not is_write(request):
+            return super().write_state(request)
+        before = dict(self._states)
+        future = super().write_state(request)
+        self._states = before
+        self.kept.append(request)
+        return future
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Do what was put off."""
+        while self.kept:
+            super().write_state(self.kept.pop()).result()
+        return super().read_state(request)
+
+
+class CarriesOutWhatItRefuses(InMemoryPersister):
+    """A write that is fenced is answered so, and carried out all the same."""
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Refuse, and do it."""
+        future = super().write_state(request)
+        if is_write(request):
+            topics = tuple(
+                TopicData(
+                    topic_id=topic.topic_id,
+                    partitions=tuple(evolve(entry, leader_epoch=-1, state_epoch=-1) for entry in topic.partitions),
+                )
+                for topic in request.topics
+            )
+            super().write_state(evolve(request, topics=topics)).result()
+        return future
+
+
+class FailsAsOne(InMemoryPersister):
+    """What one partition is refused, all of the request are."""
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Answer the first error code for all."""
+        future = super().write_state(request)
+        if future.exception() is not None:
+            return future
+        codes = [entry.error_code for topic in future.result().topics for entry in topic.partitions]
+        return answered(request.failed(next((code for code in codes if code), 0)))
+
+
+class ForgetsTheGroup(InMemoryPersister):
+    """All groups share one state."""
+
+    def _take(self, request: Parameters[Any, Any], kind: type[Parameters[Any, Any]]) -> Future[Result[Any]]:
+        is_sound = isinstance(request, kind)
+        return super()._take(evolve(request, group_id="everyone") if is_sound else request, kind)
+
+
+class TakesAnything(InMemoryPersister):
+    """What is no request is answered as if it had asked for nothing."""
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Answer something."""
+        return super().write_state(request) if is_write(request) else answered(WRITTEN)
+
+
+class KeepsWhatWasDeleted(InMemoryPersister):
+    """A deletion succeeds and does nothing."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        before = dict(self._states)
+        result = super()._carry_out(request)
+        if type(request).__name__.startswith("Delete"):
+            self._states = before
+        return result
+
+
+class StartsAtZero(InMemoryPersister):
+    """A start that was left open is taken for 0."""
+
+    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Fill in the start offset."""
+        topics = tuple(
+            TopicData(
+                topic_id=topic.topic_id,
+                partitions=tuple(evolve(entry, start_offset=max(0, entry.start_offset)) for entry in topic.partitions),
+            )
+            for topic in request.topics
+        )
+        return super().initialize_state(evolve(request, topics=topics))
+
+
+class LosesTheStateEpoch(InMemoryPersister):
+    """Every state is read with epoch 0."""
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Read without the epoch."""
+        topics = tuple(
+            TopicData(
+                topic_id=topic.topic_id,
+                partitions=tuple(evolve(entry, state_epoch=0) for entry in topic.partitions),
+            )
+            for topic in super().read_state(request).result().topics
+        )
+        return answered(Result(topics=topics))
+
+
+class HasNoSummaries(InMemoryPersister):
+    """A summary is refused."""
+
+    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
+        """Refuse."""
+        return answered(request.failed(ErrorCode.INVALID_REQUEST))
+
+
+class RemembersWriters(Rewriting):
+    """The leader epoch of a write is remembered as that of a read would be."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Read in the name of the writer first."""
+        reader = PartitionIdLeaderEpochData(partition=entry.partition, leader_epoch=entry.leader_epoch)
+        for key in list(self._states):
+            self.read_state(ReadStateParameters.of(key.group_id, key.topic_id, reader)).result()
+        return entry
+
+
+BREAKS: dict[type[InMemoryPersister], str] = {
+    AnswersTheWrongPartition: "test_the_uninitialized_is_refused",
+    CarriesOutWhatItRefuses: "test_a_refusal_changes_nothing",
+    CountsRepetitions: "test_a_write_may_be_repeated",
+    DropsTheSecondBatch: "test_what_was_written_is_read",
+    FailsAsOne: "test_each_partition_has_its_own_answer",
+    ForgetsTheGroup: "test_groups_have_their_own_state",
+    HasNoSummaries: "test_the_uninitialized_has_a_summary",
+    IgnoresLeaderEpochs: "test_a_lower_leader_epoch_is_fenced",
+    IgnoresStateEpochs: "test_a_lower_state_epoch_is_fenced",
+    KeepsWhatWasDeleted: "test_a_deletion_forgets",
+    LosesDeliveryCounts: "test_the_higher_count_and_state_win",
+    LosesTheStateEpoch: "test_what_was_initialized_is_read",
+    OnlyEverMovesForward: "test_no_start_offset_keeps_the_stored_one",
+    RemembersWriters: "test_only_reads_raise_the_leader_epoch",
+    StartsAtZero: "test_a_start_may_be_left_open",
+    TakesAnything: "test_the_malformed_is_refused",
+    TakesMinusOneForAnOffset: "test_no_start_offset_keeps_the_stored_one",
+    WritesInReverse: "test_writes_take_effect_in_order",
+}
+"""The clause that each of them breaks; some break more."""
