@@ -3,11 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from generate.lifecycle_moves import MOVES, Event
 from generate.markdown import NOTICE, state_diagram, table
 from generate.meanings import meanings
 from sharestate import Lifecycle, RecordState
-from sharestate.partition.lifecycle import INITIALIZE_REFUSALS
+from sharestate.partition.lifecycle import INITIALIZE_REFUSALS, MOVES, Event
 from sharestate.partition.transitions import TRANSITIONS, Input, Rule
 
 Arrow = tuple[str, str]
@@ -25,8 +24,8 @@ LIFE = """\
 
 How far a share partition has come at one leader. An arrow's label is the command that draws it, and inside of each
 state stands how it refuses `initialize`. No other command changes the state, and only `acquire` asks whether it is
-ACTIVE: acknowledgements, releases and lapsing locks go on after fencing. The table of refusals is `INITIALIZE_REFUSALS`
-in [`partition/lifecycle.py`](../src/sharestate/partition/lifecycle.py)."""
+ACTIVE: acknowledgements, releases and lapsing locks go on after fencing. The tables are `MOVES` and
+`INITIALIZE_REFUSALS` in [`partition/lifecycle.py`](../src/sharestate/partition/lifecycle.py)."""
 
 
 def page() -> str:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from generate.lifecycle_moves import MOVES
-from sharestate.partition.lifecycle import INITIALIZE_REFUSALS
+from sharestate.partition.lifecycle import INITIALIZE_REFUSALS, MOVES
 from sharestate.partition.transitions import TRANSITIONS
 
 PAGE = Path(__file__).parents[2] / "docs/state-machines.md"

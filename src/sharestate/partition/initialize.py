@@ -22,7 +22,7 @@ from sharestate.partition.advance import advance
 from sharestate.partition.batch import Batch
 from sharestate.partition.cells import unowned
 from sharestate.partition.gaps import GapWindow
-from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
+from sharestate.partition.lifecycle import Event, Lifecycle, initialize_refusal
 from sharestate.partition.transitions import TERMINAL
 from sharestate.partition.writing import issue_form
 from sharestate.values.effects import NOTHING, Effects
@@ -48,7 +48,7 @@ def initialize(ledger: Ledger) -> ReadShareGroupState:
     """
     if ledger.lifecycle is not Lifecycle.EMPTY:
         raise initialize_refusal(ledger.lifecycle, ledger.key)
-    ledger.lifecycle = Lifecycle.INITIALIZING
+    ledger.lifecycle = ledger.lifecycle.after(Event.INITIALIZE)
     ledger.is_read_pending = True
     return ReadShareGroupState(key=ledger.key, leader_epoch=ledger.leader_epoch)
 
@@ -57,15 +57,17 @@ def read_succeeded(ledger: Ledger, state: PersistedState, reset_offset: int | No
     """Take over *state*; return the write that this causes, if the policy writes now, or why it failed."""
     _expect_read(ledger)
     if ledger.lifecycle is Lifecycle.FENCED:
-        return Effects(error=_end_read(ledger, Lifecycle.FENCED, initialize_refusal(Lifecycle.FENCED, ledger.key)))
+        _end_read(ledger, Event.READ_TAKEN_OVER)
+        return Effects(error=initialize_refusal(ledger.lifecycle, ledger.key))
     start = _start_offset(state, reset_offset)
     reason = _refusal(state.state_batches, start)
     if reason is not None:
         message = f"Failed to initialize the share partition {ledger.key}"
-        return Effects(error=_end_read(ledger, Lifecycle.FAILED, InitializationError(message, reason)))
+        _end_read(ledger, Event.READ_REFUSED)
+        return Effects(error=InitializationError(message, reason))
     ledger.state_epoch = state.state_epoch
     _take_over(ledger, start, state.state_batches)
-    _end_read(ledger, Lifecycle.ACTIVE, None)
+    _end_read(ledger, Event.READ_TAKEN_OVER)
     form = ledger.writer.taken_over(ledger, state)
     return NOTHING if form is None else Effects(writes=(issue_form(ledger, form, None),))
 
@@ -73,12 +75,8 @@ def read_succeeded(ledger: Ledger, state: PersistedState, reset_offset: int | No
 def read_failed(ledger: Ledger, error: ShareStateError) -> ShareStateError:
     """Give up the initialisation, and return the error that its waiters are told."""
     _expect_read(ledger)
-    if ledger.lifecycle is Lifecycle.FENCED:
-        error = initialize_refusal(Lifecycle.FENCED, ledger.key)
-        _end_read(ledger, Lifecycle.FENCED, error)
-        return error
-    _end_read(ledger, Lifecycle.FAILED, error)
-    return error
+    _end_read(ledger, Event.READ_FAILED)
+    return initialize_refusal(ledger.lifecycle, ledger.key) if ledger.lifecycle is Lifecycle.FENCED else error
 
 
 def _expect_read(ledger: Ledger) -> None:
@@ -87,10 +85,9 @@ def _expect_read(ledger: Ledger) -> None:
         raise NoReadPendingError(message)
 
 
-def _end_read(ledger: Ledger, lifecycle: Lifecycle, error: ShareStateError | None) -> ShareStateError | None:
+def _end_read(ledger: Ledger, event: Event) -> None:
     ledger.is_read_pending = False
-    ledger.lifecycle = lifecycle
-    return error
+    ledger.lifecycle = ledger.lifecycle.after(event)
 
 
 def _start_offset(state: PersistedState, reset_offset: int | None) -> int:

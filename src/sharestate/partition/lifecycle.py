@@ -1,5 +1,5 @@
 """
-Spec 3 and 16: the life of a share partition at one leader, as a table.
+Spec 3 and 16: the life of a share partition at one leader, as two tables.
 
 It is loaded once and then serves until it is fenced. Only acquiring asks whether it is active: acknowledgements,
 releases and lapsing locks go on after fencing, with the old epochs, and it is the persister that refuses them.
@@ -41,6 +41,43 @@ class Lifecycle(Enum):
     FENCED = "FENCED"
     """Another leader has taken over, or the group no longer wants it."""
 
+    def after(self, event: Event) -> Lifecycle:
+        """Return what *event* makes of it, which may be nothing."""
+        return MOVES.get((self, event), self)
+
+
+class Event(Enum):
+    """What can happen to the life of a share partition."""
+
+    INITIALIZE = "initialize"
+    """The persisted state is asked for."""
+
+    READ_TAKEN_OVER = "read_succeeded"
+    """The persisted state has come and is taken over."""
+
+    READ_REFUSED = "read_succeeded, refused"
+    """The persisted state has come, and it is none that a coordinator stores."""
+
+    READ_FAILED = "read_failed"
+    """The persisted state could not be read."""
+
+    FENCE = "fence"
+    """Another leader has taken over, or the group no longer wants it."""
+
+
+# fmt: off
+MOVES: Final[Mapping[tuple[Lifecycle, Event], Lifecycle]] = MappingProxyType({
+    (Lifecycle.EMPTY,        Event.INITIALIZE):      Lifecycle.INITIALIZING,
+    (Lifecycle.INITIALIZING, Event.READ_TAKEN_OVER): Lifecycle.ACTIVE,
+    (Lifecycle.INITIALIZING, Event.READ_REFUSED):    Lifecycle.FAILED,
+    (Lifecycle.INITIALIZING, Event.READ_FAILED):     Lifecycle.FAILED,
+    (Lifecycle.EMPTY,        Event.FENCE):           Lifecycle.FENCED,
+    (Lifecycle.INITIALIZING, Event.FENCE):           Lifecycle.FENCED,
+    (Lifecycle.ACTIVE,       Event.FENCE):           Lifecycle.FENCED,
+    (Lifecycle.FAILED,       Event.FENCE):           Lifecycle.FENCED,
+})
+# fmt: on
+"""A pair that is not here moves nothing. Nothing leaves FENCED."""
 
 # fmt: off
 INITIALIZE_REFUSALS: Final[Mapping[Lifecycle, tuple[type[ShareStateError], str]]] = MappingProxyType({

@@ -13,7 +13,7 @@ from sharestate.partition import release as release_
 from sharestate.partition.arguments import acknowledgements
 from sharestate.partition.chronicle import Chronicle
 from sharestate.partition.ledger import Ledger
-from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.lifecycle import Event
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse
@@ -152,7 +152,7 @@ class SharePartition(PartitionView):
 
     def fence(self) -> Effects:
         """Let another leader take over: nothing is acquired any more; what is in flight goes on with the old epochs."""
-        self._ledger.lifecycle = Lifecycle.FENCED
+        self._ledger.lifecycle = self._ledger.lifecycle.after(Event.FENCE)
         return NOTHING
 
     def configure(self, config: ShareConfig) -> Effects:

@@ -1,4 +1,4 @@
-"""What is drawn of a share partition's life is what a real one does."""
+"""The life of a share partition: what moves it where, whether or not the command is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from inspect import isfunction, ismethod
 
 import pytest
 
-from generate.lifecycle_moves import MOVES, Event
 from sharestate import (
     AcknowledgementBatch,
     FetchedRecords,
@@ -22,6 +21,7 @@ from sharestate import (
     ShareStateError,
     StateBatch,
 )
+from sharestate.partition.lifecycle import Event
 
 NEVER_STORED = PersistedState(start_offset=10, state_batches=[StateBatch(5, 9, RecordState.AVAILABLE, 1)])
 
@@ -43,6 +43,15 @@ WAYS: Mapping[str, tuple[Lifecycle, list[Event]]] = {
     "fenced while it was read": (Lifecycle.FENCED, [Event.INITIALIZE, Event.FENCE]),
     "fenced when it was active": (Lifecycle.FENCED, [Event.INITIALIZE, Event.READ_TAKEN_OVER, Event.FENCE]),
 }
+
+MOVES: Mapping[tuple[Lifecycle, Event], Lifecycle] = {
+    (Lifecycle.EMPTY, Event.INITIALIZE): Lifecycle.INITIALIZING,
+    (Lifecycle.INITIALIZING, Event.READ_TAKEN_OVER): Lifecycle.ACTIVE,
+    (Lifecycle.INITIALIZING, Event.READ_REFUSED): Lifecycle.FAILED,
+    (Lifecycle.INITIALIZING, Event.READ_FAILED): Lifecycle.FAILED,
+    **{(lifecycle, Event.FENCE): Lifecycle.FENCED for lifecycle in Lifecycle},
+}
+"""Spec 3: EMPTY is read once, fencing comes from any state, and (24.2, B14) no late answer leads out of FENCED."""
 
 FETCHED = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
 
@@ -80,8 +89,8 @@ each_way = pytest.mark.parametrize(("lifecycle", "way"), WAYS.values(), ids=WAYS
 
 @each_way
 @pytest.mark.parametrize("event", Event)
-def test_an_event_moves_it_as_the_table_says(lifecycle: Lifecycle, way: list[Event], event: Event) -> None:
-    """Where the table has no row the share partition stays what it is, whether the command is refused or not."""
+def test_an_event_moves_it_as_kafka_does(lifecycle: Lifecycle, way: list[Event], event: Event) -> None:
+    """What has no row above leaves the share partition what it is, whether the command is refused or not."""
     partition = lived(way)
     assert partition.lifecycle is lifecycle
 
