@@ -10,6 +10,7 @@ from sharestate.errors import MalformedInputError
 from sharestate.json_checks import (
     Check,
     Field,
+    an_object,
     boolean,
     integer,
     list_of,
@@ -100,8 +101,14 @@ def _row_of(file: str) -> Check[Row]:
     )
 
 
-def _table(value: Json, path: str) -> Table:
-    file = member(value, "file", _FILE, path)
+def table_from_json(value: Json) -> Table:
+    """
+    Return the table that *value* describes.
+
+    Raises:
+        MalformedInputError: It describes none; ``field`` is the path of the part that is wrong.
+    """
+    file = member(an_object(value, ""), "file", _FILE, "")
     return record(
         {
             "kip932_table": Field(version(TABLE_VERSION)),
@@ -115,7 +122,7 @@ def _table(value: Json, path: str) -> Table:
             "rows": Field(list_of(_row_of(file))),
         },
         lambda kip932_table, lines, **members: Table(source=Source(file=file, lines=lines), **members),  # noqa: ARG005 - the version has been checked
-    )(value, path)
+    )(value, "")
 
 
 def _command(value: Json, path: str) -> Command:
@@ -136,6 +143,16 @@ _scenario: Final = record(
 )
 
 
+def scenario_from_json(value: Json) -> Scenario:
+    """
+    Return the scenario that *value* describes.
+
+    Raises:
+        MalformedInputError: It describes none; ``field`` is the path of the part that is wrong.
+    """
+    return _scenario(value, "")
+
+
 def _read(folder: str, name: str) -> Json:
     return read_json(files(__package__).joinpath(folder, f"{name}.json").read_text(encoding="utf-8"))
 
@@ -150,7 +167,7 @@ def read_table(name: str) -> Table:
     Raises:
         MalformedInputError: There is none.
     """
-    return _table(_read("tables", _name(name, "name")), "")
+    return table_from_json(_read("tables", _name(name, "name")))
 
 
 def read_scenario(table: Table) -> Scenario:
@@ -160,4 +177,4 @@ def read_scenario(table: Table) -> Scenario:
     >>> read_scenario(read_table("write")).steps[7]
     (Advance(ms=20001, clock='both'),)
     """
-    return _scenario(_read("scenarios", table.scenario), "")
+    return scenario_from_json(_read("scenarios", table.scenario))

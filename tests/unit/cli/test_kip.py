@@ -91,6 +91,14 @@ def test_captions_stand_between_the_rows() -> None:
     assert acknowledge < messy < fetch
 
 
+def test_an_alternative_stands_below_what_it_replaces() -> None:
+    """The KIP's words for it stand between the two records."""
+    output = kip("--table", "control").stdout
+
+    delta, words, checkpoint = map(output.index, ("DELTA offset 137", "or alternatively", "CHECKPOINT offset 137"))
+    assert delta < words < checkpoint
+
+
 @pytest.mark.parametrize("columns", [80, 140])
 def test_a_table_fits_its_terminal(columns: int) -> None:
     """No line is wider than the terminal, and every table is as wide as it."""

@@ -149,6 +149,16 @@ def as_printed(cell: Printed | None) -> Printed | None:
     return None if cell is None else evolve(cell, text_corrected=cell.text)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_written_besides_disagrees(number: int) -> None:
+    """A second request is one too many, and so is one where the KIP has none."""
+    row = run("write").rows[number]
+    request = run("write").rows[2].written[0]
+
+    assert row.agrees
+    assert not evolve(row, written=(*row.written, request)).agrees
+
+
 # ---- as JSON
 
 
