@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons docs diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test docs diagrams bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -26,11 +26,24 @@ demo: $(READY) ## Replay the recorded answers of Kafka, then tell a story
 	      tests/data/kafka-tests tests/data/vectors); \
 	  $(call step,a story of one share partition, $(BIN)/python examples/story.py))
 
-test: $(READY) ## Run the tests and the examples in the documentation
-	$(call judge,test, $(call step,pytest, $(BIN)/python -m pytest))
+test: $(READY) ## Run the tests and the examples in the documentation, but for those that ask Kafka's own class
+	$(call judge,test, $(call step,pytest, $(BIN)/python -m pytest -m 'not oracle'))
 
 coverage: $(READY) ## Run the tests and show which lines and branches they miss
-	$(call judge,coverage, $(call step,pytest with coverage, $(BIN)/python -m pytest --cov))
+	$(call judge,coverage, $(call step,pytest with coverage, $(BIN)/python -m pytest -m 'not oracle' --cov))
+
+# Sequence SEED is the first; the same numbers stand for the same sequences. OPTIONS are those of the search itself.
+oracle: OPS ?= 1000000
+oracle: KAFKA ?= 4.3.1
+oracle: SEED ?= 0
+oracle: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=, SEED=, JOBS=, OPTIONS=
+	$(call judge,oracle, $(call step,searching for differences from Kafka $(KAFKA), \
+	  $(BIN)/python -m tests.oracle.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS) $(OPTIONS)))
+
+oracle-test: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
+	$(call judge,oracle-test, \
+	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
 
 lint: $(READY) ## Check style, types and layers
 	$(call judge,lint, \
@@ -45,7 +58,7 @@ check: lint test ## What has to pass before a change goes in: lint, then test
 package: dist ## Build the sdist and the wheel, look into them, and run the tests against the wheel
 	$(call judge,package, \
 	  $(call step,what the distributions hold, $(BIN)/python -m pytest -q tests/packaging/distributions.py); \
-	  $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py))
+	  $(call step,the tests against the wheel, PYTEST_ADDOPTS="-m 'not oracle'" $(BIN)/python tests/packaging/against_wheel.py))
 
 # Versions of Python that the machine does not have are skipped. TESTS=tests/unit runs a part of the tests.
 test-pythons: dist ## Run the tests against the wheel with every supported version of Python that is here

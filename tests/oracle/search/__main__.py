@@ -1,0 +1,76 @@
+"""
+Search for differences between the library and Kafka's own SharePartition: ``python -m tests.oracle.search --help``.
+
+The exit status is 0 if all agreed but for the known divergences, 1 if not, and 2 if the search could not be made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, PROFILES
+from tests.oracle.build import RELEASES, OracleError, build
+from tests.oracle.search.kafka import KafkaDiedError
+from tests.oracle.search.report import progress_bar, show
+from tests.oracle.search.running import Plan, StateError, search
+from tests.oracle.search.worker import Task
+
+FINDINGS: Final = Path("build/oracle")
+"""Where conversations that show a difference are written."""
+
+PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
+"""The profile that follows a release."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--ops", default=100_000, show_default=True, help="How many requests to compare at least.")
+@click.option("--seed", default=0, show_default=True, help="The number of the first sequence.")
+@click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
+@click.option("--kafka", default=RELEASES[0], show_default=True, help=f"The release: {' or '.join(RELEASES)}.")
+@click.option("--profile", type=click.Choice(list(PROFILES)), help="Whose rules to follow; the release's.")
+@click.option("--wild", type=click.IntRange(0, 100), help="How many steps are wild, in every sequence. [%]")
+@click.option("--state", type=click.Path(path_type=Path), help="Keep in this file how far the search has come.")
+@click.option("--differences", default=1, show_default=True, help="After how many differences to stop.")
+@click.option("--plant", "plants", multiple=True, metavar="MODULE", help="Import this first; it changes the library.")
+@click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
+def main(  # noqa: PLR0913 - one parameter for each option
+    *,
+    ops: int,
+    seed: int,
+    jobs: int,
+    kafka: str,
+    profile: str | None,
+    wild: int | None,
+    state: Path | None,
+    differences: int,
+    plants: tuple[str, ...],
+    out: Path,
+) -> None:
+    """
+    Search for differences between the library and Kafka's own SharePartition.
+
+    Sequences are numbered: each number stands for the same requests every time.
+    """
+    rules = PROFILES[profile or PROFILE_OF.get(kafka.rpartition(".")[0], KAFKA_4_3.name)]
+    try:
+        oracle = build(kafka, say=lambda text: click.echo(f"== {text}", err=True))
+        task = Task(command=tuple(oracle.command()), profile=rules, wild=wild, plants=plants)
+        plan = Plan(task=task, kafka=kafka, operations=ops, seed=seed, jobs=jobs, differences=differences, state=state)
+        begun = time.monotonic()
+        with progress_bar(ops) as tell:
+            progress = search(plan, tell)
+    except (OracleError, StateError, KafkaDiedError) as error:
+        click.echo(f"oracle search: {error}", err=True)
+        sys.exit(2)
+    show(progress, time.monotonic() - begun, out)
+    sys.exit(1 if progress.findings or progress.tally.too_often() else 0)
+
+
+if __name__ == "__main__":
+    main()

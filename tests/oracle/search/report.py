@@ -1,0 +1,95 @@
+"""What a search tells: its progress on a terminal, and at the end what was compared, met and found."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from sharestate.json_lines import brief
+from tests.oracle.search.divergences import DIVERGENCES
+from tests.oracle.search.mixes import MIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.oracle.search.running import Progress
+    from tests.oracle.search.tally import Tally
+    from tests.oracle.search.worker import Finding
+
+_PIPE_WIDTH: Final = 160
+"""How wide lines may be where there is no terminal to ask. [characters]"""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console to write to."""
+    made = Console(highlight=False, stderr=stderr, soft_wrap=True)
+    if not made.is_terminal:
+        made.width = _PIPE_WIDTH
+    return made
+
+
+@contextmanager
+def progress_bar(operations: int) -> Iterator[Callable[[Progress], None]]:
+    """Yield what to tell the progress of a search for *operations*; nothing is shown but on a terminal."""
+    shown = console(stderr=True)
+    columns = (TextColumn("searching"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn())
+    with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        task = bar.add_task("", total=operations, told="")
+
+        def tell(progress: Progress) -> None:
+            told = f"{progress.tally.total:,} operations, sequence {progress.next}"
+            bar.update(task, completed=progress.compared, told=told)
+
+        yield tell
+
+
+def show(progress: Progress, seconds: float, directory: Path) -> None:
+    """Write the findings to *directory*, and say on standard output how the search has ended."""
+    out = console()
+    for finding in progress.findings:
+        _show_finding(out, finding, directory)
+    out.print(_table(progress.tally))
+    for complaint in progress.tally.too_often():
+        out.print(f"too often: {complaint}")
+    out.print(_last_line(progress, seconds))
+
+
+def _show_finding(out: Console, finding: Finding, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"sequence-{finding.number}.jsonl"
+    file.write_text(finding.conversation, encoding="utf-8")
+    out.print(Text(f"DIFFERENCE in sequence {finding.number}, after {finding.steps} requests", style="bold red"))
+    out.print(Text(finding.conversation.rstrip()))
+    out.print(Text(f"at {brief(finding.request, limit=300)}, where Kafka's response is what is expected:"))
+    for difference in finding.differences:
+        out.print(Text(f"  {difference}"))
+    out.print(Text(f"sharestate replay {file}\n"))
+
+
+def _table(tally: Tally) -> Table:
+    table = Table("row", *(f"{mix}: shown, latent, per 1,000 (most)" for mix in MIXES), "what Kafka does")
+    for row in DIVERGENCES:
+        cells = [
+            f"{tally.shown[mix, row.id]}, {tally.latent[mix, row.id]}, "
+            f"{tally.rate(mix, row.id):.2f} ({row.most_per_1000[mix]})"
+            for mix in MIXES
+        ]
+        table.add_row(row.id, *cells, Text(row.kafka))
+    return table
+
+
+def _last_line(progress: Progress, seconds: float) -> str:
+    tally, found = progress.tally, len(progress.findings)
+    met = tally.shown.total() + tally.latent.total()
+    return (
+        f"{tally.total:,} operations in {tally.sequences.total():,} sequences, "
+        f"{progress.compared / max(seconds, 0.001):,.0f} a second; {met} known divergences; "
+        f"{found} {'difference' if found == 1 else 'differences'}; next sequence {progress.next}"
+    )

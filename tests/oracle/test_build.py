@@ -1,0 +1,45 @@
+"""Building the oracle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.oracle import build as building
+from tests.oracle.build import OracleUnavailableError, build
+
+
+def test_a_missing_tool_is_named_without_a_traceback(tmp_path: Path) -> None:
+    """Where there is no Java, the program says so, and how to get it."""
+    command = [sys.executable, "-m", "tests.oracle.build"]
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(filter(None, sys.path))}
+
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert "there is no java and no javac and no mvn" in ended.stderr
+    assert "apt-get install openjdk-17-jdk-headless maven" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("said", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_202"'])
+def test_an_old_java_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's servers need Java 17."""
+    monkeypatch.setattr(building, "_output", lambda *_: said)
+    monkeypatch.setattr("shutil.which", lambda tool: tool)
+
+    with pytest.raises(OracleUnavailableError, match=r"this is Java 1"):
+        build()
+
+
+def test_what_was_interrupted_is_not_taken_for_built(tmp_path: Path) -> None:
+    """A directory appears under its name only when all that belongs into it is there."""
+    with suppress(KeyboardInterrupt), building._whole(tmp_path / "jars") as made:  # noqa: SLF001 - no way round it
+        (made / "half").touch()
+        raise KeyboardInterrupt
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,82 @@
+"""The known divergences: each is what a recording of Kafka shows, and nothing else passes for one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sharestate.json_lines import write_json
+from sharestate.testing import Request
+from sharestate.values.profiles import KAFKA_4_3
+from tests.oracle.search.divergences import DIVERGENCES, Divergence
+from tests.oracle.search.judging import Verdict, verdict
+from tests.oracle.search.library import answered, given
+from tests.oracle.search.triggers import TRIGGERS
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+VECTORS = [pytest.param(name, row, id=name) for row in DIVERGENCES for name in row.vectors]
+
+
+def recorded(name: str) -> tuple[list[Request], list[str]]:
+    """Return the requests of a recording, and what Kafka has answered."""
+    (file,) = (file for file in DATA.rglob(f"{name}.jsonl") if "ours" not in file.stem)
+    _, *lines = map(json.loads, file.read_text().splitlines())
+    return [line["request"] for line in lines], [write_json(line["response"]) for line in lines]
+
+
+def judged(requests: list[Request], responses: list[str]) -> Verdict:
+    """Return what becomes of *requests*, to which Kafka has answered *responses*."""
+    steps = answered(given(requests), KAFKA_4_3)
+    return verdict(range(len(steps)), steps, responses)
+
+
+def test_each_row_has_a_trigger() -> None:
+    """The table and the code name the same rows."""
+    assert [row.id for row in DIVERGENCES] == list(TRIGGERS)
+
+
+@pytest.mark.parametrize(("name", "row"), VECTORS)
+def test_a_row_accounts_for_its_recordings(name: str, row: Divergence) -> None:
+    """What Kafka was recorded to do is what the row says, from its trigger to what differs."""
+    assert judged(*recorded(name)).row == row
+
+
+@pytest.mark.parametrize(("name", "row"), VECTORS)
+def test_a_row_accounts_for_nothing_before_its_trigger(name: str, row: Divergence) -> None:
+    """Where Kafka answers otherwise before the divergence is set off, that is a difference."""
+    requests, responses = recorded(name)
+    mismatch = judged(requests, responses).mismatch
+    assert mismatch is not None
+    first = json.loads(responses[0])
+    first["state"]["end_offset"] += 1
+
+    verdict = judged(requests, [write_json(first), *responses[1:]])
+
+    assert verdict.is_failure
+    assert verdict.mismatch is not None
+    assert verdict.mismatch.index == 0 < mismatch.index, row.id
+
+
+def test_another_exception_is_a_difference() -> None:
+    """A row accounts only for the exceptions that it names, even when it is set off."""
+    requests, responses = recorded("ex-19.B5")
+    responses = [response.replace("NullPointerException", "ArithmeticException") for response in responses]
+
+    assert judged(requests, responses).is_failure
+
+
+def test_a_divergence_that_does_not_show_is_latent() -> None:
+    """A row that may show later is counted when the sequence ends before that."""
+    requests, responses = recorded("ex-19.B4")
+    shows = judged(requests, responses).mismatch
+    assert shows is not None
+
+    verdict = judged(requests[: shows.index], responses[: shows.index])
+
+    assert verdict.is_latent
+    assert verdict.row is not None
+    assert verdict.row.id == "B4"
