@@ -1,0 +1,565 @@
+"""A leader that is polled: what it sends, when it takes answers, what it tells members, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from sharestate import (
+    LATEST,
+    AlreadyInitializedError,
+    AutoOffsetReset,
+    Cause,
+    CoordinatorNotAvailableError,
+    ErrorCode,
+    GroupIdNotFoundError,
+    InitializationError,
+    InMemoryPersister,
+    InvalidRecordStateError,
+    Leader,
+    Lifecycle,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    Polled,
+    ShareConfig,
+    ShareStateError,
+    StateBatch,
+    TimeReversedError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    WriteFailedError,
+)
+from sharestate.persister import (
+    PartitionAllData,
+    PartitionErrorData,
+    PartitionIdLeaderEpochData,
+    PartitionStateBatchData,
+    ReadStateParameters,
+    Result,
+    TopicData,
+    WriteStateParameters,
+)
+
+from .stage import (
+    KEY,
+    LEADER_EPOCH,
+    LOCK_MS,
+    STATE_EPOCH,
+    accept,
+    failure,
+    fetched,
+    partition,
+    persister,
+    stored,
+    writes,
+)
+
+
+def no_reset(_: AutoOffsetReset) -> int:
+    """Never be asked."""
+    raise AssertionError
+
+
+def started(store: InMemoryPersister | None = None, *, tells: bool = False) -> Leader:
+    """Return a leader that has loaded its state at 0 ms."""
+    leader = Leader(partition(tells=tells), persister() if store is None else store, reset_offset=no_reset)
+    leader.start(now_ms=0).result(timeout=0)
+    leader.poll(now_ms=0)
+    return leader
+
+
+def holding() -> tuple[Leader, InMemoryPersister]:
+    """Return a leader in which m1 has acquired 0-9 at 0 ms, and its persister, which holds what comes now."""
+    store = persister()
+    leader = started(store)
+    leader.acquire("m1", fetched(0, 9), now_ms=0)
+    store.is_holding = True
+    return leader, store
+
+
+# ---- loading
+
+
+def test_the_state_is_read_as_its_leader() -> None:
+    """The read carries the leader epoch, and what was read is taken over."""
+    store = persister(start_offset=5)
+    leader = started(store)
+    entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=LEADER_EPOCH)
+
+    assert store.requests[-1] == ReadStateParameters.of("g", "t", entry)
+    found = leader.partition
+    assert (found.lifecycle, found.start_offset, found.state_epoch) == (Lifecycle.ACTIVE, 5, STATE_EPOCH)
+
+
+def test_the_log_is_asked_where_to_start() -> None:
+    """If no start offset is persisted the log is asked, with the strategy of the group (spec 4.2)."""
+    asked = []
+
+    def reset_offset(strategy: AutoOffsetReset) -> int:
+        asked.append(strategy)
+        return 40
+
+    leader = Leader(partition(), persister(start_offset=-1), reset_offset=reset_offset)
+    leader.start(now_ms=0).result(timeout=0)
+
+    assert (asked, leader.partition.start_offset) == ([LATEST], 40)
+
+
+def test_loading_takes_its_time() -> None:
+    """Until the read is answered nothing can be acquired; the poll that takes the answer wakes waiting fetches."""
+    store = persister()
+    store.is_holding = True
+    leader = Leader(partition(), store, reset_offset=no_reset)
+    future = leader.start(now_ms=0)
+
+    assert (future.done(), leader.acquire("m1", fetched(0, 9), now_ms=0), leader.poll(now_ms=0).wake) == (
+        False,
+        (),
+        False,
+    )
+    store.held[0].answer()
+    assert (future.done(), leader.poll(now_ms=1).wake, future.done()) == (False, True, True)
+
+
+def test_a_leader_starts_once() -> None:
+    """A second start is refused, as Kafka's second initialisation is."""
+    leader = started()
+
+    with pytest.raises(AlreadyInitializedError):
+        leader.start(now_ms=0)
+
+
+def raising(error: Exception) -> Callable[[AutoOffsetReset], int]:
+    """Return a log that does not know."""
+
+    def reset_offset(_: AutoOffsetReset) -> int:
+        raise error
+
+    return reset_offset
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OffsetNotAvailableError("not found"), OffsetNotAvailableError("not found")),
+        (OSError("disk"), InitializationError(f"Failed to initialize the share partition {KEY}", "disk")),
+    ],
+    ids=["the log does not know", "the log is broken"],
+)
+def test_a_log_that_does_not_answer_ends_the_start(error: Exception, told: ShareStateError) -> None:
+    """Whatever keeps the log from answering ends the initialisation; the library's own errors are handed on."""
+    leader = Leader(partition(), persister(start_offset=-1), reset_offset=raising(error))
+
+    assert failure(leader.start(now_ms=0)) == told
+    assert leader.partition.lifecycle is Lifecycle.FAILED
+
+
+def test_what_was_never_initialized_cannot_be_led() -> None:
+    """A coordinator refuses to read what was not initialised, and the waiters are told UNKNOWN_SERVER_ERROR (2.5)."""
+    leader = Leader(partition(), InMemoryPersister(), reset_offset=no_reset)
+
+    assert failure(leader.start(now_ms=0)).code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert leader.partition.lifecycle is Lifecycle.FAILED
+
+
+# ---- writes
+
+
+def test_a_write_carries_what_has_changed() -> None:
+    """The request has both epochs, the SPSO before the change, the changed range and the delivery complete count."""
+    leader, store = holding()
+    future = leader.acknowledge("m1", accept(0, 4), now_ms=1)
+    entry = PartitionStateBatchData(
+        partition=0,
+        state_epoch=STATE_EPOCH,
+        leader_epoch=LEADER_EPOCH,
+        start_offset=0,
+        delivery_complete_count=5,
+        state_batches=[StateBatch(offset, offset, 2, 1) for offset in range(5)],
+    )
+
+    assert store.held[0].request == WriteStateParameters.of("g", "t", entry)
+    assert not future.done()
+
+
+def test_a_member_is_told_when_it_is_persisted() -> None:
+    """The future ends when the answer is taken, and the SPSO has moved by then."""
+    leader, store = holding()
+    future = leader.acknowledge("m1", accept(0, 9), now_ms=1)
+    offsets: list[int] = []
+    future.add_done_callback(lambda _: offsets.append(leader.partition.start_offset))
+    store.held[0].answer()
+
+    assert (future.done(), leader.partition.start_offset) == (False, 0)
+    leader.poll(now_ms=2)
+    assert (future.result(timeout=0), offsets) == (None, [10])
+
+
+def test_an_answer_that_is_there_is_taken_at_once() -> None:
+    """With a persister that answers at once nobody needs to poll."""
+    store = persister()
+    leader = started(store)
+    leader.acquire("m1", fetched(0, 9), now_ms=0)
+
+    assert leader.acknowledge("m1", accept(0, 9), now_ms=1).done()
+    assert leader.partition.start_offset == 10
+
+
+def test_what_changes_nothing_is_done_at_once() -> None:
+    """A release by a member that holds nothing sends nothing, and has ended."""
+    leader, store = holding()
+
+    assert leader.release("m2", now_ms=1).result(timeout=0) is None
+    assert writes(store) == []
+
+
+def test_a_session_that_closes_gives_back() -> None:
+    """A release persists what the member held, with the delivery count as it is (spec 9, 4.2)."""
+    leader, store = holding()
+    future = leader.release("m1", now_ms=1)
+    store.held[0].answer()
+    leader.poll(now_ms=1)
+
+    assert future.done()
+    assert writes(store) == [(0, [(0, 9, 0, 1)])]
+
+
+def test_writes_go_out_in_order_and_are_answered_in_any() -> None:
+    """Each write is sent as it is made; whose answer comes first is told first."""
+    leader, store = holding()
+    futures = [leader.acknowledge("m1", accept(first, last), now_ms=1) for first, last in ((0, 4), (5, 9))]
+    assert [start for start, _ in writes(store)] == [0, 0]
+    store.held[1].answer()
+    leader.poll(now_ms=2)
+
+    assert ([future.done() for future in futures], leader.unanswered) == ([False, True], (futures[0],))
+
+
+def test_a_refused_command_sends_nothing() -> None:
+    """What the share partition refuses is raised at once, and waiting fetches look again all the same (spec 16)."""
+    leader, store = holding()
+    leader.poll(now_ms=0)
+
+    with pytest.raises(InvalidRecordStateError):
+        leader.acknowledge("m2", accept(0, 9), now_ms=1)
+
+    assert (writes(store), leader.poll(now_ms=1).wake) == ([], True)
+
+
+def test_a_future_cannot_be_cancelled() -> None:
+    """A write that is under way is not called back."""
+    leader, store = holding()
+    future = leader.acknowledge("m1", accept(0, 9), now_ms=1)
+
+    assert not future.cancel()
+    store.held[0].answer()
+    leader.poll(now_ms=1)
+    assert future.result(timeout=0) is None
+
+
+def test_who_is_told_may_go_on_at_once() -> None:
+    """A callback of a future may give the next command."""
+    leader, store = holding()
+    later: list[Future[None]] = []
+    first = leader.acknowledge("m1", accept(0, 4), now_ms=1)
+    first.add_done_callback(lambda _: later.append(leader.acknowledge("m1", accept(5, 9), now_ms=2)))
+    store.held[0].answer()
+    leader.poll(now_ms=2)
+    store.held[0].answer()
+    leader.poll(now_ms=2)
+
+    assert (later[0].done(), leader.partition.start_offset) == (True, 10)
+
+
+def test_answers_may_come_in_another_thread() -> None:
+    """An answer from another thread is noted there, and taken by the next poll in the caller's."""
+    arrived = threading.Event()
+    store = persister()
+    leader = Leader(partition(), store, reset_offset=no_reset, notify=arrived.set)
+    store.is_holding = True
+    future = leader.start(now_ms=0)
+    thread = threading.Thread(target=store.held[0].answer)
+    thread.start()
+    thread.join()
+
+    assert (arrived.is_set(), leader.partition.lifecycle) == (True, Lifecycle.INITIALIZING)
+    leader.poll(now_ms=0)
+    assert (future.done(), leader.partition.lifecycle) == (True, Lifecycle.ACTIVE)
+
+
+# ---- what members are told when a write fails
+
+TOLD: dict[ErrorCode, tuple[type[ShareStateError], Lifecycle]] = {
+    ErrorCode.NOT_COORDINATOR: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
+    ErrorCode.GROUP_ID_NOT_FOUND: (GroupIdNotFoundError, Lifecycle.FENCED),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (UnknownTopicOrPartitionError, Lifecycle.FENCED),
+    ErrorCode.FENCED_LEADER_EPOCH: (NotLeaderOrFollowerError, Lifecycle.FENCED),
+    ErrorCode.FENCED_STATE_EPOCH: (NotLeaderOrFollowerError, Lifecycle.FENCED),
+    ErrorCode.INVALID_REQUEST: (UnknownServerError, Lifecycle.ACTIVE),
+    ErrorCode.NETWORK_EXCEPTION: (UnknownServerError, Lifecycle.ACTIVE),
+    ErrorCode.REQUEST_TIMED_OUT: (UnknownServerError, Lifecycle.ACTIVE),
+}
+
+
+@pytest.mark.parametrize("command", ["acknowledge", "release"])
+@pytest.mark.parametrize(("code", "told"), TOLD.items(), ids=lambda value: getattr(value, "name", ""))
+def test_a_failed_write_is_told_as_kafka_tells_it(
+    command: str, code: ErrorCode, told: tuple[type[ShareStateError], Lifecycle]
+) -> None:
+    """Members are told what Kafka makes of each code, and who is no leader any more is fenced (spec 2.5)."""
+    leader, store = holding()
+    future = (
+        leader.release("m1", now_ms=1) if command == "release" else leader.acknowledge("m1", accept(0, 9), now_ms=1)
+    )
+    store.held[0].fail(code, "so it is")
+    polled = leader.poll(now_ms=1)
+
+    assert isinstance(failure(future), told[0])
+    assert (failure(future).message, leader.partition.lifecycle, polled.wake) == ("so it is", told[1], True)
+    assert leader.partition.batches()[0].runs[0].cell.member_id == "m1"
+
+
+def test_a_failed_write_of_a_lapsed_lock_fences_nobody() -> None:
+    """Nobody waits for the write of a lapsed lock: its failure is not looked at (spec 16)."""
+    leader, store = holding()
+    leader.poll(now_ms=LOCK_MS + 1)
+    store.held[0].fail(ErrorCode.FENCED_LEADER_EPOCH)
+    leader.poll(now_ms=LOCK_MS + 2)
+
+    assert leader.partition.lifecycle is Lifecycle.ACTIVE
+
+
+class Broken(InMemoryPersister):
+    """A persister that keeps to nothing once it was told so."""
+
+    answer: Callable[[], Any] | None = None
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Answer as told."""
+        return super().write_state(request) if self.answer is None else self.answer()
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Answer as told."""
+        return super().read_state(request) if self.answer is None else self.answer()
+
+
+def raises() -> Future[Any]:
+    """Raise."""
+    message = "broken"
+    raise OSError(message)
+
+
+def done_with(value: object) -> Callable[[], Future[Any]]:
+    """Return an answer that is there at once."""
+
+    def answer() -> Future[Any]:
+        future: Future[Any] = Future()
+        if isinstance(value, BaseException):
+            future.set_exception(value)
+        else:
+            future.set_result(value)
+        return future
+
+    return answer
+
+
+def cancelled() -> Future[Any]:
+    """Return an answer that was cancelled."""
+    future: Future[Any] = Future()
+    future.cancel()
+    return future
+
+
+OTHER = Result(topics=(TopicData(topic_id="t", partitions=(PartitionAllData(partition=1),)),))
+OTHER_TOPIC = Result(topics=(TopicData(topic_id="u", partitions=(PartitionAllData(partition=0),)),))
+
+SENSELESS: dict[str, Callable[[], Any]] = {
+    "it raises": raises,
+    "its future fails": done_with(OSError("broken")),
+    "its future was cancelled": cancelled,
+    "another partition": done_with(OTHER),
+    "another topic": done_with(OTHER_TOPIC),
+    "no result": done_with(None),
+    "no future": lambda: None,
+}
+
+each_senseless_answer = pytest.mark.parametrize("answer", SENSELESS.values(), ids=SENSELESS)
+
+
+def broken() -> Broken:
+    """Return a persister that will break."""
+    made = Broken()
+    made.__dict__.update(persister().__dict__)
+    return made
+
+
+@each_senseless_answer
+def test_a_senseless_answer_to_a_write_is_a_failure(answer: Callable[[], Any]) -> None:
+    """The member is told UNKNOWN_SERVER_ERROR, its records are its own again, and nobody is fenced."""
+    store = broken()
+    leader = started(store)
+    leader.acquire("m1", fetched(0, 9), now_ms=0)
+    store.answer = answer
+    future = leader.acknowledge("m1", accept(0, 9), now_ms=1)
+
+    message = f"Failed to write the share group state for share partition {KEY}"
+    assert (failure(future), failure(future).code) == (WriteFailedError(message), ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert leader.partition.lifecycle is Lifecycle.ACTIVE
+    assert leader.partition.batches()[0].runs[0].cell.member_id == "m1"
+
+
+@each_senseless_answer
+def test_a_senseless_answer_to_the_read_is_a_failure(answer: Callable[[], Any]) -> None:
+    """Who waits for the start is told UNKNOWN_SERVER_ERROR, and the share partition has failed."""
+    store = broken()
+    store.answer = answer
+    leader = Leader(partition(), store, reset_offset=no_reset)
+    told = failure(leader.start(now_ms=0))
+
+    assert (told.message, told.code) == (
+        f"Failed to initialize the share partition {KEY}",
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    )
+    assert leader.partition.lifecycle is Lifecycle.FAILED
+
+
+# ---- time
+
+
+def test_locks_lapse_when_polled() -> None:
+    """A poll at the deadline that the last one named handles the lock, and waiting fetches are woken."""
+    leader, store = holding()
+    due = leader.poll(now_ms=0).next_deadline_ms
+
+    assert due == LOCK_MS + 1
+    assert not leader.poll(now_ms=due - 1).wake
+    assert leader.poll(now_ms=due) == Polled(wake=True, next_deadline_ms=None, transitions=())
+    assert writes(store) == [(0, [(0, 9, 0, 1)])]
+
+
+def test_what_is_due_happens_before_a_command() -> None:
+    """A member that acknowledges after its lock has run out is too late, polled or not."""
+    leader, store = holding()
+
+    with pytest.raises(InvalidRecordStateError):
+        leader.acknowledge("m1", accept(0, 9), now_ms=LOCK_MS + 1)
+
+    assert writes(store) == [(0, [(0, 9, 0, 1)])]
+
+
+def test_answers_are_taken_between_two_locks() -> None:
+    """Each lapsed lock sees what the write of the one before it has led to: the SPSO may have moved (spec 10)."""
+    store = persister()
+    leader = Leader(partition(), store, reset_offset=no_reset)
+    leader.start(now_ms=0).result(timeout=0)
+    leader.configure(ShareConfig(delivery_count_limit=1, record_lock_duration_ms=LOCK_MS), now_ms=0)
+    for first in (0, 5):
+        leader.acquire("m1", fetched(first, first + 4), now_ms=0)
+    leader.poll(now_ms=LOCK_MS + 1)
+
+    assert writes(store) == [(0, [(0, 4, 4, 1)]), (5, [(5, 9, 4, 1)])]
+    assert leader.partition.start_offset == 10
+
+
+def test_time_does_not_go_back() -> None:
+    """A poll before the time of an earlier command is refused."""
+    leader, _ = holding()
+    leader.poll(now_ms=5)
+
+    with pytest.raises(TimeReversedError):
+        leader.poll(now_ms=4)
+
+
+def test_transitions_are_told_once() -> None:
+    """A poll tells what has happened since the last one, by whatever command, refused ones included."""
+    leader = started(tells=True)
+    leader.acquire("m1", fetched(0, 9), now_ms=1)
+    leader.acknowledge("m1", accept(5, 9), now_ms=2)
+
+    assert [told.cause for told in leader.poll(now_ms=3).transitions] == [
+        Cause.ACQUIRED,
+        Cause.ACCEPTED,
+        Cause.CONFIRMED,
+    ]
+    assert leader.poll(now_ms=3) == Polled(wake=False, next_deadline_ms=LOCK_MS + 2, transitions=())
+
+
+def test_the_log_start_moves_the_share_partition() -> None:
+    """What the log no longer has is given up, and nothing is written (spec 13)."""
+    store = persister()
+    leader = started(store)
+    leader.advance_log_start(20, now_ms=1)
+
+    assert (leader.partition.start_offset, writes(store)) == (20, [])
+
+
+# ---- the end
+
+
+def test_a_fenced_leader_acquires_nothing() -> None:
+    """After fencing nothing is acquired, waiting fetches look again, and what is in flight goes on (spec 3)."""
+    leader, store = holding()
+    leader.fence(now_ms=1)
+
+    assert leader.poll(now_ms=1).wake
+    assert leader.acquire("m2", fetched(10, 19), now_ms=1) == ()
+    leader.acknowledge("m1", accept(0, 9), now_ms=1)
+    assert len(store.held) == 1
+
+
+def test_a_newer_leader_fences_an_older_one() -> None:
+    """Once another leader has read with a higher epoch, the older one's next write tells it, and it is fenced."""
+    store = persister()
+    old = started(store)
+    old.acquire("m1", fetched(0, 9), now_ms=0)
+    new = Leader(partition(leader_epoch=LEADER_EPOCH + 1), store, reset_offset=no_reset)
+    new.start(now_ms=0).result(timeout=0)
+
+    assert isinstance(failure(old.acknowledge("m1", accept(0, 9), now_ms=1)), NotLeaderOrFollowerError)
+    assert (old.partition.lifecycle, stored(store).state_batches) == (Lifecycle.FENCED, ())
+
+
+COMMANDS: dict[str, Callable[[Leader], object]] = {
+    "start": lambda leader: leader.start(now_ms=9),
+    "acquire": lambda leader: leader.acquire("m1", fetched(10, 19), now_ms=9),
+    "acknowledge": lambda leader: leader.acknowledge("m1", accept(0, 9), now_ms=9),
+    "release": lambda leader: leader.release("m1", now_ms=9),
+    "advance_log_start": lambda leader: leader.advance_log_start(5, now_ms=9),
+    "configure": lambda leader: leader.configure(ShareConfig(), now_ms=9),
+    "fence": lambda leader: leader.fence(now_ms=9),
+    "poll": lambda leader: leader.poll(now_ms=9),
+    "expect_open": Leader.expect_open,
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_closed_leader_refuses(command: Callable[[Leader], object]) -> None:
+    """Every command of a closed leader is refused with NOT_LEADER_OR_FOLLOWER and changes nothing."""
+    leader, store = holding()
+    leader.close()
+    before, asked = leader.partition.snapshot(), len(store.requests)
+
+    with pytest.raises(NotLeaderOrFollowerError, match=f"the leader of {KEY} is closed"):
+        command(leader)
+
+    assert (leader.partition.snapshot(), len(store.requests)) == (before, asked)
+
+
+def test_closing_lets_futures_end() -> None:
+    """Answers that have come are told, the others fail, and later ones are not looked at."""
+    leader, store = holding()
+    told, untold = (leader.acknowledge("m1", accept(first, last), now_ms=1) for first, last in ((0, 4), (5, 9)))
+    store.held[0].answer()
+    leader.close()
+    store.held[0].answer()
+    leader.close()
+
+    assert told.result(timeout=0) is None
+    assert isinstance(failure(untold), NotLeaderOrFollowerError)
+    assert (leader.partition.lifecycle, leader.unanswered) == (Lifecycle.FENCED, ())
