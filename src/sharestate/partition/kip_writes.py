@@ -99,7 +99,7 @@ class KipWrites:
         row = KipWriteRow(number, form.start_offset, end, tuple(lapsed))
         self._unanswered[number] = row
         if not self._policy.has(Amendment.A2):
-            self._confirm(row)
+            self._durable_end = max(self._durable_end, end)
 
     def _form(self, ledger: Ledger, changed: Sequence[StateBatch]) -> Form:
         known = self._known(ledger, changed)

@@ -1,0 +1,301 @@
+"""
+Random lives of a share partition whose persister fails, is late, overtakes itself and loses answers.
+
+What is persisted is folded from the writes alone, as a share coordinator does. At every moment a new leader may have to
+begin from it: then no record may be lost, and none that was confirmed as done may come back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sharestate.error_codes import ErrorCode
+from sharestate.partition.partition import SharePartition
+from sharestate.partition.transitions import TERMINAL
+from sharestate.persister.combiner import combine
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.config import ShareConfig
+from sharestate.values.keys import SharePartitionKey
+from sharestate.values.records import FetchedRecords, RecordBatch, RecordState
+from sharestate.values.requests import PersistedState, WriteShareGroupState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from random import Random
+
+    from sharestate.values.effects import Effects
+    from sharestate.values.profiles import Profile
+    from sharestate.values.requests import StateBatch
+
+KEY: Final = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", partition=0)
+BEGIN: Final = 100
+"""Where the log ends when the group comes: the first record that it is owed. [offset]"""
+
+CONFIG: Final = ShareConfig(delivery_count_limit=3, record_lock_duration_ms=100, max_record_locks=60)
+MEMBERS: Final = ("m1", "m2", "m3")
+_KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+
+
+class Step(NamedTuple):
+    """Something that happens; its numbers choose among what is possible then, so any steps make a history."""
+
+    kind: str
+    """The name of a method of History."""
+
+    numbers: tuple[int, int, int]
+    """What it chooses."""
+
+
+class Sent(NamedTuple):
+    """A write that was not answered, and what it would make durable."""
+
+    write: WriteShareGroupState
+    finished: frozenset[int]
+    """The records that it takes out of the queue. [offsets]"""
+    counted: Mapping[int, int]
+    """The delivery counts of those that it gives back."""
+
+
+class Stored:
+    """What a share coordinator has of one share partition."""
+
+    def __init__(self) -> None:
+        """Begin with nothing but the key."""
+        self.start_offset = -1
+        self.batches: tuple[StateBatch, ...] = ()
+
+    def apply(self, write: WriteShareGroupState) -> None:
+        """Fold *write* into it."""
+        if write.start_offset != -1:
+            self.start_offset = write.start_offset
+        self.batches = combine(self.batches, write.state_batches, self.start_offset)
+
+    def records(self) -> dict[int, tuple[int, int]]:
+        """Return state and delivery count of each record that a batch covers."""
+        return {
+            offset: (state, count) for first, last, state, count in self.batches for offset in range(first, last + 1)
+        }
+
+
+class HistoryError(AssertionError):
+    """What a new leader would read is wrong."""
+
+
+class History:
+    """One share partition through the hands of its leaders."""
+
+    def __init__(self, profile: Profile, *, overtakes: bool = True) -> None:
+        """Let the first leader begin; *overtakes* says whether a write may be carried out before earlier ones."""
+        self.stored = Stored()
+        self._overtakes = overtakes
+        self._profile = profile
+        self._log: list[tuple[int, int]] = []
+        self._log_start = self._log_end = BEGIN
+        self._now_ms = 0
+        self._sent: list[Sent] = []
+        self._finished: set[int] = set()
+        """What may be gone: done by an applied write, or archived by a lapsed lock."""
+        self._confirmed: set[int] = set()
+        """What has to stay away: done, and confirmed."""
+        self._counted: dict[int, int] = {}
+        """The delivery counts that were confirmed."""
+        self._has_written = False
+        self._lead()
+
+    def run(self, steps: Iterable[Step]) -> None:
+        """
+        Let *steps* happen.
+
+        Raises:
+            HistoryError: What is persisted would lose a record, bring one back, or forget a delivery.
+        """
+        for kind, numbers in steps:
+            _STEPS[kind](self, *numbers)
+
+    # ---- steps
+
+    def fetch(self, member: int, size: int, gap: int) -> None:
+        """Let a member acquire the next batch, which may be new and may begin after a gap of the log."""
+        offset = self._partition.next_fetch_offset()
+        if offset >= self._log_end:
+            first = self._log_end + (gap % 3 if gap % 5 == 0 else 0)
+            self._log.append((first, first + size % 6))
+            self._log_end = first + size % 6 + 1
+        batches = [RecordBatch(first, last) for first, last in self._log if last >= offset][:2]
+        if batches:
+            fetched = FetchedRecords(fetch_offset=offset, batches=batches)
+            self._partition.acquire(MEMBERS[member % 3], fetched, now_ms=self._now_ms)
+
+    def acknowledge(self, member: int, choice: int, kinds: int) -> None:
+        """Let a member acknowledge some of what it holds, in up to three ranges."""
+        name = MEMBERS[member % 3]
+        held = [
+            (run.first_offset, run.last_offset)
+            for batch in self._partition.batches()
+            for run in batch.runs
+            if run.cell.state is RecordState.ACQUIRED
+            and run.cell.member_id == name
+            and run.first_offset >= self._partition.start_offset
+        ]
+        batches = []
+        for index, (first, last) in enumerate(held[choice % 2 :][:3]):
+            low = min(last, first + choice // 2 % 3)
+            high = max(low, last - choice // 6 % 3)
+            batches.append(AcknowledgementBatch(low, high, (_KINDS[kinds // 3**index % 3],)))
+            if kinds % 2 and high < last:
+                batches.append(AcknowledgementBatch(high + 1, high + 1, (_KINDS[kinds // 2 % 3],)))
+        if batches:
+            self._command(lambda: self._partition.acknowledge(name, batches, now_ms=self._now_ms))
+
+    def release(self, member: int, _1: int, _2: int) -> None:
+        """Close a member's session."""
+        self._command(lambda: self._partition.release(MEMBERS[member % 3], now_ms=self._now_ms))
+
+    def pass_time(self, ms: int, _1: int, _2: int) -> None:
+        """Let time pass, and locks with it."""
+        self._now_ms += ms % 150
+        while self._command(lambda: self._partition.expire_next(now_ms=self._now_ms), is_final=True):
+            pass
+
+    def answer(self, which: int, how: int, _: int) -> None:
+        """Answer some write: with success; with an error; or with an error although it was carried out."""
+        if not self._sent:
+            return
+        sent = self._sent.pop(which % len(self._sent) if self._overtakes else 0)
+        if how % 4 in {0, 1, 3}:
+            self._apply(sent)
+        if how % 4 in {0, 1}:
+            self._confirmed |= sent.finished
+            for offset, count in sent.counted.items():
+                self._counted[offset] = max(count, self._counted.get(offset, 0))
+            self._partition.write_succeeded(sent.write.number)
+        else:
+            self._partition.write_failed(sent.write.number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._judge()
+
+    def move_log_start(self, by: int, _1: int, _2: int) -> None:
+        """Let the log begin later."""
+        self._log_start = min(max(self._log_start, self._partition.start_offset) + by % 8, self._log_end)
+        self._log = [(first, last) for first, last in self._log if last >= self._log_start]
+        self._partition.advance_log_start(self._log_start)
+
+    def crash(self, carried_out: int, _1: int, _2: int) -> None:
+        """Let another leader begin from what is persisted; some of what was on its way still gets there."""
+        for index, sent in enumerate(self._sent):
+            if carried_out >> index & 1 if self._overtakes else index < carried_out % 8:
+                self._apply(sent)
+        self._judge()
+        self._sent = []
+        if not self._has_written:
+            self._log_start = max(self._log_start, self._log_end)
+        stored = self.stored.records()
+        self._finished = {offset for offset in self._owed() if self._is_done(offset, stored)}
+        self._confirmed = set(self._finished)
+        self._counted = {offset: count for offset, (_, count) in stored.items()}
+        self._lead()
+
+    # ---- what holds
+
+    def _judge(self) -> None:
+        if not self._has_written:
+            return
+        stored = self.stored.records()
+        for offset in self._owed():
+            if self._is_done(offset, stored):
+                if offset not in self._finished:
+                    message = f"{offset} is lost"
+                    raise HistoryError(message)
+            elif offset in self._confirmed:
+                message = f"{offset} comes back"
+                raise HistoryError(message)
+            elif stored.get(offset, (0, 0))[1] < self._counted.get(offset, 0):
+                message = f"a delivery of {offset} is forgotten"
+                raise HistoryError(message)
+
+    def _owed(self) -> list[int]:
+        return [offset for first, last in self._log for offset in range(max(first, self._log_start), last + 1)]
+
+    def _is_done(self, offset: int, stored: Mapping[int, tuple[int, int]]) -> bool:
+        start = self._log_end if self.stored.start_offset == -1 else self.stored.start_offset
+        return offset < start or (offset in stored and stored[offset][0] in TERMINAL)
+
+    # ---- what happens
+
+    def _lead(self) -> None:
+        self._partition = SharePartition(KEY, profile=self._profile, config=CONFIG)
+        self._partition.initialize()
+        start = max(self.stored.start_offset, self._log_start) if self.stored.start_offset != -1 else -1
+        kept = combine(self.stored.batches, (), start)
+        state = PersistedState(start_offset=self.stored.start_offset, state_batches=kept)
+        self._command(lambda: self._partition.read_succeeded(state, reset_offset=self._log_end))
+        self._partition.advance_log_start(self._log_start)
+
+    def _records(self) -> dict[int, tuple[RecordState, int]]:
+        return {
+            offset: (run.cell.state, run.cell.delivery_count)
+            for batch in self._partition.batches()
+            for run in batch.runs
+            for offset in range(run.first_offset, run.last_offset + 1)
+        }
+
+    def _command(self, command: Callable[[], Effects | None], *, is_final: bool = False) -> bool:
+        before = self._records()
+        effects = command()
+        if effects is None:
+            return False
+        changed = {offset: cell for offset, cell in self._records().items() if before.get(offset) != cell}
+        finished = frozenset(offset for offset, (state, _) in changed.items() if state in TERMINAL)
+        counted = {offset: count for offset, (state, count) in changed.items() if state is RecordState.AVAILABLE}
+        if is_final or not effects.writes:
+            self._finished |= finished
+        self._sent += [Sent(write, finished, counted) for write in effects.writes]
+        return True
+
+    def _apply(self, sent: Sent) -> None:
+        self.stored.apply(sent.write)
+        self._finished |= sent.finished
+        self._has_written = True
+
+
+_STEPS: Final[Mapping[str, Callable[[History, int, int, int], None]]] = {
+    "fetch": History.fetch,
+    "acknowledge": History.acknowledge,
+    "answer": History.answer,
+    "pass_time": History.pass_time,
+    "release": History.release,
+    "move_log_start": History.move_log_start,
+    "crash": History.crash,
+}
+_WEIGHTS: Final = ((8,), (9, 14), (1, 4, 9), (1, 3), (1,), (0, 1, 4), (0, 1))
+"""How often each step happens, one history differing from the other: some persisters answer late."""
+
+
+def random_steps(random: Random) -> list[Step]:
+    """Return the steps of a history."""
+    weights = [random.choice(choices) for choices in _WEIGHTS]
+    kinds = random.choices(list(_STEPS), weights, k=random.randint(5, 40))
+    return [Step(kind, (random.randrange(64), random.randrange(64), random.randrange(64))) for kind in kinds]
+
+
+def failure(profile: Profile, steps: Iterable[Step], *, overtakes: bool = True) -> str | None:
+    """Return what is wrong after *steps*, or None."""
+    try:
+        History(profile, overtakes=overtakes).run(steps)
+    except HistoryError as error:
+        return str(error)
+    return None
+
+
+def shrunk(profile: Profile, steps: Sequence[Step], *, overtakes: bool = True) -> list[Step]:
+    """Return as few of *steps* as still go wrong."""
+    kept = list(steps)
+    size = len(kept)
+    while size:
+        for start in range(0, len(kept), size):
+            fewer = kept[:start] + kept[start + size :]
+            if failure(profile, fewer, overtakes=overtakes) is not None:
+                kept = fewer
+                break
+        else:
+            size //= 2
+    return kept
