@@ -74,8 +74,7 @@ def _archive(  # noqa: PLR0913 - as above, for one batch
     for cell, references in batch.tally(low, high).items():
         if cell.state is state:
             become[cell] = cell.archived(input_)
-            if cell.lock is not None and not cell.has_fired:
-                ledger.locks.let_go(cell.lock, references)
+            ledger.locks.let_go_of(cell, references)
     if counts:
         from_offset = low if ledger.profile.has(Quirk.B22) else max(low, ledger.start_offset)
         ledger.delivery_complete_count += batch.record_count(from_offset, high, become)

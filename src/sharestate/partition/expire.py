@@ -102,9 +102,7 @@ def _expire_whole(ledger: Ledger, lock: Lock) -> list[StateBatch]:
 def _expire_straddling(ledger: Ledger, batch: Batch) -> list[StateBatch]:
     first, last, start = batch.first_offset, batch.last_offset, ledger.start_offset
     batch.split(ledger.locks)
-    lock = batch.cells[0].lock
-    if lock is not None:
-        ledger.locks.let_go(lock, batch.size)
+    ledger.locks.let_go_of(batch.cells[0], batch.size)
     entries: list[StateBatch] = []
     for low, high in ((first, start - 1), (start, last)):
         after = _lapse(ledger, batch, low, high)

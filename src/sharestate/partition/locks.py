@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sharestate.partition.batch import Batch
+    from sharestate.partition.cells import Cell
 
 _WORTH_SWEEPING: Final = 64
 """Fewer dead locks than this are not worth a sweep. [locks]"""
@@ -88,6 +89,11 @@ class Locks:
             self._dead += 1
             if self._dead > _WORTH_SWEEPING and self._dead * 2 > len(self._heap):
                 self._sweep()
+
+    def let_go_of(self, cell: Cell, references: int) -> None:
+        """Take *references* to *cell* from its lock, if it has one that has not fired."""
+        if cell.lock is not None and not cell.has_fired:
+            self.let_go(cell.lock, references)
 
     def hold_again(self, lock: Lock, held: int, first_offset: int) -> None:
         """Give *held* cells from *first_offset* on back to *lock*: the write that was to take them away has failed."""

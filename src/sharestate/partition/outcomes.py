@@ -97,8 +97,7 @@ def _confirm(ledger: Ledger, change: PendingWrite, batch: Batch, first_offset: i
     for cell, references in batch.tally(first_offset, last_offset).items():
         if cell.write is change:
             become[cell] = cell.committed()
-            if cell.lock is not None and not cell.has_fired:
-                ledger.locks.let_go(cell.lock, references)
+            ledger.locks.let_go_of(cell, references)
             if cell.state is RecordState.AVAILABLE:
                 ledger.find_next = True
     ledger.recast(batch, first_offset, last_offset, become, lambda _: Cause.CONFIRMED, change.number)

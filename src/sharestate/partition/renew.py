@@ -32,8 +32,7 @@ def renew(ledger: Ledger, batch: Batch, first_offset: int, is_renewed: Iterable[
     if not renewed:
         return
     for cell, references in renewed.items():
-        if cell.lock is not None:
-            ledger.locks.let_go(cell.lock, references)
+        ledger.locks.let_go_of(cell, references)
     lock = ledger.locks.create(ledger.lock_deadline_ms, batch, first_offset, last_offset, renewed.total())
     after = {cell: cell.renewed(lock) for cell in renewed}
     batch.replace(

@@ -7,6 +7,7 @@ import pytest
 
 from sharestate import (
     AcknowledgementBatch,
+    ErrorCode,
     InvalidRequestError,
     MalformedInputError,
     PersistedState,
@@ -156,6 +157,17 @@ def test_every_command_names_what_is_wrong(command: Callable[[SharePartition], o
         command(scene.partition)
     assert refused.value.field
     assert scene.partition.snapshot() == before
+
+
+@pytest.mark.parametrize("command", ["read_failed", "write_failed"])
+def test_none_is_no_error(command: str) -> None:
+    """The code of success is refused as that of a failure."""
+    scene = held()
+    numbers = () if command == "read_failed" else (0,)
+
+    with pytest.raises(MalformedInputError, match="NONE is no error") as refused:
+        getattr(scene.partition, command)(*numbers, ErrorCode.NONE)
+    assert refused.value.field == "error"
 
 
 def test_a_batch_of_all_offsets_is_taken() -> None:

@@ -208,3 +208,15 @@ def test_done_records_at_the_end_of_the_window_wait_for_what_comes_after() -> No
     scene.acquire("m1", 30, "[30-34]")
     scene.acknowledge("m1", "30-34:1")
     assert scene.offsets == (35, 35)
+
+
+def test_equal_counts_are_one_range_whatever_else_has_been_loaded() -> None:
+    """Neighbours delivered equally often are one range (spec 7.6, PR #21061), whatever lay between."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-4:2")
+    Scene().load(0, "".join(f"[{count} st0 dc{count}]" for count in range(5_000)))
+    scene.acknowledge("m1", "5-9:2")
+
+    assert scene.batches == ["[0-9] split: 0-9 AVAILABLE/1/-"]
+    assert scene.acquire("m2", 0, "[0-9]") == ((0, 9, 2),)

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from sharestate import (
     KAFKA_4_2,
     KAFKA_4_3,
+    KIP_932,
     Cause,
     ErrorCode,
+    Profile,
     SharePartition,
     Snapshot,
     SnapshotError,
@@ -257,6 +260,32 @@ def test_a_share_partition_may_begin_to_tell_when_it_is_restored() -> None:
     transitions = partition.advance_log_start(5).transitions
 
     assert [(transition.first_offset, transition.at_ms) for transition in transitions] == [(4, 10_001)]
+
+
+@pytest.mark.parametrize("profile", [KIP_932, KAFKA_4_3], ids=lambda profile: profile.name)
+def test_the_kips_policy_and_its_memory_go_together(profile: Profile) -> None:
+    """A snapshot has a memory under the KIP's write policy, and none under that of brokers."""
+    snapshot = Scene(profile=profile).partition.snapshot()
+    other = Scene(profile=KIP_932 if profile == KAFKA_4_3 else KAFKA_4_3).partition.snapshot()
+
+    with pytest.raises(SnapshotError, match="goes with the KIP's write policy") as refused:
+        SharePartition.restore(evolve(snapshot, kip_memory=other.kip_memory), profile=profile)
+    assert refused.value.field == "kip_memory"
+
+
+def test_what_the_kips_policy_remembers_goes_with_the_writes() -> None:
+    """Of each unanswered write the policy remembers something, and of no other."""
+    scene = Scene(profile=KIP_932).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-1:1")
+    snapshot = scene.partition.snapshot()
+    memory = snapshot.kip_memory
+    assert memory is not None
+
+    with pytest.raises(SnapshotError, match="not the writes that were not answered") as refused:
+        SharePartition.restore(evolve(snapshot, kip_memory=memory._replace(unanswered=())), profile=KIP_932)
+    assert refused.value.field == "kip_memory.unanswered"
 
 
 def test_a_cell_goes_back_to_one_before_it() -> None:
