@@ -20,10 +20,14 @@ extensions = [
 ]
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
+    ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Iterable"),
+    ("py:class", "collections.abc.Iterator"),
     ("py:class", "concurrent.futures._base.Future"),
     ("py:class", "datetime.timedelta"),
+    ("py:class", "types.TracebackType"),
 ]
+nitpick_ignore_regex = [("py:class", r"sharestate\.persister\.\w+\.[PR]")]  # type variables
 
 html_theme = "furo"
 html_title = "sharestate"

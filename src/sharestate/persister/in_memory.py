@@ -77,7 +77,8 @@ class InMemoryPersister:
 
     It answers at once, or, while ``is_holding``, when a test says so and as the test says.
 
-    >>> from sharestate.persister import PartitionStateBatchData, PartitionStateData
+    >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
+    >>> from sharestate.persister import PartitionStateBatchData, WriteStateParameters
     >>> persister = InMemoryPersister()
     >>> begin = InitializeStateParameters.of("g", "t", PartitionStateData(partition=0, start_offset=5))
     >>> persister.initialize_state(begin).result().find("t", 0).error_code

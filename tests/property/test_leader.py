@@ -1,0 +1,178 @@
+"""What is true of a leader whatever its persister answers, and when."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+from attrs import Factory, define
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharestate import (
+    PROFILES,
+    AcknowledgementBatch,
+    ErrorCode,
+    FetchedRecords,
+    InMemoryPersister,
+    InvalidRecordStateError,
+    Leader,
+    Profile,
+    RecordBatch,
+    RecordState,
+    ShareConfig,
+    SharePartition,
+    SharePartitionKey,
+    ShareStateError,
+)
+from sharestate.persister import InitializeStateParameters, PartitionStateData
+
+KEY = SharePartitionKey(group_id="g", topic_id="t", partition=0)
+LOG_END = 40
+LOCK_MS = 100
+MEMBERS = ("m1", "m2")
+TERMINAL = {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
+DONE = {1, 3}
+"""The acknowledgement types after which a record is never delivered again: ACCEPT and REJECT."""
+
+CODES = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.FENCED_STATE_EPOCH,
+)
+
+
+@define
+class World:
+    """A leader, its persister, its log of batches of five records, and what members were promised."""
+
+    profile: Profile
+    persister: InMemoryPersister = Factory(InMemoryPersister)
+    now_ms: int = 0
+    promised: list[tuple[Future[None], set[int]]] = Factory(list)
+    """What was promised, and the records that are done once the promise is kept."""
+
+    def lead(self, leader_epoch: int) -> Leader:
+        """Return a new leader that has loaded what is persisted."""
+        config = ShareConfig(record_lock_duration_ms=LOCK_MS, delivery_count_limit=3, max_record_locks=30)
+        partition = SharePartition(KEY, leader_epoch=leader_epoch, profile=self.profile, config=config)
+        leader = Leader(partition, self.persister, reset_offset=lambda _: 0)
+        leader.start(now_ms=self.now_ms).result(timeout=0)
+        return leader
+
+    def step(self, leader: Leader, what: str, one: int, two: int) -> None:
+        """Take one step; *one* and *two* say which."""
+        member = MEMBERS[one % 2]
+        match what:
+            case "acquire":
+                first = leader.partition.next_fetch_offset() // 5 * 5
+                batches = [RecordBatch(at, at + 4) for at in range(first, min(LOG_END, first + 5 * (two % 3 + 1)), 5)]
+                leader.acquire(member, FetchedRecords(fetch_offset=first, batches=batches), now_ms=self.now_ms)
+            case "acknowledge":
+                self.acknowledge(leader, member, two)
+            case "release":
+                self.promised.append((leader.release(member, now_ms=self.now_ms), set()))
+            case "wait":
+                self.now_ms += two
+                leader.poll(now_ms=self.now_ms)
+            case _:
+                self.answer(what, one, CODES[two % len(CODES)])
+
+    def acknowledge(self, leader: Leader, member: str, choice: int) -> None:
+        """Acknowledge a part of what *member* holds."""
+        runs = [run for batch in leader.partition.batches() for run in batch.runs if run.cell.member_id == member]
+        if not runs:
+            return
+        run = runs[choice % len(runs)]
+        last = run.first_offset + choice % (run.last_offset - run.first_offset + 1)
+        type_ = (1, 2, 3)[choice % 3]
+        said = [AcknowledgementBatch(run.first_offset, last, (type_,))]
+        try:
+            future = leader.acknowledge(member, said, now_ms=self.now_ms)
+        except InvalidRecordStateError:  # its lock has run out
+            return
+        self.promised.append((future, set(range(run.first_offset, last + 1)) if type_ in DONE else set()))
+
+    def answer(self, how: str, which: int, code: ErrorCode) -> None:
+        """Answer one of the requests that are held, in whatever way."""
+        held = self.persister.held
+        if not held:
+            return
+        request = held[which % len(held)]
+        match how:
+            case "fail":
+                request.fail(code)
+            case "throw":
+                request.throw(OSError("broken"))
+            case "lose":
+                request.lose()
+            case _:
+                request.answer()
+
+    def confirmed(self) -> set[int]:
+        """Return the records that members were told are done."""
+        return {
+            offset for future, offsets in self.promised if future.exception(timeout=0) is None for offset in offsets
+        }
+
+
+def done(partition: SharePartition) -> set[int]:
+    """Return the records that *partition* never delivers again."""
+    return set(range(partition.start_offset)) | {
+        offset
+        for batch in partition.batches()
+        for run in batch.runs
+        if run.cell.state in TERMINAL
+        for offset in range(run.first_offset, run.last_offset + 1)
+    }
+
+
+def steps(*answers: str) -> st.SearchStrategy[list[tuple[str, int, int]]]:
+    """Return lists of steps in which the persister answers in one of the ways of *answers*."""
+    kinds = st.sampled_from(["acquire", "acknowledge", "acknowledge", "release", "wait", *answers, *answers])
+    return st.lists(st.tuples(kinds, st.integers(0, 30), st.integers(0, 60)), max_size=60)
+
+
+def lived(profile: Profile, taken: list[tuple[str, int, int]]) -> tuple[World, Leader]:
+    """Return a leader after *taken*, with everything answered at last."""
+    world = World(profile)
+    entry = PartitionStateData(partition=0)
+    world.persister.initialize_state(InitializeStateParameters.of("g", "t", entry)).result(timeout=0)
+    leader = world.lead(1)
+    world.persister.is_holding = True
+    for what, one, two in taken:
+        world.step(leader, what, one, two)
+        leader.partition.check()
+    world.persister.is_holding = False
+    while leader.unanswered:
+        world.answer("answer", 0, ErrorCode.NONE)
+        leader.poll(now_ms=world.now_ms)
+        leader.partition.check()
+    return world, leader
+
+
+every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+
+
+@every_profile
+@given(taken=steps("answer"))
+def test_a_new_leader_goes_on_where_the_old_one_stopped(profile: Profile, taken: list[tuple[str, int, int]]) -> None:
+    """When all writes were confirmed, in whatever order, a new leader agrees on what is done."""
+    world, leader = lived(profile, taken)
+
+    assert done(world.lead(2).partition) == done(leader.partition)
+
+
+@every_profile
+@given(taken=steps("answer", "fail", "lose", "throw"))
+def test_what_was_confirmed_is_not_lost(profile: Profile, taken: list[tuple[str, int, int]]) -> None:
+    """Every future ends, and no record that its member was told is done is delivered again by a new leader."""
+    world, _ = lived(profile, taken)
+
+    for future, _ in world.promised:
+        assert future.done()
+        assert isinstance(future.exception(timeout=0), ShareStateError | None)
+    assert done(world.lead(2).partition) >= world.confirmed()
