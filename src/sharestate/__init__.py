@@ -44,6 +44,7 @@ from sharestate.values.effects import Effects
 from sharestate.values.keys import SharePartitionKey
 from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KIP_932, PROFILES, Profile, Quirk
 from sharestate.values.records import (
+    NO_PRODUCER_ID,
     AbortedTransaction,
     AcquiredRecords,
     AcquireMode,
@@ -64,6 +65,7 @@ __all__ = [
     "KAFKA_4_3",
     "KIP_932",
     "LATEST",
+    "NO_PRODUCER_ID",
     "PROFILES",
     "AbortedTransaction",
     "AcknowledgeType",

@@ -4,7 +4,7 @@ Every exception of the library, each with Kafka's ``code`` and whether the reque
 Three kinds. *Refusals* are what a broker answers to a client whose request does not fit the state. *Outcomes* are
 handed out in ``Effects.error``, because the command that meets them was carried out: a failed initialisation, a failed
 write. *Misuse* is a call that no broker could answer; the argument that was wrong is named. None of them leaves a
-command half done.
+command half done; refusals say what they leave.
 """
 
 from __future__ import annotations
@@ -71,7 +71,12 @@ class ShareStateError(Exception):
 
 @define(eq=False, slots=False)
 class InvalidRecordStateError(ShareStateError):
-    """An acknowledgement of records that its sender does not hold; no record was changed."""
+    """
+    An acknowledgement of records that its sender does not hold; no state, count or owner has changed.
+
+    Batches that were split before the refusal stay split, locks that were renewed before it stay renewed, and the time
+    counts as told.
+    """
 
     first_offset: int | None = None
     """The first offset of what was refused."""
@@ -87,7 +92,11 @@ class InvalidRecordStateError(ShareStateError):
 
 @define(eq=False, slots=False)
 class InvalidRequestError(ShareStateError):
-    """A request that no state could take: unknown types, offsets past what was ever acquired; nothing was changed."""
+    """
+    A request with unknown types, a range that makes no sense, or offsets past what was ever acquired.
+
+    A range that makes no sense changes nothing; the others leave what an InvalidRecordStateError leaves.
+    """
 
     first_offset: int | None = None
     """The first offset of the part that was refused."""
@@ -110,7 +119,7 @@ class LeaderNotAvailableError(ShareStateError):
 
 @define(eq=False, slots=False)
 class SplitLimitError(ShareStateError):
-    """A request that would split a batch larger than the limit into single records; nothing was changed."""
+    """A request that would split a batch larger than the limit into single records; only the time counts as told."""
 
     first_offset: int | None = None
     """First offset of the batch."""

@@ -17,6 +17,7 @@ from sharestate import (
     KAFKA_4_2,
     KAFKA_4_3,
     LATEST,
+    NO_PRODUCER_ID,
     PROFILES,
     AbortedTransaction,
     AcknowledgementBatch,
@@ -143,7 +144,7 @@ def fetched() -> FetchedRecords:
     answer = FetchedRecords(
         fetch_offset=0,
         batches=[
-            RecordBatch(0, 4),
+            RecordBatch(0, 4, NO_PRODUCER_ID),
             RecordBatch(5, 8, producer_id=1, is_transactional=True),
             RecordBatch(9, 9, 1, is_transactional=True, control=ControlType.ABORT),
         ],

@@ -22,7 +22,7 @@ from sharestate.partition.advance import advance
 from sharestate.partition.batch import Batch
 from sharestate.partition.cells import unowned
 from sharestate.partition.gaps import GapWindow
-from sharestate.partition.lifecycle import Event, Lifecycle, initialize_refusal
+from sharestate.partition.lifecycle import Event, Lifecycle, initialize_refusal, moved
 from sharestate.partition.transitions import TERMINAL
 from sharestate.partition.writing import issue_form
 from sharestate.values.effects import NOTHING, Effects
@@ -48,7 +48,7 @@ def initialize(ledger: Ledger) -> ReadShareGroupState:
     """
     if ledger.lifecycle is not Lifecycle.EMPTY:
         raise initialize_refusal(ledger.lifecycle, ledger.key)
-    ledger.lifecycle = ledger.lifecycle.after(Event.INITIALIZE)
+    ledger.lifecycle = moved(ledger.lifecycle, Event.INITIALIZE)
     ledger.is_read_pending = True
     return ReadShareGroupState(key=ledger.key, leader_epoch=ledger.leader_epoch)
 
@@ -87,7 +87,7 @@ def _expect_read(ledger: Ledger) -> None:
 
 def _end_read(ledger: Ledger, event: Event) -> None:
     ledger.is_read_pending = False
-    ledger.lifecycle = ledger.lifecycle.after(event)
+    ledger.lifecycle = moved(ledger.lifecycle, event)
 
 
 def _start_offset(state: PersistedState, reset_offset: int | None) -> int:

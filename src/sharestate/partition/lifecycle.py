@@ -41,10 +41,6 @@ class Lifecycle(Enum):
     FENCED = "FENCED"
     """Another leader has taken over, or the group no longer wants it."""
 
-    def after(self, event: Event) -> Lifecycle:
-        """Return what *event* makes of it, which may be nothing."""
-        return MOVES.get((self, event), self)
-
 
 class Event(Enum):
     """What can happen to the life of a share partition."""
@@ -78,6 +74,12 @@ MOVES: Final[Mapping[tuple[Lifecycle, Event], Lifecycle]] = MappingProxyType({
 })
 # fmt: on
 """A pair that is not here moves nothing. Nothing leaves FENCED."""
+
+
+def moved(lifecycle: Lifecycle, event: Event) -> Lifecycle:
+    """Return what *event* makes of *lifecycle*."""
+    return MOVES.get((lifecycle, event), lifecycle)
+
 
 # fmt: off
 INITIALIZE_REFUSALS: Final[Mapping[Lifecycle, tuple[type[ShareStateError], str]]] = MappingProxyType({

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sharestate.errors import SplitLimitError
 from sharestate.partition.batch import Batch
 from sharestate.partition.cells import unowned
-from sharestate.partition.gaps import active_window, shrink_window
+from sharestate.partition.gaps import active_window
 from sharestate.values.records import AcquiredRecords, AcquireMode, RecordState
 from sharestate.values.transitions import Cause
 
@@ -49,7 +49,6 @@ class NewBatches:
         if ledger.in_flight.first.first_offset == self.first_offset:
             ledger.start_offset = self.first_offset
         ledger.end_offset = max(ledger.end_offset, self.last_offset)
-        shrink_window(ledger, self.first_offset + self.count)
         return acquired
 
     def _ranges(self, acquisition: Acquisition) -> Iterator[tuple[int, int]]:
@@ -87,8 +86,6 @@ def plan_new(ledger: Ledger, acquisition: Acquisition, first_offset: int, last_o
     Raises:
         SplitLimitError: A batch of the log is too large to be kept record by record.
     """
-    if not ledger.in_flight:
-        first_offset = max(first_offset, ledger.end_offset)
     if limit < last_offset - first_offset + 1:
         rounded = _log_batch_end(acquisition, first_offset + limit - 1)
         last_offset = rounded if active_window(ledger) is None else min(rounded, last_offset)

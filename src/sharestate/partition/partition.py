@@ -13,7 +13,7 @@ from sharestate.partition import release as release_
 from sharestate.partition.arguments import acknowledgements
 from sharestate.partition.chronicle import Chronicle
 from sharestate.partition.ledger import Ledger
-from sharestate.partition.lifecycle import Event
+from sharestate.partition.lifecycle import Event, moved
 from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse
@@ -46,8 +46,11 @@ class SharePartition(PartitionView):
     One share partition at its leader.
 
     Every command takes the caller's time where time matters, and returns what it wants done: writes to send, waiting
-    fetches to wake. The caller sends the writes and reports each outcome, in any order. A command that raises has
-    changed nothing, but for what ``acknowledge`` says of refusals.
+    fetches to wake. The caller sends the writes and reports each outcome, in any order.
+
+    An argument of the wrong type or out of range raises MalformedInputError, which names it; nothing has changed then.
+    A command that is refused for other reasons has changed nothing but the last instant that it was told of, and what
+    ``acknowledge`` says of refusals.
 
     Not thread-safe: one caller at a time.
 
@@ -152,7 +155,7 @@ class SharePartition(PartitionView):
 
     def fence(self) -> Effects:
         """Let another leader take over: nothing is acquired any more; what is in flight goes on with the old epochs."""
-        self._ledger.lifecycle = self._ledger.lifecycle.after(Event.FENCE)
+        self._ledger.lifecycle = moved(self._ledger.lifecycle, Event.FENCE)
         return NOTHING
 
     def configure(self, config: ShareConfig) -> Effects:
@@ -186,7 +189,8 @@ class SharePartition(PartitionView):
         Let a member acquire what it may of what was fetched from the log.
 
         Args:
-            member_id: Who acquires.
+            member_id: Who acquires. An empty one is nobody, as in Kafka: it holds the records until their lock runs out
+                or any member's session is closed.
             fetched: What the fetch answered.
             now_ms: The caller's time. [ms]
             max_records: How many records it wants. [records]
@@ -252,8 +256,13 @@ class SharePartition(PartitionView):
         """
         Give back everything that a member holds, because its session was closed.
 
+        Records that nobody holds by name, as after an acquisition by the empty member, are given back too.
+
         Returns:
             ``writes``: one write, whose outcome decides; or none, and it is done.
+
+        Raises:
+            TimeReversedError: *now_ms* is before the time of an earlier command.
 
         Complexity:
             Linear in the batches and the records of split ones.

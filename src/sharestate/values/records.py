@@ -83,7 +83,7 @@ class RecordBatch(NamedTuple):
     """Its last offset, included."""
 
     producer_id: int = NO_PRODUCER_ID
-    """The producer's id, -1 for none."""
+    """The producer's id; NO_PRODUCER_ID for none."""
 
     is_transactional: bool = False
     """Whether it belongs to a transaction. A control batch always does."""
