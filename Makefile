@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test docs diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants docs diagrams bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -95,6 +95,9 @@ clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+oracle-mutants: $(READY) ## See whether a search notices each rule that Kafka has changed, put back; takes minutes
+	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

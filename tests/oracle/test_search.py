@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from sharestate.conversation.levels import Level
+from sharestate.conversation.replaying import Verdict, replay
+from sharestate.values.profiles import KAFKA_4_3
 from tests.oracle.build import RELEASES, Oracle
+from tests.oracle.search.running import Plan, StateError, search
+from tests.oracle.search.worker import Task
 
 pytestmark = pytest.mark.oracle
 
@@ -26,3 +31,31 @@ def test_a_short_search_finds_no_difference(oracle: Oracle, tmp_path: Path) -> N
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "; 0 differences; " in ended.stdout.splitlines()[-1]
+
+
+def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path) -> None:
+    """With an old rule planted a search stops, with few requests, to which Kafka answers as without the plant."""
+    task = Task(command=tuple(oracle.command()), profile=KAFKA_4_3, plants=("tests.oracle.planted_release_count",))
+
+    progress = search(Plan(task=task, kafka=oracle.kafka, operations=20_000))
+
+    (finding,) = progress.findings
+    assert finding.op == "release"
+    assert finding.steps <= 5
+    file = tmp_path / "found.jsonl"
+    file.write_text(finding.conversation)
+    assert replay(file, KAFKA_4_3, Level.OBSERVABLE).verdict is Verdict.PASSED
+
+
+def test_a_search_is_taken_up_where_it_was_left(oracle: Oracle, tmp_path: Path) -> None:
+    """The state file tells where to go on, and refuses to be another search's."""
+    state = tmp_path / "state.json"
+    task = Task(command=tuple(oracle.command()), profile=KAFKA_4_3)
+    plan = Plan(task=task, kafka=oracle.kafka, operations=1000, seed=5, state=state)
+
+    first, second = search(plan), search(plan)
+
+    assert (first.next, second.next) == (105, 205)
+    assert second.tally.total == first.compared + second.compared
+    with pytest.raises(StateError, match=r"seed 5"):
+        search(Plan(task=task, kafka=oracle.kafka, operations=1000, seed=6, state=state))

@@ -37,7 +37,9 @@ PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
 @click.option("--wild", type=click.IntRange(0, 100), help="How many steps are wild, in every sequence. [%]")
 @click.option("--state", type=click.Path(path_type=Path), help="Keep in this file how far the search has come.")
 @click.option("--differences", default=1, show_default=True, help="After how many differences to stop.")
-@click.option("--plant", "plants", multiple=True, metavar="MODULE", help="Import this first; it changes the library.")
+@click.option(
+    "--plant", "plants", multiple=True, metavar="MODULE", help="Call its plant() first, which changes the library."
+)
 @click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
 def main(  # noqa: PLR0913 - one parameter for each option
     *,

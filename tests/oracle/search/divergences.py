@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
+from sharestate.json_lines import Json
 from tests.oracle.search.triggers import TRIGGERS, Scene
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class Divergence:
     raises: frozenset[str | None]
     """The exceptions that Kafka throws then; None where it throws none."""
 
+    library_answers: Json
+    """A part of the library's response then."""
+
     differs_in: tuple[str, ...]
     """The parts of the response that may differ then."""
 
@@ -58,13 +62,30 @@ class Divergence:
         """Its trigger."""
         return TRIGGERS[self.id]
 
-    def describes(self, op: str, mismatch: Mismatch) -> bool:
-        """Return whether *mismatch*, at the operation *op*, is what the row says."""
+    def describes(self, op: str, response: Json, mismatch: Mismatch) -> bool:
+        """Return whether *mismatch*, which the library's *response* to the operation *op* is, is what the row says."""
         parts = {difference.path.partition(".")[0].partition("[")[0] for difference in mismatch.differences}
-        return op in self.ops and raised(mismatch.kafka) in self.raises and parts <= set(self.differs_in)
+        return (
+            op in self.ops
+            and raised(mismatch.kafka) in self.raises
+            and parts <= set(self.differs_in)
+            and has(response, self.library_answers)
+        )
 
 
-def raised(response: Any) -> str | None:  # noqa: ANN401 - a response may be anything
+def has(value: Json, part: Json) -> bool:
+    """
+    Return whether *part* is a part of *value*: of an object, the members that it has.
+
+    >>> has({"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}), has({"a": [1, 2]}, {"a": [1]})
+    (True, False)
+    """
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(name in value and has(value[name], part[name]) for name in part)
+    return bool(value == part)
+
+
+def raised(response: Json) -> str | None:
     """Return the class of the exception that an operation has thrown; None for none."""
     match response:
         case {"result": {"raised": {"exception": str(exception)}}}:

@@ -116,7 +116,9 @@ def _account(mismatch: Mismatch, sequence: Sequence[Answered], earlier: Divergen
     if scene is None:
         return None
     candidates = [row for row in DIVERGENCES if row.is_set_off_by(scene)] + ([earlier] if earlier else [])
-    return next((row for row in candidates if row.describes(scene.op, mismatch)), None)
+    return next(
+        (row for row in candidates if row.describes(scene.op, sequence[mismatch.index].response, mismatch)), None
+    )
 
 
 def _scene(index: int, sequence: Sequence[Answered]) -> Scene | None:

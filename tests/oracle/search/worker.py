@@ -43,7 +43,7 @@ class Task:
     """How many steps are wild in all mixes; None to leave that to the mixes. [%]"""
 
     plants: tuple[str, ...] = ()
-    """Modules to import first: they change the library, and the search has to notice."""
+    """Modules whose ``plant`` changes the library first: the search has to notice."""
 
 
 @frozen(kw_only=True)
@@ -82,7 +82,7 @@ class Worker:
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
         for module in self.task.plants:
-            import_module(module)
+            import_module(module).plant()
         log = Path(tempfile.mkdtemp(prefix="sharestate-oracle-")) / "jvm.log"
         self.kafka = Kafka(self.task.command, log)
 
@@ -98,7 +98,8 @@ class Worker:
                 found += self._judge(*under_way.popleft(), tally)
         for number, steps in under_way:
             found += self._judge(number, steps, tally)
-        return tally, [self._finding(number, life, failure) for number, life, failure in found]
+        kinds = {_signature(life, failure): (number, life, failure) for number, life, failure in reversed(found)}
+        return tally, [self._finding(*first_of_kind) for first_of_kind in reversed(kinds.values())]
 
     def _judge(self, number: int, steps: list[Answered], tally: Tally) -> list[tuple[int, list[Answered], Verdict]]:
         mix = mix_of(number)
@@ -132,13 +133,17 @@ class Worker:
             request=requests[-1],
             conversation=_conversation(f"search-{number}", steps, lines),
             steps=len(steps),
-            signature=(same.op, *sorted(same.paths)),
+            signature=_signature(life, failure),
         )
 
     def _shows(self, requests: list[Request], same: Sameness) -> bool:
         steps, _, judged = self.compare(requests)
         is_whole = len(steps) == len(requests) and not str(steps[-1].response.get("crashed")).startswith("Malformed")
         return is_whole and judged.is_failure and same.holds(requests, judged.mismatch)
+
+
+def _signature(life: Sequence[Answered], failure: Verdict) -> tuple[str, ...]:
+    return life[-1].request["op"], *sorted(_paths(failure.mismatch))
 
 
 def _paths(mismatch: Mismatch | None) -> frozenset[str]:

@@ -1,0 +1,28 @@
+"""B9a: the advance may move the start offset back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharestate.partition import advance
+from tests.oracle.planting import put
+
+if TYPE_CHECKING:
+    from sharestate.partition.ledger import Ledger
+
+_start_past = advance._start_past  # noqa: SLF001 - what is planted
+
+
+def start_past(ledger: Ledger, done: int) -> int:
+    """Return where the start offset is once everything up to *done* has been passed."""
+    start = ledger.start_offset
+    ledger.start_offset = 0
+    try:
+        return _start_past(ledger, done)
+    finally:
+        ledger.start_offset = start
+
+
+def plant() -> None:
+    """Put the old rule back."""
+    put(advance, "_start_past", start_past)

@@ -1,0 +1,17 @@
+"""Closing a session takes back the delivery, and never archives by count."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from sharestate.partition import transitions
+from sharestate.partition.transitions import TRANSITIONS, Input, Rule
+from sharestate.values.records import RecordState
+from tests.oracle.planting import put
+
+CLOSED = (RecordState.ACQUIRED, Input.SESSION_CLOSE)
+
+
+def plant() -> None:
+    """Put the old rule back."""
+    put(transitions, "TRANSITIONS", MappingProxyType({**TRANSITIONS, CLOSED: Rule(RecordState.AVAILABLE, delivery=-1)}))

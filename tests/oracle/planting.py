@@ -1,0 +1,19 @@
+"""
+Putting an older rule of Kafka into the library, to see that a search notices.
+
+The function ``plant`` of each module ``planted_NAME`` switches off one change that Kafka made between October 2025 and
+4.3.1.
+"""
+
+from __future__ import annotations
+
+
+def put(owner: object, name: str, replacement: object) -> None:
+    """
+    Put *replacement* in the place of the attribute *name* of *owner*.
+
+    Raises:
+        AttributeError: There is no such attribute any more.
+    """
+    getattr(owner, name)
+    setattr(owner, name, replacement)
