@@ -278,3 +278,13 @@ def test_aborted_records_of_a_large_batch_stay_acquired() -> None:
     assert scene.acquire("m1", 0, "[0-4 p1][5-19]", aborted=[(1, 0)]) == ((5, 19, 1),)
     assert scene.batches == ["[0-19] ACQUIRED/1/m1"]
     assert scene.partition.delivery_complete_count == 0
+
+
+def test_healed_a_batch_that_cannot_be_split_is_delivered_with_its_part_below_the_start() -> None:
+    """Nobody could have the records above the SPSO otherwise: 24.5 keeps such a batch whole, and goes before 24.1, B6."""
+    scene = Scene(profile=KAFKA_4_3.healed, split_limit=4).load(0, "[0-9 st0]")
+    scene.partition.advance_log_start(5)
+
+    assert scene.batches == ["[0-9] AVAILABLE/1/-"]
+    assert scene.partition.next_fetch_offset() == 0
+    assert scene.acquire("m1", 0, "[0-9]") == ((0, 9, 2),)
