@@ -281,7 +281,7 @@ def test_aborted_records_of_a_large_batch_stay_acquired() -> None:
 
 
 def test_healed_a_batch_that_cannot_be_split_is_delivered_with_its_part_below_the_start() -> None:
-    """Nobody could have the records above the SPSO otherwise: 24.5 keeps such a batch whole, and goes before 24.1, B6."""
+    """Nobody could have the records above the SPSO otherwise: spec 24.5 keeps such a batch whole, whatever B6 says."""
     scene = Scene(profile=KAFKA_4_3.healed, split_limit=4).load(0, "[0-9 st0]")
     scene.partition.advance_log_start(5)
 
