@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from sharestate import (
+    KIP_932,
     LATEST,
+    AcknowledgementBatch,
     AlreadyInitializedError,
     AutoOffsetReset,
     Cause,
@@ -20,12 +22,15 @@ from sharestate import (
     InitializationError,
     InMemoryPersister,
     InvalidRecordStateError,
+    InvalidRequestError,
     Leader,
     Lifecycle,
+    MalformedInputError,
     NotLeaderOrFollowerError,
     OffsetNotAvailableError,
     Polled,
     ShareConfig,
+    SharePartition,
     ShareStateError,
     StateBatch,
     TimeReversedError,
@@ -125,6 +130,15 @@ def test_loading_takes_its_time() -> None:
     assert (future.done(), leader.poll(now_ms=1).wake, future.done()) == (False, True, True)
 
 
+def test_what_was_taken_over_may_have_to_be_written() -> None:
+    """Under the KIP's write policy the start offset is persisted as soon as the log has told it."""
+    store = persister(start_offset=-1)
+    leader = Leader(SharePartition(KEY, leader_epoch=1, profile=KIP_932), store, reset_offset=lambda _: 40)
+    leader.start(now_ms=0).result(timeout=0)
+
+    assert (writes(store), stored(store).start_offset) == ([(40, [])], 40)
+
+
 def test_a_leader_starts_once() -> None:
     """A second start is refused, as Kafka's second initialisation is."""
     leader = started()
@@ -147,8 +161,12 @@ def raising(error: Exception) -> Callable[[AutoOffsetReset], int]:
     [
         (OffsetNotAvailableError("not found"), OffsetNotAvailableError("not found")),
         (OSError("disk"), InitializationError(f"Failed to initialize the share partition {KEY}", "disk")),
+        (
+            MalformedInputError("no offset", "reset_offset"),
+            InitializationError(f"Failed to initialize the share partition {KEY}", "no offset"),
+        ),
     ],
-    ids=["the log does not know", "the log is broken"],
+    ids=["the log does not know", "the log is broken", "the log was asked nonsense"],
 )
 def test_a_log_that_does_not_answer_ends_the_start(error: Exception, told: ShareStateError) -> None:
     """Whatever keeps the log from answering ends the initialisation; the library's own errors are handed on."""
@@ -376,6 +394,7 @@ def cancelled() -> Future[Any]:
     return future
 
 
+BELOW = Result(topics=(TopicData(topic_id="t", partitions=(PartitionAllData(partition=0, start_offset=-5),)),))
 OTHER = Result(topics=(TopicData(topic_id="t", partitions=(PartitionAllData(partition=1),)),))
 OTHER_TOPIC = Result(topics=(TopicData(topic_id="u", partitions=(PartitionAllData(partition=0),)),))
 
@@ -427,6 +446,15 @@ def test_a_senseless_answer_to_the_read_is_a_failure(answer: Callable[[], Any]) 
         ErrorCode.UNKNOWN_SERVER_ERROR,
     )
     assert leader.partition.lifecycle is Lifecycle.FAILED
+
+
+def test_a_state_that_no_response_carries_is_a_failure() -> None:
+    """A start offset below -1 ends the start with UNKNOWN_SERVER_ERROR."""
+    store = broken()
+    store.answer = done_with(BELOW)
+    told = failure(Leader(partition(), store, reset_offset=no_reset).start(now_ms=0))
+
+    assert (type(told), told.code) == (InitializationError, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 # ---- time
@@ -488,6 +516,18 @@ def test_transitions_are_told_once() -> None:
         Cause.CONFIRMED,
     ]
     assert leader.poll(now_ms=3) == Polled(wake=False, next_deadline_ms=LOCK_MS + 2, transitions=())
+
+
+def test_what_a_refused_command_has_done_is_told() -> None:
+    """Locks that a refused acknowledgement has renewed stay renewed, and the next poll says so (spec 8.1)."""
+    leader = started(tells=True)
+    leader.acquire("m1", fetched(0, 9), now_ms=1)
+    leader.poll(now_ms=1)
+
+    with pytest.raises(InvalidRequestError):
+        leader.acknowledge("m1", [AcknowledgementBatch(0, 9, (4,)), *accept(50, 59)], now_ms=2)
+
+    assert {told.cause for told in leader.poll(now_ms=2).transitions} == {Cause.RENEWED}
 
 
 def test_the_log_start_moves_the_share_partition() -> None:

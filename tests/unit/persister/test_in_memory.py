@@ -111,12 +111,21 @@ def test_old_leaders_stay_fenced_when_a_state_begins_anew() -> None:
 
 
 def test_the_batches_of_one_write_are_combined_first() -> None:
-    """What a write says twice of a record, and of records below its start, is settled before it is stored (1.10)."""
+    """What a write says twice of a record is settled as it is logged, so that neighbours can merge after it (1.10)."""
     persister = InMemoryPersister()
     begin(persister)
-    write(persister, 5, StateBatch(0, 9, 0, 1), StateBatch(7, 9, 2, 1))
+    write(persister, 0, StateBatch(0, 0, 0, 2))
+    write(persister, 0, StateBatch(0, 1, 0, 1), StateBatch(1, 1, 0, 2))
 
-    assert stored(persister).state_batches == (StateBatch(5, 6, 0, 1), StateBatch(7, 9, 2, 1))
+    assert stored(persister).state_batches == (StateBatch(0, 1, 0, 2),)
+
+
+def test_the_highest_state_epoch_is_remembered() -> None:
+    """An initialisation without an epoch is taken, and does not let older ones in again (spec 1.4)."""
+    persister = InMemoryPersister()
+
+    assert [begin(persister, epoch=epoch) for epoch in (9, -1, 3)] == [0, 0, ErrorCode.FENCED_STATE_EPOCH]
+    assert (stored(persister).state_epoch, stored(persister).highest_state_epoch) == (-1, 9)
 
 
 def test_what_was_deleted_has_no_epochs() -> None:
