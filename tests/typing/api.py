@@ -16,6 +16,7 @@ from sharestate import (
     EARLIEST,
     KAFKA_4_2,
     KAFKA_4_3,
+    KIP_932,
     LATEST,
     NO_PRODUCER_ID,
     PROFILES,
@@ -25,9 +26,11 @@ from sharestate import (
     AcquiredRecords,
     AcquireMode,
     AlreadyInitializedError,
+    Amendment,
     AsyncLeader,
     AutoOffsetReset,
     BatchView,
+    BrokerWritePolicy,
     Cause,
     Cell,
     ControlType,
@@ -44,6 +47,7 @@ from sharestate import (
     InvalidRequestError,
     InvariantError,
     IsolationLevel,
+    KipWritePolicy,
     Leader,
     LeaderNotAvailableError,
     Lifecycle,
@@ -76,6 +80,7 @@ from sharestate import (
     UnknownTopicOrPartitionError,
     UnknownWriteError,
     WriteFailedError,
+    WritePolicy,
     WriteShareGroupState,
     persister_error,
 )
@@ -107,7 +112,17 @@ def profile_of(name: str) -> Profile:
     assert_type(KAFKA_4_3.healed, Profile)
     assert_type(KAFKA_4_2.quirks, frozenset[Quirk])
     assert_type(KAFKA_4_2.has(Quirk.B10), bool)
-    return Profile(name=name, quirks=frozenset({Quirk.B6}), configurable=KAFKA_4_2.configurable)
+    return Profile(
+        name=name, quirks=frozenset({Quirk.B6}), configurable=KAFKA_4_2.configurable, write_policy=policy_of(KIP_932)
+    )
+
+
+def policy_of(profile: Profile) -> WritePolicy:
+    """Choose a write policy."""
+    assert_type(profile.write_policy, BrokerWritePolicy | KipWritePolicy)
+    policy = KipWritePolicy(amendments=frozenset({Amendment.A1}), bound=3)
+    assert_type(policy.amendments, frozenset[Amendment])
+    return policy
 
 
 def loaded(stored: PersistedState | ErrorCode) -> SharePartition:

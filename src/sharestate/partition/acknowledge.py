@@ -12,13 +12,14 @@ Source:
 from __future__ import annotations
 
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sharestate.errors import InvalidRecordStateError, InvalidRequestError, ShareStateError, SplitLimitError
 from sharestate.partition.cells import NOBODY
 from sharestate.partition.outcomes import issue_change, withdraw
 from sharestate.partition.pending import PendingWrite
 from sharestate.partition.renew import renew
+from sharestate.partition.singles import acknowledge_singles, singles_from
 from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sharestate.values.acknowledgements import AcknowledgementBatch
     from sharestate.values.requests import WriteShareGroupState
 
+_KNOWN: Final = frozenset(ACKNOWLEDGEMENTS)
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 _PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
 _PAST_LAST = "Batch record not found. The last offset in request is past acquired records."
@@ -51,12 +53,26 @@ def acknowledge(
             _refuse_oversized(ledger, member_id, request)
     change = PendingWrite(ledger.start_offset, ledger.config.delivery_count_limit)
     try:
-        for request in batches:
-            _acknowledge_range(ledger, change, member_id, request)
+        if len(batches) == 1:
+            _acknowledge_range(ledger, change, member_id, batches[0])
+        else:
+            _acknowledge_all(ledger, change, member_id, batches)
     except ShareStateError:
         withdraw(change)
         raise
     return issue_change(ledger, change)
+
+
+def _acknowledge_all(
+    ledger: Ledger, change: PendingWrite, member_id: str, requests: Sequence[AcknowledgementBatch]
+) -> None:
+    index = 0
+    while index < len(requests):
+        batch, records = singles_from(ledger, requests, index)
+        if batch is None or not acknowledge_singles(change, member_id, batch, records):
+            for request in records:
+                _acknowledge_range(ledger, change, member_id, request)
+        index += len(records)
 
 
 def _refuse_oversized(ledger: Ledger, member_id: str, request: AcknowledgementBatch) -> None:
@@ -78,7 +94,7 @@ def _needs_split(ledger: Ledger, batch: Batch, first: int, last: int, types: Seq
 
 def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, request: AcknowledgementBatch) -> None:
     first, last, types = request
-    if not ACKNOWLEDGEMENTS.keys() >= set(types):
+    if not _KNOWN.issuperset(types):
         message = f"Invalid acknowledge type: {list(map(int, types))}"
         raise InvalidRequestError(message, first, last)
     if last < ledger.start_offset:

@@ -7,7 +7,6 @@ Source:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sharestate.partition.aborted import without_aborted
@@ -43,18 +42,16 @@ def acquire(  # noqa: PLR0913 - what a fetch request says
     Complexity:
         O(log n) in the batches, linear in the records that are looked at.
     """
-    plan = partial(
-        _plan, member_id=member_id, fetched=fetched, max_records=max_records, batch_size=batch_size, mode=mode
-    )
     if max_records <= 0 or not _is_of_use(ledger, fetched):
         return ()
+    request = (member_id, fetched, max_records, batch_size, mode)
     if is_at_natural_gap(ledger, fetched):
         if _may_be_refused(ledger, fetched):
             copy = restore_ledger(take_snapshot(ledger), ledger.profile)
             skip_natural_gap(copy, fetched)
-            plan(copy)
+            _plan(copy, *request)
         skip_natural_gap(ledger, fetched)
-    acquisition, steps = plan(ledger)
+    acquisition, steps = _plan(ledger, *request)
     if acquisition.limit <= 0:
         return ()
     archive_compacted(ledger, fetched.fetch_offset, acquisition.first_offset)

@@ -7,7 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharestate.partition.batch import Batch
 from sharestate.partition.gaps import active_window
@@ -15,6 +15,7 @@ from sharestate.values.profiles import Quirk
 from sharestate.values.transitions import Cause
 
 if TYPE_CHECKING:
+    from sharestate.partition.chronicle import Chronicle
     from sharestate.partition.ledger import Ledger
 
 
@@ -38,6 +39,19 @@ class _Confirmed:
     settled_last = staticmethod(Batch.settled_last)
 
 
+class Passage(NamedTuple):
+    """What the SPSO could pass."""
+
+    done: int
+    """The last offset up to which all that is cached is done."""
+
+    completed: int
+    """How many records at or above the SPSO that are. [records]"""
+
+    following: Batch | None
+    """The batch in which, or before which, it comes to a halt; None if all that is cached is done."""
+
+
 def advance(ledger: Ledger) -> bool:
     """
     Move the SPSO past everything that is settled, and forget the batches that it has passed.
@@ -48,66 +62,67 @@ def advance(ledger: Ledger) -> bool:
     Complexity:
         O(k log n), n the batches, k those that are removed; the settled records of a batch are walked once in its life.
     """
-    done, passed = _last_done(ledger, _Confirmed)
-    if done is None:
+    passage = _passage(ledger, _Confirmed)
+    if passage is None:
         return False
-    start = _start_past(ledger, done)
-    _tell_passed(ledger, done)
-    ledger.start_offset = start
-    if done == ledger.in_flight.last.last_offset:
-        ledger.end_offset = start
+    ledger.start_offset = _start_past(ledger, passage)
+    if ledger.chronicle is not None:
+        _tell_passed(ledger, ledger.chronicle, passage.done)
+    if passage.following is None:
+        ledger.end_offset = ledger.start_offset
         ledger.delivery_complete_count = 0
         ledger.in_flight.clear()
     else:
-        ledger.delivery_complete_count -= passed
-        ledger.in_flight.remove_up_to(done)
+        ledger.delivery_complete_count -= passage.completed
+        ledger.in_flight.remove_up_to(passage.done)
     return True
 
 
 def start_offset_after(ledger: Ledger, settled: Settled) -> int:
     """Return where the SPSO would be if the records were done that *settled* says are."""
-    done, _ = _last_done(ledger, settled)
-    return ledger.start_offset if done is None else _start_past(ledger, done)
+    passage = _passage(ledger, settled)
+    return ledger.start_offset if passage is None else _start_past(ledger, passage)
 
 
-def _last_done(ledger: Ledger, settled: Settled) -> tuple[int | None, int]:
-    """Return the last offset before which all that is cached is done, and how many records at or above the SPSO are."""
-    floor = ledger.in_flight.floor(ledger.start_offset)
-    if floor is None or not settled.is_settled(floor, min(ledger.start_offset, floor.last_offset)):
-        return None, 0
+def _passage(ledger: Ledger, settled: Settled) -> Passage | None:
+    start = ledger.start_offset
+    floor = ledger.in_flight.floor(start)
+    if floor is None or not settled.is_settled(floor, min(start, floor.last_offset)):
+        return None
     window = active_window(ledger)
-    done, passed = None, 0
+    done, completed, following = None, 0, None
     for batch in ledger.in_flight:
+        first = batch.first_offset
         if window is not None and batch.last_offset >= window.first_offset:
+            following = batch
             break
         last = settled.settled_last(batch)
-        if last >= batch.first_offset:
+        if last >= first:
             done = last
-            passed += max(0, last - max(batch.first_offset, ledger.start_offset) + 1)
+            completed += max(0, last - max(first, start) + 1)
         if last < batch.last_offset:
+            following = batch
             break
-    return done, passed
+    return None if done is None else Passage(done, completed, following)
 
 
-def _start_past(ledger: Ledger, done: int) -> int:
-    """Return where the SPSO is once everything up to *done* has been passed."""
-    old, may_move_back = ledger.start_offset, ledger.profile.has(Quirk.B9B)
-    if done == ledger.in_flight.last.last_offset:
-        return done + 1 if may_move_back else max(old, done + 1)
-    floor, following = ledger.in_flight.floor(done), ledger.in_flight.higher(done)
-    if floor is None or following is None or done < floor.last_offset:
-        return max(old, done + 1)
+def _start_past(ledger: Ledger, passage: Passage) -> int:
+    """Return where the SPSO is once *passage* was passed."""
+    old, following = ledger.start_offset, passage.following
+    if following is None:
+        return passage.done + 1 if ledger.profile.has(Quirk.B9B) else max(old, passage.done + 1)
+    if following.first_offset <= passage.done:
+        return max(old, passage.done + 1)
     window = active_window(ledger)
     new = max(old, following.first_offset)
     if window is None:
         return new
     new = min(new, window.first_offset)
-    return new if may_move_back else max(old, new)
+    return new if ledger.profile.has(Quirk.B9B) else max(old, new)
 
 
-def _tell_passed(ledger: Ledger, done: int) -> None:
-    if ledger.chronicle is not None:
-        for batch in ledger.in_flight:
-            if batch.last_offset > done:
-                break
-            ledger.chronicle.tell_all(batch, Cause.PASSED)
+def _tell_passed(ledger: Ledger, chronicle: Chronicle, done: int) -> None:
+    for batch in ledger.in_flight:
+        if batch.last_offset > done:
+            break
+        chronicle.tell_all(batch, Cause.PASSED)

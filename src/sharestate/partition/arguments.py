@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sharestate.values.acknowledgements import AcknowledgementBatch
 
 _TYPES: Final = frozenset({int, AcknowledgeType})
+_SEQUENCES: Final = (tuple, list, Sequence)
 
 
 def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[AcknowledgementBatch, ...]:
@@ -34,12 +35,26 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         batches = tuple(batches)
     except TypeError:
         refuse(f"expected acknowledgement batches, got {repr_(batches)}", "batches")
-    for index, batch in enumerate(batches):
-        _expect_acknowledgement(batch, index)
+    if not all(map(_makes_sense, batches)):
+        for index, batch in enumerate(batches):
+            _explain(batch, index)
     return batches
 
 
-def _expect_acknowledgement(batch: AcknowledgementBatch, index: int) -> None:
+def _makes_sense(batch: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed
+    try:
+        first, last, types = batch
+        if type(first) is not int or type(last) is not int or not MIN_INT64 <= first <= last <= MAX_INT64:
+            return False
+        count = len(types)
+        if count == 1:
+            return type(types[0]) in _TYPES and isinstance(types, _SEQUENCES)
+        return last - first < count and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
+    except (TypeError, ValueError, LookupError):
+        return False
+
+
+def _explain(batch: AcknowledgementBatch, index: int) -> None:
     if not _is_acknowledgement(batch):
         refuse(f"expected two offsets and a sequence of types, got {repr_(batch)}", f"batches[{index}]")
     first, last, types = batch

@@ -86,8 +86,8 @@ class Batch:
 
     def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
         """Return the distinct cells of a range within the batch in offset order, with how many references each has."""
-        if not self.is_split:
-            return {self.cells[0]: 1}
+        if first_offset == last_offset or not self.is_split:
+            return {self.at(first_offset): 1}
         part = self.part(first_offset, last_offset)
         references = part.count(part[0])
         return {part[0]: references} if references == len(part) else Counter(part)
@@ -111,6 +111,11 @@ class Batch:
     def recast(self, first_offset: int, last_offset: int, become: Mapping[Cell, Cell]) -> None:
         """Put another cell in place of each cell of a range within the batch that *become* names."""
         if not become:
+            return
+        if first_offset == last_offset or not self.is_split:
+            index = first_offset - self.first_offset if self.is_split else 0
+            old = self.cells[index]
+            self.cells[index] = become.get(old, old)
             return
         part = self.part(first_offset, last_offset)
         old = part[0]

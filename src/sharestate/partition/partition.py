@@ -18,7 +18,7 @@ from sharestate.partition.snapshots import restore_ledger, take_snapshot
 from sharestate.partition.views import PartitionView
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse
 from sharestate.values.config import ShareConfig
-from sharestate.values.effects import NOTHING, Effects
+from sharestate.values.effects import NOTHING, WAKE, Effects
 from sharestate.values.keys import SharePartitionKey
 from sharestate.values.profiles import KAFKA_4_3, Profile
 from sharestate.values.records import AcquireMode, FetchedRecords
@@ -218,7 +218,7 @@ class SharePartition(PartitionView):
         except ShareStateError as error:
             error.transitions = self._told(NOTHING).transitions
             raise
-        return self._told(Effects(acquired=acquired) if acquired else NOTHING)
+        return self._told(Effects(acquired) if acquired else NOTHING)
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -250,7 +250,7 @@ class SharePartition(PartitionView):
         except ShareStateError as error:
             error.transitions = self._told(NOTHING).transitions
             raise
-        return self._told(Effects(writes=writes) if writes else NOTHING)
+        return self._told(Effects((), writes) if writes else NOTHING)
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -270,7 +270,7 @@ class SharePartition(PartitionView):
         expect(member_id, str, "member_id")
         self._tell_time(now_ms)
         writes = release_.release(self._ledger, member_id)
-        return self._told(Effects(writes=writes) if writes else NOTHING)
+        return self._told(Effects((), writes) if writes else NOTHING)
 
     def advance_log_start(self, offset: int) -> Effects:
         """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
@@ -291,7 +291,7 @@ class SharePartition(PartitionView):
             UnknownWriteError: It was never issued, or was settled already.
         """
         has_advanced = outcomes.write_succeeded(self._ledger, integer(number, "number"))
-        return self._told(Effects(wake=True) if has_advanced else NOTHING)
+        return self._told(WAKE if has_advanced else NOTHING)
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -367,7 +367,7 @@ class SharePartition(PartitionView):
 
     def _told(self, effects: Effects) -> Effects:
         chronicle = self._ledger.chronicle
-        return effects if chronicle is None else evolve(effects, transitions=chronicle.take())
+        return effects if chronicle is None else effects._replace(transitions=chronicle.take())
 
     def _tell_time(self, now_ms: int) -> None:
         if integer(now_ms, "now_ms", 0) < self._ledger.now_ms:

@@ -107,6 +107,21 @@ class PendingWrite:
         after = [cell if input_ is None else begun[input_][cell] for cell, input_ in zip(part, inputs, strict=True)]
         self._replace(batch, first_offset, part, after)
 
+    def begin_scattered(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
+        """Put what has begun into the place of records of a split batch, all of which lie at or above the SPSO."""
+        cells, base = batch.cells, batch.first_offset
+        for offset, cell in zip(offsets, after, strict=True):
+            cells[offset - base] = cell
+        states = [cell.state for cell in after]
+        self.entries += state_batches(offsets, states, [cell.delivery_count for cell in after])
+        self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
+        low, high = min(offsets), max(offsets)
+        if high - low < _NEAR * len(offsets):
+            self.touch(batch, low, high)
+        else:
+            for offset in offsets:
+                self.touch(batch, offset, offset)
+
     def begun(self, cell: Cell, input_: Input) -> Cell:
         """Return what *cell* becomes; the same one every time, so that equal changes go on sharing a cell."""
         begun = self._begun.get((cell, input_))

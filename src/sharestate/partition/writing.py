@@ -67,11 +67,11 @@ def issue_form(ledger: Ledger, form: Form, change: PendingWrite | None) -> Write
     ledger.next_write += 1
     ledger.writes[number] = change
     return WriteShareGroupState(
-        key=ledger.key,
-        number=number,
-        start_offset=form.start_offset,
-        delivery_complete_count=ledger.delivery_complete_count,
-        state_epoch=ledger.state_epoch,
-        leader_epoch=ledger.leader_epoch,
-        state_batches=form.state_batches,
+        ledger.key,
+        number,
+        form.start_offset,
+        ledger.delivery_complete_count,
+        ledger.state_epoch,
+        ledger.leader_epoch,
+        form.state_batches,
     )

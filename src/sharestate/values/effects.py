@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from attrs import frozen
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sharestate.errors import ShareStateError
@@ -13,8 +11,7 @@ if TYPE_CHECKING:
     from sharestate.values.transitions import Transition
 
 
-@frozen(kw_only=True)
-class Effects:
+class Effects(NamedTuple):
     """
     What every command returns: everything that it wants done or known.
 
@@ -45,3 +42,6 @@ class Effects:
 
 NOTHING: Final = Effects()
 """The effects of a command that asks for nothing."""
+
+WAKE: Final = Effects(wake=True)
+"""The effects of a command after which waiting fetches should look again, and that asks for nothing else."""

@@ -10,9 +10,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen, validators
+from attrs import evolve, field, frozen
 
-from sharestate.values.checks import instance, set_of
+from sharestate.values.checks import instance, refuse, set_of
 from sharestate.values.write_policies import BrokerWritePolicy, KipWritePolicy, WritePolicy
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ _EVERY_SETTING: Final = frozenset(
 )
 
 
+def _write_policy(policy: WritePolicy) -> WritePolicy:
+    if not isinstance(policy, WritePolicy):
+        refuse(f"expected a BrokerWritePolicy or a KipWritePolicy, got {policy!r}", "write_policy")
+    return policy
+
+
 @frozen(kw_only=True)
 class Profile:
     """
@@ -74,9 +80,7 @@ class Profile:
     configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))
     """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
 
-    write_policy: WritePolicy = field(
-        default=BrokerWritePolicy(), validator=validators.instance_of((BrokerWritePolicy, KipWritePolicy))
-    )
+    write_policy: WritePolicy = field(default=BrokerWritePolicy(), converter=_write_policy)
     """What goes into the writes."""
 
     expires_per_call: bool = field(default=False, validator=instance(bool))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from attrs import field, frozen
 
-from sharestate.values.checks import MAX_INT64, expect, integer, refuse, rows
+from sharestate.values.checks import MAX_INT64, MIN_INT64, expect, integer, refuse, rows
 
 MAX_OFFSET: Final = MAX_INT64 - 1
 """The largest offset of a record: the one after it, where the SPSO goes once the record is done, is an offset too."""
@@ -119,21 +119,33 @@ def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
     batches = rows(batches, RecordBatch, "batches")
     previous = -1
     for index, batch in enumerate(batches):
-        _expect_batch(batch, f"batches[{index}]")
-        if not previous < batch.first_offset <= batch.last_offset:
-            message = f"log batches ascend without overlap: {batch.first_offset}-{batch.last_offset} after {previous}"
-            refuse(message, f"batches[{index}]")
+        if not _is_batch_after(batch, previous):
+            _refuse_batch(batch, previous, f"batches[{index}]")
         previous = batch.last_offset
     return batches
 
 
-def _expect_batch(batch: RecordBatch, field: str) -> None:
+def _is_batch_after(batch: Any, previous: int) -> bool:  # noqa: ANN401 - whatever the caller has put into it
+    first, last, producer_id, is_transactional, control = batch
+    return (
+        type(first) is type(last) is type(producer_id) is int
+        and previous < first <= last <= MAX_OFFSET
+        and MIN_INT64 <= producer_id <= MAX_INT64
+        and type(is_transactional) is bool
+        and (control is None or type(control) is ControlType)
+    )
+
+
+def _refuse_batch(batch: RecordBatch, previous: int, field: str) -> None:
+    """Say what is wrong with *batch*; a number of a subclass of int is not."""
     integer(batch.first_offset, f"{field}.first_offset", 0, MAX_OFFSET)
     integer(batch.last_offset, f"{field}.last_offset", 0, MAX_OFFSET)
     integer(batch.producer_id, f"{field}.producer_id")
     expect(batch.is_transactional, bool, f"{field}.is_transactional")
     if batch.control is not None:
         expect(batch.control, ControlType, f"{field}.control")
+    if not previous < batch.first_offset <= batch.last_offset:
+        refuse(f"log batches ascend without overlap: {batch.first_offset}-{batch.last_offset} after {previous}", field)
 
 
 def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[AbortedTransaction, ...]:

@@ -110,8 +110,7 @@ class ReadShareGroupState:
     """The leader's epoch."""
 
 
-@frozen(kw_only=True)
-class WriteShareGroupState:
+class WriteShareGroupState(NamedTuple):
     """
     A change to be persisted. It must be answered once, in any order, with success or failure.
 

@@ -55,10 +55,14 @@ def test_profiles_have_names() -> None:
         ("configurable", ["max_record_locks"]),
         ("configurable", frozenset({"max_locks"})),
         ("configurable", frozenset({5})),
+        ("write_policy", "KIP"),
+        ("write_policy", None),
+        ("expires_per_call", 1),
+        ("advances_after_failed_expiry", None),
     ],
 )
 def test_a_malformed_profile_is_refused(field: str, value: object) -> None:
-    """A name is a text, quirks and settings are frozen sets of what there is; the field is named if it is not so."""
+    """A name is a text, quirks and settings are frozen sets of what there is, rules are themselves: or it is named."""
     parts: dict[str, object] = {"name": "mine", field: value}
 
     with pytest.raises(MalformedInputError, match=r"expected .*, got") as refused:

@@ -7,6 +7,7 @@ from attrs.exceptions import FrozenInstanceError
 
 from sharestate import (
     AbortedTransaction,
+    AcknowledgeType,
     AcquiredRecords,
     AcquireMode,
     ControlType,
@@ -67,6 +68,30 @@ def test_a_fetch_is_frozen() -> None:
 
     with pytest.raises(FrozenInstanceError):
         fetched.fetch_offset = 1  # type: ignore[misc]
+
+
+def test_a_number_may_be_of_a_kind_of_its_own() -> None:
+    """An offset that is an enumeration's member is a number all the same."""
+    batch = RecordBatch(AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, control=ControlType.COMMIT)
+
+    assert FetchedRecords(fetch_offset=0, batches=[batch]).batches == (batch,)
+
+
+@pytest.mark.parametrize(
+    ("batch", "field"),
+    [
+        (RecordBatch("0", 4), "first_offset"),  # type: ignore[arg-type]
+        (RecordBatch(0, last_offset=True), "last_offset"),
+        (RecordBatch(0, 4, None), "producer_id"),  # type: ignore[arg-type]
+        (RecordBatch(0, 4, 1, is_transactional=1), "is_transactional"),  # type: ignore[arg-type]
+        (RecordBatch(0, 0, 1, control="ABORT"), "control"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_malformed_record_batch_is_refused(batch: RecordBatch, field: str) -> None:
+    """The error names the batch and its field."""
+    with pytest.raises(MalformedInputError) as refused:
+        FetchedRecords(fetch_offset=0, batches=[batch])
+    assert refused.value.field == f"batches[0].{field}"
 
 
 def test_a_fetch_may_have_holes() -> None:
