@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants docs diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage docs diagrams bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -50,6 +50,13 @@ oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=,
 oracle-test: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
 	$(call judge,oracle-test, \
 	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+
+oracle-mutants: $(READY) ## See whether a search notices each rule that Kafka has changed, put back; takes minutes
+	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
+
+oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; OPTIONS=
+	$(call judge,oracle-coverage, \
+	  $(call step,searching under JaCoCo, $(BIN)/python -m tests.oracle.coverage $(OPTIONS)))
 
 lint: $(READY) ## Check style, types and layers
 	$(call judge,lint, \
@@ -95,9 +102,6 @@ clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
-
-oracle-mutants: $(READY) ## See whether a search notices each rule that Kafka has changed, put back; takes minutes
-	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

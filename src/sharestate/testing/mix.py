@@ -23,9 +23,14 @@ STEPS: Final[Mapping[str, int]] = MappingProxyType(
         "persister": 2,
         "query": 2,
         "take_over": 2,
+        "fetch_lock": 0,
     }
 )
-"""How often each step is taken, in relation to the others. [weight]"""
+"""
+How often each step is taken, in relation to the others. [weight]
+
+The fetch lock is none of a share partition's own affairs, and not every implementation has it.
+"""
 
 
 def _read_only(steps: Mapping[str, int]) -> Mapping[str, int]:

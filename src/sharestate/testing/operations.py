@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 INTERLEAVED: Final = ("acknowledge", "time", "complete", "log", "release", "late")
 """Steps that may happen while a broker reads the log for a fetch."""
 
+FETCHES: Final = ("AAAAAAAAAAAAAAAAAAAACw", "AAAAAAAAAAAAAAAAAAAADA")
+"""The ids of fetches, as they stand in requests for the fetch lock."""
+
 QUERIES: Final = ("state", "timers", "can_acquire")
 """Requests that a broker may make at any time."""
 
@@ -119,6 +122,12 @@ def query(world: World) -> Steps[None]:
     yield from world.ask(world.choices.one_of(QUERIES))
 
 
+def fetch_lock(world: World) -> Steps[None]:
+    """A fetch takes the fetch lock, or lets it go, be it its own or not."""
+    op = world.choices.one_of(("lock_fetch", "unlock_fetch"))
+    yield from world.ask(op, id=world.choices.one_of(FETCHES))
+
+
 def take_over(world: World) -> Steps[None]:
     """The leader is fenced, not always at once, and a new one takes over."""
     if world.choices.chance(50):
@@ -140,5 +149,6 @@ ORDINARY_STEPS: Final = {
     "persister": persister.change_default,
     "query": query,
     "take_over": take_over,
+    "fetch_lock": fetch_lock,
 }
 """The steps that `Mix.steps` weighs."""

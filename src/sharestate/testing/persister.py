@@ -19,6 +19,7 @@ ERRORS: Final = (
     "UNKNOWN_SERVER_ERROR",
     "SASL_AUTHENTICATION_FAILED",
     "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION",
 )
 """What a share coordinator, or the way to it, answers when it fails."""
 

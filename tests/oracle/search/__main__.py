@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +68,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         begun = time.monotonic()
         with progress_bar(ops) as tell:
             progress = search(plan, tell)
-    except (OracleError, StateError, KafkaDiedError) as error:
+    except (OracleError, StateError, KafkaDiedError, BrokenProcessPool) as error:
         click.echo(f"oracle search: {error}", err=True)
         sys.exit(2)
     show(progress, time.monotonic() - begun, out)

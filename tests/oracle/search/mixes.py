@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from sharestate.testing import ORDINARY, WILD, Mix, seeded
+from sharestate.testing import ORDINARY, STEPS, WILD, Mix, seeded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sharestate.testing import Steps
 
-MIXES: Final[Mapping[str, Mix]] = {"ordinary": ORDINARY, "wild": WILD}
+LOCKING: Final = {**STEPS, "fetch_lock": 2}
+"""The steps of all mixes: Kafka's class has the fetch lock too."""
+
+MIXES: Final[Mapping[str, Mix]] = {
+    "ordinary": evolve(ORDINARY, steps=LOCKING),
+    "wild": evolve(WILD, steps=LOCKING),
+}
 """The mixes that take turns."""
 
 

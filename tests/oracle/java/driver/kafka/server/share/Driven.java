@@ -38,6 +38,7 @@ final class Driven implements Persister {
     private static final String GROUP = "g";
     /** Not random: it shows in some of Kafka's messages. */
     private static final Uuid TOPIC_ID = new Uuid(1, 1);
+    private static final Map<String, Uuid> FETCHES = new HashMap<>();
 
     final TopicIdPartition topicIdPartition = new TopicIdPartition(TOPIC_ID, new TopicPartition("t", 0));
     final String name = GROUP + "-" + topicIdPartition;
@@ -213,9 +214,9 @@ final class Driven implements Persister {
                 sp.markFenced();
                 return null;
             case "lock_fetch":
-                return sp.maybeAcquireFetchLock(Uuid.fromString(request.get("id").asText()));
+                return sp.maybeAcquireFetchLock(fetch(request));
             case "unlock_fetch":
-                sp.releaseFetchLock(Uuid.fromString(request.get("id").asText()));
+                sp.releaseFetchLock(fetch(request));
                 return null;
             case "advance":
                 advance(request.get("ms").asLong(), request.path("clock").asText("both"));
@@ -242,6 +243,11 @@ final class Driven implements Persister {
             default:
                 throw new IllegalArgumentException("unknown op");
         }
+    }
+
+    /** The same object for the same id, as a fetch has it: Kafka compares references. */
+    private static Uuid fetch(JsonNode request) {
+        return FETCHES.computeIfAbsent(request.get("id").asText(), Uuid::fromString);
     }
 
     private Object tracked(CompletableFuture<Void> f) {
