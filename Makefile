@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage docs diagrams bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage docs diagrams notebook bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -92,6 +92,12 @@ docs: $(READY) ## Build the documentation into build/docs, and run its examples
 diagrams: $(READY) ## Make the pages of docs that are made from the code: diagrams, and where rules live
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
 
+# What changes from run to run goes: times, and the version of Python.
+notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it shows
+	$(call judge,notebook, $(BIN)/python -m nbconvert --log-level=WARN --to notebook --execute --inplace \
+	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
+	  examples/kip_tables.ipynb)
+
 bench: $(READY) ## Measure what share partitions cost; takes minutes
 	$(call judge,bench, $(call step,a table of ratios and microseconds, $(BIN)/python -m bench))
 
@@ -111,5 +117,5 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[cli,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[cli,plots,testing]' --group dev
 	@touch $@
