@@ -91,7 +91,7 @@ def test_the_wheel_carries_the_licence() -> None:
 
 
 def test_the_wheel_needs_two_libraries() -> None:
-    """Without an extra, attrs and sortedcontainers are all that is installed with it."""
+    """Without an extra, attrs is all that is installed with it."""
     needed = [need for need in metadata().get_all("Requires-Dist", []) if "extra ==" not in need]
 
-    assert sorted(re.split(r"[<>=]", need)[0] for need in needed) == ["attrs", "sortedcontainers"]
+    assert sorted(re.split(r"[<>=]", need)[0] for need in needed) == ["attrs"]

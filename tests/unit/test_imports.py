@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-CORE_DEPENDENCIES = {"attr", "attrs", "sortedcontainers"}
+CORE_DEPENDENCIES = {"attr", "attrs"}
 
 LIST_NEW_MODULES = """
 import sys
@@ -14,7 +14,7 @@ print(*{name.partition(".")[0] for name in sys.modules.keys() - before})
 
 
 def test_the_import_loads_only_the_core_dependencies() -> None:
-    """`import sharestate` loads attrs, sortedcontainers and the standard library, and nothing else."""
+    """`import sharestate` loads attrs and the standard library, and nothing else."""
     command = [sys.executable, "-c", LIST_NEW_MODULES]
     loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
 

@@ -159,19 +159,23 @@ def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
         _acknowledge_record(change, member_id, batch, low, ACKNOWLEDGEMENTS[types[0]])
         return
     part = batch.part(low, high)
-    inputs = [ACKNOWLEDGEMENTS[kind] for kind in types]
-    refused, refusal = _first_refusal(ledger, member_id, part, inputs, low)
-    renewed = [input_ is Input.RENEW for input_ in inputs]
-    if True in renewed:
+    refused, refusal = _first_refusal(ledger, member_id, part, types, low)
+    if AcknowledgeType.RENEW in types:
         # Renewals before the refused record stand; changes are withdrawn anyway, so they need not begin.
-        renew(ledger, batch, low, islice(cycle(renewed), refused))
-        part = batch.part(low, high)
+        renew(ledger, batch, low, [kind == AcknowledgeType.RENEW for kind in islice(cycle(types), refused)])
     if refusal is not None:
         raise refusal
-    if len(inputs) > 1:
-        change.begin_each(batch, low, part, [None if input_ is Input.RENEW else input_ for input_ in inputs])
-    elif not renewed[0]:
-        change.begin(batch, low, high, inputs[0], dict.fromkeys(part))
+    if len(types) == 1:
+        if types[0] != AcknowledgeType.RENEW:
+            change.begin(batch, low, high, ACKNOWLEDGEMENTS[types[0]], dict.fromkeys(part))
+        return
+    inputs = list(map(ACKNOWLEDGEMENTS.__getitem__, types))
+    if Input.RENEW in inputs:
+        begun = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
+        if begun:
+            change.begin_each(batch, [low + index for index in begun], [inputs[index] for index in begun])
+    else:
+        change.begin_each(batch, range(low, high + 1), inputs)
 
 
 def _acknowledge_record(change: PendingWrite, member_id: str, batch: Batch, offset: int, input_: Input) -> None:
@@ -182,7 +186,7 @@ def _acknowledge_record(change: PendingWrite, member_id: str, batch: Batch, offs
 
 
 def _first_refusal(
-    ledger: Ledger, member_id: str, part: Sequence[Cell], inputs: Sequence[Input], low: int
+    ledger: Ledger, member_id: str, part: Sequence[Cell], types: Sequence[int], low: int
 ) -> tuple[int, InvalidRecordStateError | None]:
     """Return how many records stand before the first one that is refused, and why it is."""
     index, refusal = len(part), None
@@ -191,8 +195,8 @@ def _first_refusal(
             index = part.index(cell)
             refusal = _refusal_of(cell, low + index)
             break
-    if not ledger.config.renew_acknowledge_enable and Input.RENEW in inputs:
-        renewal = inputs.index(Input.RENEW)
+    if not ledger.config.renew_acknowledge_enable and AcknowledgeType.RENEW in types:
+        renewal = types.index(AcknowledgeType.RENEW)
         if renewal < index:
             return renewal, InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
     return index, refusal

@@ -7,7 +7,6 @@ Source:
 
 from __future__ import annotations
 
-from itertools import compress, repeat
 from typing import TYPE_CHECKING, Final
 
 from sharestate.partition.chronicle import Chronicle, cause_of, itself
@@ -91,31 +90,41 @@ class PendingWrite:
         become = {cell: self.begun(cell, input_) for cell in cells}
         part = batch.part(first_offset, last_offset)
         if len(become) == 1 and part.count(next(iter(become))) == len(part):
-            (cell,) = become.values()
             batch.recast(first_offset, last_offset, become)
-            self._record_run(batch, first_offset, last_offset, cell)
+            self._note(batch, range(first_offset, last_offset + 1), list(become.values()) * len(part))
         else:
-            self._replace(batch, first_offset, part, [become.get(cell, cell) for cell in part])
+            chosen = [(offset, cell) for offset, cell in enumerate(part, first_offset) if cell in become]
+            self._put(batch, [offset for offset, _ in chosen], [become[cell] for _, cell in chosen])
 
-    def begin_each(self, batch: Batch, first_offset: int, part: Sequence[Cell], inputs: Sequence[Input | None]) -> None:
-        """Begin another input for each offset of a split batch from *first_offset* on; None leaves one as it is."""
-        begun = {
-            input_: {cell: self.begun(cell, input_) for cell in dict.fromkeys(part)}
-            for input_ in dict.fromkeys(inputs)
-            if input_ is not None
-        }
-        after = [cell if input_ is None else begun[input_][cell] for cell, input_ in zip(part, inputs, strict=True)]
-        self._replace(batch, first_offset, part, after)
+    def begin_each(self, batch: Batch, offsets: Sequence[int], inputs: Sequence[Input]) -> None:
+        """Begin an input for each of some records of a split batch, all of which lie at or above the SPSO."""
+        is_run = isinstance(offsets, range)
+        base = batch.first_offset
+        part = batch.part(offsets[0], offsets[-1]) if is_run else [batch.cells[offset - base] for offset in offsets]
+        if part.count(part[0]) == len(part):
+            begun = {input_: self.begun(part[0], input_) for input_ in dict.fromkeys(inputs)}
+            after = list(map(begun.__getitem__, inputs))
+        else:
+            after = list(map(self.begun, part, inputs))
+        if is_run:
+            batch.replace(offsets[0], after)
+            self._note(batch, offsets, after)
+        else:
+            self._put(batch, offsets, after)
 
-    def begin_scattered(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
-        """Put what has begun into the place of records of a split batch, all of which lie at or above the SPSO."""
+    def _put(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
         cells, base = batch.cells, batch.first_offset
         for offset, cell in zip(offsets, after, strict=True):
             cells[offset - base] = cell
+        self._note(batch, offsets, after)
+
+    def _note(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
+        """Remember what is persisted, what waits for the outcome, and how much has become terminal."""
         states = [cell.state for cell in after]
         self.entries += state_batches(offsets, states, [cell.delivery_count for cell in after])
-        self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
         low, high = min(offsets), max(offsets)
+        if low >= self.start_offset:
+            self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
         if high - low < _NEAR * len(offsets):
             self.touch(batch, low, high)
         else:
@@ -156,27 +165,6 @@ class PendingWrite:
         for batch, ranges in self._touched.items():
             for first_offset, last_offset in ranges:
                 yield batch, first_offset, last_offset
-
-    def _record_run(self, batch: Batch, first_offset: int, last_offset: int, cell: Cell) -> None:
-        span = range(first_offset, last_offset + 1)
-        self.entries += state_batches(span, repeat(cell.state), repeat(cell.delivery_count))
-        self.touch(batch, first_offset, last_offset)
-        if cell.state is not RecordState.AVAILABLE and first_offset >= self.start_offset:
-            self.completed_count += len(span)
-
-    def _replace(self, batch: Batch, first_offset: int, part: Sequence[Cell], after: list[Cell]) -> None:
-        last_offset = first_offset + len(part) - 1
-        batch.replace(first_offset, after)
-        changed = [old is not new for old, new in zip(part, after, strict=True)]
-        cells = list(compress(after, changed))
-        if not cells:
-            return
-        states = [cell.state for cell in cells]
-        span = compress(range(first_offset, last_offset + 1), changed)
-        self.entries += state_batches(span, states, [cell.delivery_count for cell in cells])
-        self.touch(batch, first_offset, last_offset)
-        if first_offset >= self.start_offset:
-            self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
 
     def wait_for(self, batch: Batch, first_offset: int, last_offset: int) -> None:
         """Remember one more range of *batch*, apart from the others: as a snapshot has it."""

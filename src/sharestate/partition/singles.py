@@ -60,12 +60,10 @@ def acknowledge_singles(
     offsets = list(map(_FIRST, requests))
     kinds = [types[0] for _, _, types in requests]
     base = batch.first_offset
-    cells = [batch.cells[offset - base] for offset in offsets]
+    cells = {batch.cells[offset - base] for offset in offsets}
     if not _PLAIN.keys() >= set(kinds) or (len(offsets) > 1 and len(set(offsets)) < len(offsets)):
         return False
-    if any(cell.state is not RecordState.ACQUIRED or cell.member_id != member_id for cell in dict.fromkeys(cells)):
+    if any(cell.state is not RecordState.ACQUIRED or cell.member_id != member_id for cell in cells):
         return False
-    pairs = list(zip(cells, kinds, strict=True))
-    begun = {(cell, kind): change.begun(cell, _PLAIN[kind]) for cell, kind in dict.fromkeys(pairs)}
-    change.begin_scattered(batch, offsets, list(map(begun.__getitem__, pairs)))
+    change.begin_each(batch, offsets, list(map(_PLAIN.__getitem__, kinds)))
     return True
