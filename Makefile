@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage docs diagrams notebook bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage record docs diagrams notebook bench growth clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -57,6 +57,10 @@ oracle-mutants: $(READY) ## See whether a search notices each rule that Kafka ha
 oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; OPTIONS=
 	$(call judge,oracle-coverage, \
 	  $(call step,searching under JaCoCo, $(BIN)/python -m tests.oracle.coverage $(OPTIONS)))
+
+record: KAFKA ?= 4.3.1
+record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=
+	$(call judge,record, $(call step,recording, $(BIN)/python -m tests.oracle.record --kafka $(KAFKA)))
 
 lint: $(READY) ## Check style, types and layers
 	$(call judge,lint, \

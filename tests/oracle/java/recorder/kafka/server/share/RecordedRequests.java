@@ -1,0 +1,146 @@
+package kafka.server.share;
+
+import static kafka.server.share.Responses.list;
+import static kafka.server.share.Responses.map;
+import static kafka.server.share.Responses.unwrap;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.server.share.acknowledge.ShareAcknowledgementBatch;
+import org.apache.kafka.server.share.persister.*;
+import org.apache.kafka.server.share.persister.PartitionAllData;
+import org.apache.kafka.server.share.persister.PartitionErrorData;
+import org.apache.kafka.server.share.persister.PartitionIdData;
+import org.apache.kafka.server.share.persister.ReadShareGroupStateResult;
+import org.apache.kafka.server.share.persister.TopicData;
+import org.apache.kafka.server.share.persister.WriteShareGroupStateResult;
+import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
+
+/** What tests hand to a share partition and its persister, as the line protocol's JSON: requests and their parts. */
+final class RecordedRequests {
+    private RecordedRequests() { }
+
+    static String isolation(FetchIsolation isolation) {
+        if (isolation == null)
+            return null;
+        return switch (isolation) {
+            case HIGH_WATERMARK -> "read_uncommitted";
+            case TXN_COMMITTED -> "read_committed";
+            default -> isolation.name().toLowerCase(Locale.ROOT);
+        };
+    }
+
+    static List<Object> logBatches(FetchPartitionData data) {
+        List<Object> l = new ArrayList<>();
+        for (RecordBatch b : data.records.batches()) {
+            List<Object> batch = list(b.baseOffset(), b.lastOffset());
+            if (b.hasProducerId() || b.isControlBatch() || b.isTransactional()) {
+                batch.add(map("producer_id", b.producerId(), "transactional", b.isTransactional(),
+                    "control", b.isControlBatch() ? control(b) : null));
+            }
+            l.add(batch);
+        }
+        return l;
+    }
+
+    private static String control(RecordBatch batch) {
+        Iterator<Record> it = batch.iterator();
+        return it.hasNext() ? ControlRecordType.parse(it.next().key()).name() : "EMPTY";
+    }
+
+    static Object aborted(Optional<List<FetchResponseData.AbortedTransaction>> transactions) {
+        if (transactions == null || transactions.isEmpty())
+            return null;
+        List<Object> l = new ArrayList<>();
+        for (var a : transactions.get())
+            l.add(list(a.producerId(), a.firstOffset()));
+        return l;
+    }
+
+    static List<Object> ackBatches(List<ShareAcknowledgementBatch> batches) {
+        List<Object> l = new ArrayList<>();
+        for (var b : batches)
+            l.add(list(b.firstOffset(), b.lastOffset(), b.acknowledgeTypes().stream().map(Byte::intValue).toList()));
+        return l;
+    }
+
+    // ---- persister answers ----
+
+    static Map<String, Object> throwsAnswer(RuntimeException e) {
+        return map("throws", e.getClass().getName(), "message", e.getMessage());
+    }
+
+    /** The ANSWER for a future as the persister returned it. */
+    static Object answer(CompletableFuture<?> f, Uuid topicId, int partition) {
+        if (f == null)
+            return "null_future";
+        if (!f.isDone())
+            return "hold";
+        try {
+            return answer(f.join(), null, topicId, partition);
+        } catch (RuntimeException e) {
+            return answer(null, e, topicId, partition);
+        }
+    }
+
+    /** The ANSWER for a settled read or write of the given partition. */
+    static Object answer(Object result, Throwable thrown, Uuid topicId, int partition) {
+        if (thrown != null) {
+            Throwable t = unwrap(thrown);
+            return map("exception", t.getClass().getName(), "message", t.getMessage());
+        }
+        if (result == null)
+            return "null";
+        boolean read = result instanceof ReadShareGroupStateResult;
+        List<? extends TopicData<?>> topics = read
+            ? ((ReadShareGroupStateResult) result).topicsData() : ((WriteShareGroupStateResult) result).topicsData();
+        if (topics == null)
+            return map("topics", null);
+        if (topics.size() == 1 && topics.get(0).topicId() == topicId && topics.get(0).partitions().size() == 1) {
+            Object only = topics.get(0).partitions().get(0);
+            if (index(only) == partition)
+                return partitionAnswer(only, read);
+        }
+        List<Object> all = new ArrayList<>();
+        for (TopicData<?> topic : topics) {
+            List<Object> partitions = new ArrayList<>();
+            for (Object p : topic.partitions())
+                partitions.add(map("partition", index(p), "answer", partitionAnswer(p, read)));
+            all.add(map("same_topic_id", topic.topicId() == topicId, "partitions", partitions));
+        }
+        return map("topics", all);
+    }
+
+    private static int index(Object partition) {
+        return ((PartitionIdData) partition).partition();
+    }
+
+    private static Object partitionAnswer(Object partition, boolean read) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        PartitionErrorData e = (PartitionErrorData) partition;
+        if (e.errorCode() != Errors.NONE.code()) {
+            answer.put("error", Errors.forCode(e.errorCode()).name());
+            answer.put("message", e.errorMessage());
+        }
+        if (read) {
+            PartitionAllData a = (PartitionAllData) partition;
+            answer.put("state_epoch", a.stateEpoch());
+            answer.put("start_offset", a.startOffset());
+            answer.put("state_batches", Responses.stateBatches(a.stateBatches()));
+        }
+        return answer.isEmpty() ? "ok" : answer;
+    }
+}
