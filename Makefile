@@ -88,9 +88,12 @@ dist: $(READY)
 	@rm -rf dist
 	@$(BIN)/python -m build --quiet
 
-docs: $(READY) ## Build the documentation into build/docs, and run its examples
+docs: $(READY) ## Build the documentation into build/docs, with the notebook, and run its examples
 	$(call judge,docs, \
 	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
+	  $(call step,the notebook, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
+	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= \
+	    examples/kip_tables.ipynb); \
 	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
 
 diagrams: $(READY) ## Make the pages of docs that are made from the code: diagrams, and where rules live

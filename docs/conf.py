@@ -26,6 +26,8 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "concurrent.futures._base.Future"),
     ("py:class", "datetime.timedelta"),
     ("py:class", "types.TracebackType"),
+    ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
+    ("py:class", "sharestate.partition.views.PartitionView"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [("py:class", r"sharestate\.persister\.\w+\.[PR]")]  # type variables
 
