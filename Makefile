@@ -19,8 +19,9 @@ help: ## List the targets
 setup: $(READY) ## Make .venv and install the project with its tools into it
 	@echo "make setup: ready"
 
-demo: $(READY) ## Replay the recorded answers of Kafka, then tell a story
+demo: $(READY) ## Perform the KIP's table, replay the recorded answers of Kafka, then tell a story
 	$(call judge,demo, \
+	  $(call step,what the KIP says is persisted and what sharestate persists, $(BIN)/sharestate kip --table write); \
 	  $(call step,what Kafka 4.3.1 answered and what sharestate answers, \
 	    $(BIN)/sharestate replay --known-differences tests/data/known-differences.json \
 	      tests/data/kafka-tests tests/data/vectors); \
