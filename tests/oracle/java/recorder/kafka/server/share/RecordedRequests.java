@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.clients.consumer.internals.ShareAcquireMode;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.protocol.Errors;
@@ -19,7 +20,6 @@ import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.server.share.acknowledge.ShareAcknowledgementBatch;
-import org.apache.kafka.server.share.persister.*;
 import org.apache.kafka.server.share.persister.PartitionAllData;
 import org.apache.kafka.server.share.persister.PartitionErrorData;
 import org.apache.kafka.server.share.persister.PartitionIdData;
@@ -32,6 +32,45 @@ import org.apache.kafka.server.storage.log.FetchPartitionData;
 /** What tests hand to a share partition and its persister, as the line protocol's JSON: requests and their parts. */
 final class RecordedRequests {
     private RecordedRequests() { }
+
+    /** A call of a public method; others are only named. */
+    @SuppressWarnings("unchecked")
+    static Map<String, Object> request(Recorded p, String method, Object[] arguments) {
+        switch (method) {
+            case "maybeInitialize":
+                return p.request("initialize");
+            case "acquire":
+                FetchPartitionData data = (FetchPartitionData) arguments[5];
+                return p.request("acquire",
+                    "member", arguments[0],
+                    "mode", ((ShareAcquireMode) arguments[1]).name().toLowerCase(Locale.ROOT),
+                    "batch_size", arguments[2],
+                    "max_records", arguments[3],
+                    "fetch_offset", arguments[4],
+                    "batches", logBatches(data),
+                    "aborted", aborted(data.abortedTransactions),
+                    "isolation", isolation((FetchIsolation) arguments[6]));
+            case "acknowledge":
+                return p.request("acknowledge", "member", arguments[0],
+                    "batches", ackBatches((List<ShareAcknowledgementBatch>) arguments[1]));
+            case "releaseAcquiredRecords":
+                return p.request("release", "member", arguments[0]);
+            case "nextFetchOffset":
+                return p.request("next_fetch_offset");
+            case "canAcquireRecords":
+                return p.request("can_acquire");
+            case "updateCacheAndOffsets":
+                return p.request("log_start", "offset", arguments[0]);
+            case "markFenced":
+                return p.request("fence");
+            case "maybeAcquireFetchLock":
+                return p.request("lock_fetch", "id", arguments[0].toString());
+            case "releaseFetchLock":
+                return p.request("unlock_fetch", "id", arguments[0].toString());
+            default:
+                return p.request("internal", "method", method);
+        }
+    }
 
     static String isolation(FetchIsolation isolation) {
         if (isolation == null)

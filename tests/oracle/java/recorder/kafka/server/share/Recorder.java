@@ -1,10 +1,5 @@
 package kafka.server.share;
 
-import static kafka.server.share.RecordedRequests.aborted;
-import static kafka.server.share.RecordedRequests.ackBatches;
-import static kafka.server.share.RecordedRequests.answer;
-import static kafka.server.share.RecordedRequests.isolation;
-import static kafka.server.share.RecordedRequests.logBatches;
 import static kafka.server.share.Responses.acquired;
 import static kafka.server.share.Responses.field;
 import static kafka.server.share.Responses.future;
@@ -20,9 +15,7 @@ import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.Comparator;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -30,24 +23,17 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
-import org.apache.kafka.clients.consumer.internals.ShareAcquireMode;
-import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.coordinator.group.GroupConfigManager;
-import org.apache.kafka.server.share.acknowledge.ShareAcknowledgementBatch;
 import org.apache.kafka.server.share.fetch.AcquisitionLockTimerTask;
 import org.apache.kafka.server.share.fetch.InFlightBatch;
 import org.apache.kafka.server.share.fetch.InFlightState;
 import org.apache.kafka.server.share.fetch.ShareAcquiredRecords;
 import org.apache.kafka.server.share.persister.*;
-import org.apache.kafka.server.storage.log.FetchIsolation;
-import org.apache.kafka.server.storage.log.FetchPartitionData;
 import org.apache.kafka.server.util.timer.MockTimer;
-import org.apache.kafka.server.util.timer.Timer;
 import org.mockito.Mockito;
 
 /**
@@ -60,101 +46,28 @@ public final class Recorder {
         "findLastOffsetAcknowledgedAndMetadata", "canMoveStartOffset", "fetchAbortedTransactionRecordBatches",
         "filterRecordBatchesFromAcquiredRecords", "containsAbortMarker");
     private static final Path DIRECTORY = Path.of(System.getProperty("trace.dir", "traces"));
-    private static final Field TIMER = field(SharePartition.class, "timer");
-    private static final Field TIME = field(SharePartition.class, "time");
     private static final Field CONFIG_MANAGER = field(SharePartition.class, "groupConfigManager");
     private static final Field GROUP = field(SharePartition.class, "groupId");
-    private static final Field TOPIC_ID_PARTITION = field(SharePartition.class, "topicIdPartition");
     private static final Field TASK_FIRST = field(AcquisitionLockTimerTask.class, "firstOffset");
     private static final Field TASK_LAST = field(AcquisitionLockTimerTask.class, "lastOffset");
 
-    static volatile Test current;
+    static volatile RecordedTest current;
     /** Nesting of hooked calls on this thread: only the outermost one is recorded. */
     static final ThreadLocal<int[]> DEPTH = ThreadLocal.withInitial(() -> new int[1]);
     private static final ThreadLocal<Recorded> OPEN = new ThreadLocal<>();
 
     private Recorder() { }
 
-    /** One share partition of the running test. */
-    static final class Recorded {
-        int index;
-        int writes;
-        int futures;
-        SharePartition sp;
-        String name;
-        long origin;
-        long timeMs;
-        String lastState;
-        Object config;
-        Object readAnswer;
-        final List<Object> events = new ArrayList<>();
-        final List<Object> answers = new ArrayList<>();
-        final Map<String, Object> lookup = new LinkedHashMap<>();
-
-        Time time() {
-            return (Time) get(TIME, sp);
-        }
-
-        Timer timer() {
-            return (Timer) get(TIMER, sp);
-        }
-
-        TopicIdPartition topicIdPartition() {
-            return (TopicIdPartition) get(TOPIC_ID_PARTITION, sp);
-        }
-
-        /** A mocked clock is never read: its stubbed answers may be a sequence. */
-        long now() {
-            return Mockito.mockingDetails(time()).isMock() ? 0 : time().hiResClockMs();
-        }
-
-        Map<String, Object> state() {
-            return Responses.state(sp, origin);
-        }
-
-        Object answerOf(CompletableFuture<?> f) {
-            return answer(f, topicIdPartition().topicId(), topicIdPartition().partition());
-        }
-
-        Map<String, Object> request(String op, Object... keysAndValues) {
-            Map<String, Object> request = map("op", op);
-            if (index > 0)
-                request.put("key", String.valueOf(index));
-            request.putAll(map(keysAndValues));
-            return request;
-        }
-    }
-
-    /** The running test and the lines of its trace. */
-    static final class Test {
-        final String className;
-        final String name;
-        final List<String> lines = Collections.synchronizedList(new ArrayList<>());
-        final Map<Object, Recorded> partitions = Collections.synchronizedMap(new IdentityHashMap<>());
-        final Set<String> flags = Collections.synchronizedSet(new TreeSet<>());
-        int calls;
-        Thread busy;
-
-        Test(String className, String name) {
-            this.className = className;
-            this.name = name;
-        }
-
-        void line(Map<String, Object> request, Map<String, Object> response) {
-            lines.add(str(map("request", request, "response", response)));
-        }
-    }
-
     /** What enter hands to exit for a recorded call; nested calls get the depth counter instead. */
-    record Token(Test test, List<Recorded> partitions, List<Map<String, Object>> requests) { }
+    record Token(RecordedTest test, List<Recorded> partitions, List<Map<String, Object>> requests) { }
 
     static void begin(String className, String name) {
         DEPTH.get()[0] = 0;
-        current = new Test(className, name);
+        current = new RecordedTest(className, name);
     }
 
     static void end(String status) {
-        Test test = current;
+        RecordedTest test = current;
         current = null;
         if (test == null)
             return;
@@ -182,7 +95,7 @@ public final class Recorder {
     }
 
     public static void created(Object self, Object[] arguments) {
-        Test test = current;
+        RecordedTest test = current;
         if (test == null)
             return;
         Recorded p = add(test, (SharePartition) self);
@@ -195,7 +108,7 @@ public final class Recorder {
             "lifecycle", arguments[11].toString()), null);
     }
 
-    private static Recorded add(Test test, SharePartition sp) {
+    private static Recorded add(RecordedTest test, SharePartition sp) {
         Recorded p = new Recorded();
         p.index = test.partitions.size();
         p.sp = sp;
@@ -211,7 +124,7 @@ public final class Recorder {
         return p;
     }
 
-    private static void emit(Test test, Recorded p, Map<String, Object> request, Object result) {
+    private static void emit(RecordedTest test, Recorded p, Map<String, Object> request, Object result) {
         if (!p.answers.isEmpty())
             request.put("answers", new ArrayList<>(p.answers));
         if (!p.lookup.isEmpty())
@@ -228,7 +141,7 @@ public final class Recorder {
 
     // ---- calls ----
 
-    static Token open(Test test, List<Recorded> partitions, List<Map<String, Object>> requests) {
+    static Token open(RecordedTest test, List<Recorded> partitions, List<Map<String, Object>> requests) {
         synchronized (test) {
             if (test.busy != null && test.busy != Thread.currentThread())
                 test.flags.add("concurrent");
@@ -241,7 +154,7 @@ public final class Recorder {
         return new Token(test, partitions, requests);
     }
 
-    private static void close(Test test) {
+    private static void close(RecordedTest test) {
         OPEN.remove();
         synchronized (test) {
             test.busy = null;
@@ -249,7 +162,7 @@ public final class Recorder {
     }
 
     /** Clock moves, group configuration changes and foreign state changes since the last recorded call. */
-    private static void before(Test test, Recorded p, boolean configure) {
+    private static void before(RecordedTest test, Recorded p, boolean configure) {
         Map<String, Object> state = p.state();
         if (!str(state).equals(p.lastState)) {
             test.flags.add("external-change");
@@ -294,7 +207,7 @@ public final class Recorder {
 
     public static Object enter(Object self, String method, Object[] arguments) {
         int[] depth = DEPTH.get();
-        Test test = current;
+        RecordedTest test = current;
         if (test == null)
             return null;
         if (++depth[0] > 1)
@@ -307,50 +220,12 @@ public final class Recorder {
             p = add(test, sp);
             p.lastState = str(p.state());
         }
-        Map<String, Object> request = request(p, method, arguments);
+        Map<String, Object> request = RecordedRequests.request(p, method, arguments);
         if (request.get("op").equals("internal"))
             test.flags.add(PURE.contains(method) ? "helper-call" : "internal-call");
         if (request.get("op").equals("initialize"))
             p.readAnswer = null;
         return open(test, List.of(p), List.of(request));
-    }
-
-    @SuppressWarnings("unchecked")
-    private static Map<String, Object> request(Recorded p, String method, Object[] arguments) {
-        switch (method) {
-            case "maybeInitialize":
-                return p.request("initialize");
-            case "acquire":
-                FetchPartitionData data = (FetchPartitionData) arguments[5];
-                return p.request("acquire",
-                    "member", arguments[0],
-                    "mode", ((ShareAcquireMode) arguments[1]).name().toLowerCase(Locale.ROOT),
-                    "batch_size", arguments[2],
-                    "max_records", arguments[3],
-                    "fetch_offset", arguments[4],
-                    "batches", logBatches(data),
-                    "aborted", aborted(data.abortedTransactions),
-                    "isolation", isolation((FetchIsolation) arguments[6]));
-            case "acknowledge":
-                return p.request("acknowledge", "member", arguments[0],
-                    "batches", ackBatches((List<ShareAcknowledgementBatch>) arguments[1]));
-            case "releaseAcquiredRecords":
-                return p.request("release", "member", arguments[0]);
-            case "nextFetchOffset":
-                return p.request("next_fetch_offset");
-            case "canAcquireRecords":
-                return p.request("can_acquire");
-            case "updateCacheAndOffsets":
-                return p.request("log_start", "offset", arguments[0]);
-            case "markFenced":
-                return p.request("fence");
-            case "maybeAcquireFetchLock":
-                return p.request("lock_fetch", "id", arguments[0].toString());
-            case "releaseFetchLock":
-                return p.request("unlock_fetch", "id", arguments[0].toString());
-            default:
-                return p.request("internal", "method", method);
-        }
     }
 
     public static void exit(Object token, Object returned, Throwable thrown) {
@@ -377,7 +252,7 @@ public final class Recorder {
     // ---- clock and timer ----
 
     public static Object advanceEnter(Object timer, long ms) {
-        Test test = current;
+        RecordedTest test = current;
         if (test == null)
             return null;
         int[] depth = DEPTH.get();
@@ -416,7 +291,7 @@ public final class Recorder {
 
     /** MockTimer.size() drops cancelled entries and so may reorder equal deadlines: it has to be replayed too. */
     public static void size(Object timer, int size) {
-        Test test = current;
+        RecordedTest test = current;
         if (test == null || DEPTH.get()[0] > 0 || test.partitions.size() != 1)
             return;
         Recorded p = test.partitions.values().iterator().next();
@@ -427,7 +302,7 @@ public final class Recorder {
     }
 
     public static Object runEnter(Object self) {
-        Test test = current;
+        RecordedTest test = current;
         if (test == null)
             return null;
         int[] depth = DEPTH.get();
@@ -469,7 +344,7 @@ public final class Recorder {
     // ---- events ----
 
     public static void event(Object self, String what) {
-        Test test = current;
+        RecordedTest test = current;
         Recorded p = test == null ? null : test.partitions.get(self);
         if (p == null)
             p = OPEN.get();
