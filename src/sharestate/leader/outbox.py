@@ -48,6 +48,7 @@ class Outbox:
         self._notify = notify
         self._unanswered: dict[_Sent, None] = {}
         self._arrived: deque[tuple[_Sent, Future[Any]]] = deque()
+        self._is_settling = False
 
     @property
     def unanswered(self) -> tuple[Future[None], ...]:
@@ -72,12 +73,23 @@ class Outbox:
         return sent.told
 
     def settle(self) -> None:
-        """Settle every answer that has arrived."""
-        while self._arrived:
+        """
+        Settle every answer that has arrived, in the order of arrival.
+
+        While one is being settled this does nothing: what it leads to has its turn afterwards.
+        """
+        while self._arrived and not self._is_settling:
             sent, answer = self._arrived.popleft()
             if sent in self._unanswered:  # if not, nobody waits any more
                 del self._unanswered[sent]
-                _end(sent.told, sent.settle(answer))
+                _end(sent.told, self._settled(sent, answer))
+
+    def _settled(self, sent: _Sent, answer: Future[Any]) -> ShareStateError | None:
+        self._is_settling = True
+        try:
+            return sent.settle(answer)
+        finally:
+            self._is_settling = False
 
     def abandon(self, error: ShareStateError) -> None:
         """Wait for nothing any more; who waits is told *error*."""

@@ -172,6 +172,11 @@ def _entries(_instance: object, attribute: Attribute[tuple[object, ...]], entrie
         refuse(f"expected {attribute.name}, got none", attribute.name)
 
 
+def _expect_entries(topics: tuple[TopicData[Any], ...], class_: type[PartitionIdData]) -> None:
+    for index, topic in enumerate(rows(topics, TopicData, "topics")):
+        rows(topic.partitions, class_, f"topics[{index}].partitions")
+
+
 @frozen(kw_only=True)
 class TopicData(Generic[P]):
     """
@@ -190,10 +195,19 @@ class TopicData(Generic[P]):
 
 @frozen(kw_only=True)
 class Result(Generic[R]):
-    """What a persister answers: an entry for each one of the request, in any order of topics."""
+    """
+    What a persister answers: an entry for each one of the request, in any order of topics.
+
+    Raises:
+        MalformedInputError: A part is of the wrong type, or empty.
+    """
 
     topics: tuple[TopicData[R], ...] = field(validator=_entries)
     """The entries, by topic."""
+
+    @topics.validator
+    def _expect_answered(self, _attribute: object, topics: tuple[TopicData[R], ...]) -> None:
+        _expect_entries(topics, PartitionErrorData)
 
     def find(self, topic_id: str, partition: int) -> R | None:
         """Return the first entry for a partition, as Kafka's persister takes it; None if there is none."""
@@ -224,8 +238,7 @@ class Parameters(Generic[P, R]):
 
     @topics.validator
     def _expect_asked(self, _attribute: object, topics: tuple[TopicData[P], ...]) -> None:
-        for index, topic in enumerate(rows(topics, TopicData, "topics")):
-            rows(topic.partitions, self.asked, f"topics[{index}].partitions")
+        _expect_entries(topics, self.asked)
 
     @classmethod
     def of(cls, group_id: str, topic_id: str, *partitions: P) -> Self:

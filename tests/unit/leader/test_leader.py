@@ -257,6 +257,25 @@ def test_writes_go_out_in_order_and_are_answered_in_any() -> None:
     assert ([future.done() for future in futures], leader.unanswered) == ([False, True], (futures[0],))
 
 
+def test_a_thousand_answers_may_have_come() -> None:
+    """However many answers a poll finds, all are taken, and members are told in the order in which they came."""
+    count = 1000
+    store = persister()
+    leader = started(store)
+    leader.acquire("m1", fetched(0, count - 1), now_ms=0, max_records=count, batch_size=count)
+    store.is_holding = True
+    told: list[int] = []
+    for offset in range(count):
+        future = leader.acknowledge("m1", accept(offset, offset), now_ms=1)
+        future.add_done_callback(lambda _, offset=offset: told.append(offset))  # type: ignore[misc] # bound now
+    for held in store.held:
+        held.answer()
+    leader.poll(now_ms=2)
+
+    assert told == list(range(count))
+    assert (leader.unanswered, leader.partition.start_offset) == ((), count)
+
+
 def test_a_refused_command_sends_nothing() -> None:
     """What the share partition refuses is raised at once, and waiting fetches look again all the same (spec 16)."""
     leader, store = holding()

@@ -51,13 +51,18 @@ MALFORMED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: PartitionStateBatchData(partition=0, state_batches=(StateBatch(4, 4, UNCHECKED, 1),)),
         "state_batches[0].state",
     ),
+    "something among the topics of a result": (lambda: Result(topics=(UNCHECKED,)), "topics[0]"),
+    "something among the partitions of a result": (
+        lambda: Result(topics=(TopicData(topic_id="t", partitions=(UNCHECKED,)),)),
+        "topics[0].partitions[0]",
+    ),
     "a message that is none": (lambda: PartitionErrorData(partition=0, error_message=NUMBER), "error_message"),
 }
 
 
 @pytest.mark.parametrize(("make", "field"), MALFORMED.values(), ids=MALFORMED)
 def test_the_malformed_cannot_be_made(make: Callable[[], object], field: str) -> None:
-    """What Kafka's persister refuses before it sends anything is refused as it is made, by name."""
+    """What Kafka's persister refuses before it sends anything is refused as it is made, by name; answers too."""
     with pytest.raises(MalformedInputError) as refused:
         make()
 
