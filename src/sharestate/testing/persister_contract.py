@@ -6,160 +6,38 @@ Each clause of ``sharestate.persister.Persister`` is a method; what is wrong is 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import MalformedInputError
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
-    PartitionAllData,
-    PartitionErrorData,
-    PartitionIdData,
     PartitionIdLeaderEpochData,
     PartitionStateBatchData,
     PartitionStateData,
-    PartitionStateSummaryData,
     ReadStateParameters,
     ReadSummaryParameters,
-    Result,
     TopicData,
     WriteStateParameters,
 )
-from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
+from sharestate.testing.persister_calls import LEADER_EPOCH, NONE, STATE_EPOCH, PersisterCalls, Read, expect, fail
+from sharestate.values.requests import StateBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sharestate.persister.protocol import Persister
-
-R = TypeVar("R", bound=PartitionErrorData)
-T = TypeVar("T")
-
-NONE: Final = ErrorCode.NONE
-STATE_EPOCH: Final = 3
-LEADER_EPOCH: Final = 5
 
 ACKNOWLEDGED: Final = StateBatch(10, 14, 2, 1)
 RELEASED: Final = StateBatch(15, 19, 0, 2)
 
 
-class Read(NamedTuple):
-    """What a read has answered, without the words."""
-
-    error_code: int
-    state_epoch: int
-    start_offset: int
-    state_batches: tuple[StateBatch, ...]
-
-
-class PersisterContract(ABC):
+class PersisterContract(PersisterCalls):
     """
     Tests that any ``Persister`` passes; pytest collects them in a subclass whose name begins with ``Test``.
 
     Topics and partitions that are used: partitions 0 and 1 of both topics, of both groups. None of them may be
     initialised in what ``make_persister`` returns.
     """
-
-    group_id: ClassVar[str] = "contract"
-    """The group that is used."""
-
-    other_group_id: ClassVar[str] = "other-contract"
-    """Another one."""
-
-    topic_id: ClassVar[str] = "dGhlIHRvcGljJ3MgaWQhIQ"
-    """The topic that is used."""
-
-    other_topic_id: ClassVar[str] = "YW5vdGhlciB0b3BpYydzIQ"
-    """Another one."""
-
-    timeout_s: ClassVar[float] = 30.0
-    """How long an answer may take. [s]"""
-
-    @abstractmethod
-    def make_persister(self) -> Persister:
-        """Return a new persister that stores nothing yet."""
-
-    def wait(self, future: Future[T]) -> T:
-        """Return what *future* ends with; override it if somebody has to be polled for that."""
-        return future.result(timeout=self.timeout_s)
-
-    # ---- requests in short
-
-    def begin(self, persister: Persister, state_epoch: int = STATE_EPOCH, start_offset: int = 10) -> int:
-        """Initialise partition 0, and return the error code."""
-        entry = PartitionStateData(partition=0, state_epoch=state_epoch, start_offset=start_offset)
-        request = InitializeStateParameters.of(self.group_id, self.topic_id, entry)
-        return self.answer(persister.initialize_state(request)).error_code
-
-    def begun(self) -> Persister:
-        """Return a persister with partition 0, which was read with LEADER_EPOCH and starts at 10."""
-        persister = self.make_persister()
-        expect(self.begin(persister), NONE, "an initialisation")
-        expect(self.read(persister).error_code, NONE, "the first read")
-        return persister
-
-    def read(self, persister: Persister, leader_epoch: int = LEADER_EPOCH) -> Read:
-        """Read partition 0."""
-        entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=leader_epoch)
-        answer = self.answer(persister.read_state(ReadStateParameters.of(self.group_id, self.topic_id, entry)))
-        if not isinstance(answer, PartitionAllData):
-            fail(f"a read answered {answer}")
-        return Read(answer.error_code, answer.state_epoch, answer.start_offset, answer.state_batches)
-
-    def stored(self, persister: Persister) -> tuple[int, tuple[StateBatch, ...]]:
-        """Return the start offset and the state batches of partition 0."""
-        read = self.read(persister)
-        expect(read.error_code, NONE, "a read by the leader")
-        return read.start_offset, read.state_batches
-
-    def writing(
-        self,
-        *state_batches: StateBatch,
-        start_offset: int = UNINITIALIZED_START_OFFSET,
-        leader_epoch: int = LEADER_EPOCH,
-        state_epoch: int = STATE_EPOCH,
-    ) -> WriteStateParameters:
-        """Return a write to partition 0."""
-        entry = PartitionStateBatchData(
-            partition=0,
-            state_epoch=state_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            state_batches=state_batches,
-        )
-        return WriteStateParameters.of(self.group_id, self.topic_id, entry)
-
-    def written(self, persister: Persister, request: WriteStateParameters) -> int:
-        """Send a write, and return the error code for partition 0."""
-        return self.answer(persister.write_state(request)).error_code
-
-    def write_all(self, persister: Persister, *requests: WriteStateParameters) -> None:
-        """Send writes one after the other, each of which has to succeed."""
-        for request in requests:
-            expect(self.written(persister, request), NONE, f"the write {request}")
-
-    def delete(self, persister: Persister) -> int:
-        """Delete partition 0, and return the error code."""
-        request = DeleteStateParameters.of(self.group_id, self.topic_id, PartitionIdData(partition=0))
-        return self.answer(persister.delete_state(request)).error_code
-
-    def summary(self, persister: Persister) -> tuple[int, int, int, int]:
-        """Return error code, start offset, leader epoch and state epoch of the summary of partition 0."""
-        request = ReadSummaryParameters.of(
-            self.group_id, self.topic_id, PartitionIdLeaderEpochData(partition=0, leader_epoch=0)
-        )
-        answer = self.answer(persister.read_summary(request))
-        if not isinstance(answer, PartitionStateSummaryData):
-            fail(f"a summary answered {answer}")
-        return answer.error_code, answer.start_offset, answer.leader_epoch, answer.state_epoch
-
-    def answer(self, future: Future[Result[R]], partition: int = 0) -> R:
-        """Return what was answered for a partition."""
-        result = self.wait(future)
-        return result.find(self.topic_id, partition) or fail(f"partition {partition} is missing in {result}")
 
     # ---- the clauses: initialisation, reads and deletions
 
@@ -203,6 +81,36 @@ class PersisterContract(ABC):
         expect([self.delete(persister), self.delete(persister)], [NONE, NONE], "two deletions")
         expect(self.read(persister).error_code, ErrorCode.INVALID_REQUEST, "a read of what was deleted")
         expect(self.summary(persister), (NONE, -1, 0, 0), "the summary of what was deleted")
+        expect(self.begin(persister, STATE_EPOCH - 1), NONE, "an initialisation with a lower epoch than before")
+        expect(self.read(persister, LEADER_EPOCH - 1).error_code, NONE, "a read with a lower leader epoch than before")
+
+    def test_each_partition_has_its_own_state(self) -> None:
+        """Partitions that a request names together are all served; beginning or deleting one leaves the other."""
+        persister = self.make_persister()
+        states = [PartitionStateData(partition=index, start_offset=10 + index) for index in (0, 1)]
+        entries = [PartitionIdLeaderEpochData(partition=index, leader_epoch=LEADER_EPOCH) for index in (0, 1)]
+        place = self.group_id, self.topic_id
+        begun = self.answers(persister.initialize_state(InitializeStateParameters.of(*place, *states)), 0, 1)
+        read = self.answers(persister.read_state(ReadStateParameters.of(*place, *entries)), 0, 1)
+        summed = self.answers(persister.read_summary(ReadSummaryParameters.of(*place, *entries)), 0, 1)
+        expect([answer.error_code for answer in begun], [NONE, NONE], "two initialisations")
+        expect([answer.start_offset for answer in read], [10, 11], "two reads")
+        expect([answer.start_offset for answer in summed], [10, 11], "two summaries")
+        expect(self.begin(persister, start_offset=20), NONE, "an initialisation of one of them")
+        expect(self.delete(persister), NONE, "a deletion of one of them")
+        kept = self.answers(persister.read_state(ReadStateParameters.of(*place, *entries)), 0, 1)
+        expect([answer.error_code for answer in kept], [ErrorCode.INVALID_REQUEST, NONE], "two reads after that")
+        self.answers(persister.delete_state(DeleteStateParameters.of(*place, *entries)), 0, 1)
+        gone = self.answers(persister.read_state(ReadStateParameters.of(*place, *entries)), 0, 1)
+        expect([answer.error_code for answer in gone], [ErrorCode.INVALID_REQUEST] * 2, "two reads of nothing")
+
+    def test_a_summary_fences_nobody(self) -> None:
+        """A summary that is asked for with a higher leader epoch is not a leader's: the one that has read writes on."""
+        persister = self.begun()
+        summary = self.summary(persister, LEADER_EPOCH + 1)
+        expect(summary, (NONE, 10, LEADER_EPOCH, STATE_EPOCH), "the summary")
+        self.write_all(persister, self.writing(ACKNOWLEDGED))
+        expect(self.summary(persister), summary, "the summary afterwards")
 
     # ---- the clauses: what a write does
 
@@ -238,6 +146,13 @@ class PersisterContract(ABC):
         self.write_all(persister, self.writing(first), self.writing(lower_count, higher_state, higher_count))
         expected = (StateBatch(10, 11, 0, 2), higher_state, higher_count, StateBatch(16, 19, 0, 2))
         expect(self.stored(persister), (10, expected), "what is stored")
+
+    def test_how_many_are_complete_is_told(self) -> None:
+        """A summary tells the delivery complete count that came with the last start offset."""
+        persister = self.begun()
+        self.write_all(persister, self.writing(ACKNOWLEDGED, start_offset=10, delivery_complete_count=5))
+        self.write_all(persister, self.writing(start_offset=12, delivery_complete_count=3))
+        expect(self.complete_count(persister), 3, "the delivery complete count")
 
     def test_writes_take_effect_in_order(self) -> None:
         """Of two writes that were sent one after the other the second one takes effect last."""
@@ -276,6 +191,15 @@ class PersisterContract(ABC):
             self.begin(persister, STATE_EPOCH - 1), ErrorCode.FENCED_STATE_EPOCH, "an initialisation with a lower one"
         )
 
+    def test_a_new_leader_fences_those_before(self) -> None:
+        """Each read with a higher leader epoch fences the leaders before, and an initialisation frees none of them."""
+        persister = self.begun()
+        expect(self.read(persister, LEADER_EPOCH + 1).error_code, NONE, "a read by a new leader")
+        late = self.writing(ACKNOWLEDGED)
+        expect(self.written(persister, late), ErrorCode.FENCED_LEADER_EPOCH, "a write by the leader before")
+        expect(self.begin(persister), NONE, "an initialisation")
+        expect(self.written(persister, late), ErrorCode.FENCED_LEADER_EPOCH, "a write by the old leader after that")
+
     def test_a_refusal_changes_nothing(self) -> None:
         """What is refused leaves the state as it was."""
         persister = self.begun()
@@ -292,10 +216,14 @@ class PersisterContract(ABC):
         expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, (ACKNOWLEDGED, RELEASED)), "what was read")
 
     def test_no_epoch_is_never_fenced(self) -> None:
-        """A write with -1 for both epochs is taken, and an initialisation with -1 too."""
+        """A write with -1 for both epochs is taken, and an initialisation with -1 too; neither unfences anybody."""
         persister = self.begun()
         self.write_all(persister, self.writing(ACKNOWLEDGED, leader_epoch=-1, state_epoch=-1))
         expect(self.begin(persister, -1), NONE, "an initialisation without an epoch")
+        late = self.writing(ACKNOWLEDGED, state_epoch=STATE_EPOCH - 1)
+        expect(
+            self.written(persister, late), ErrorCode.FENCED_STATE_EPOCH, "a write with an epoch lower than one before"
+        )
 
     # ---- the clauses: answers
 
@@ -343,17 +271,6 @@ class PersisterContract(ABC):
         expect(self.stored(persister), (10, ()), "what is stored")
 
 
-def expect(found: T, expected: T, what: str) -> None:
-    """Raise AssertionError unless *found* is as *expected*."""
-    if found != expected:
-        fail(f"{what}: expected {expected!r}, found {found!r}")
-
-
-def fail(message: str) -> NoReturn:
-    """Raise AssertionError."""
-    raise AssertionError(message)
-
-
 def clauses(contract: PersisterContract) -> Sequence[str]:
     """Return the names of the tests that *contract* consists of."""
     return [name for name in dir(contract) if name.startswith("test_")]
@@ -367,4 +284,6 @@ def broken_clauses(contract: PersisterContract) -> dict[str, str]:
             getattr(contract, name)()
         except AssertionError as error:
             broken[name] = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever the persister raises, or TimeoutError if it says nothing
+            broken[name] = repr(error)
     return broken

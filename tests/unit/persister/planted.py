@@ -9,6 +9,7 @@ from attrs import evolve
 
 from sharestate import ErrorCode, InMemoryPersister, RecordState
 from sharestate.persister import (
+    DeleteStateParameters,
     InitializeStateParameters,
     Parameters,
     PartitionAllData,
@@ -21,6 +22,14 @@ from sharestate.persister import (
     Result,
     TopicData,
     WriteStateParameters,
+)
+
+from .planted_epochs import (
+    ForgetsStateEpochs,
+    FreesOldLeaders,
+    KnowsTheFirstLeaderOnly,
+    RemembersTheDeleted,
+    SummariesFence,
 )
 
 
@@ -283,22 +292,60 @@ class RemembersWriters(Rewriting):
         return entry
 
 
+class DeletesTheTopic(InMemoryPersister):
+    """A deletion forgets every partition of its topic."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._carry_out(request)
+        if isinstance(request, DeleteStateParameters):
+            topics = {topic.topic_id for topic in request.topics}
+            self._states = {key: state for key, state in self._states.items() if key.topic_id not in topics}
+        return result
+
+
+class LosesCompleteCounts(Rewriting):
+    """The delivery complete count of a write is not stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* without it."""
+        return evolve(entry, delivery_complete_count=-1)
+
+
+class Raises(InMemoryPersister):
+    """What is refused is raised."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._carry_out(request)
+        if any(entry.error_code for topic in result.topics for entry in topic.partitions):
+            message = "refused"
+            raise OSError(message)
+        return result
+
+
 BREAKS: dict[type[InMemoryPersister], str] = {
     AnswersTheWrongPartition: "test_the_uninitialized_is_refused",
     CarriesOutWhatItRefuses: "test_a_refusal_changes_nothing",
     CountsRepetitions: "test_a_write_may_be_repeated",
+    DeletesTheTopic: "test_each_partition_has_its_own_state",
     DropsTheSecondBatch: "test_what_was_written_is_read",
     FailsAsOne: "test_each_partition_has_its_own_answer",
+    ForgetsStateEpochs: "test_no_epoch_is_never_fenced",
     ForgetsTheGroup: "test_groups_have_their_own_state",
+    FreesOldLeaders: "test_a_new_leader_fences_those_before",
     HasNoSummaries: "test_the_uninitialized_has_a_summary",
     IgnoresLeaderEpochs: "test_a_lower_leader_epoch_is_fenced",
     IgnoresStateEpochs: "test_a_lower_state_epoch_is_fenced",
     KeepsWhatWasDeleted: "test_a_deletion_forgets",
+    KnowsTheFirstLeaderOnly: "test_a_new_leader_fences_those_before",
+    LosesCompleteCounts: "test_how_many_are_complete_is_told",
     LosesDeliveryCounts: "test_the_higher_count_and_state_win",
     LosesTheStateEpoch: "test_what_was_initialized_is_read",
     OnlyEverMovesForward: "test_no_start_offset_keeps_the_stored_one",
+    Raises: "test_the_uninitialized_is_refused",
+    RemembersTheDeleted: "test_a_deletion_forgets",
     RemembersWriters: "test_only_reads_raise_the_leader_epoch",
     StartsAtZero: "test_a_start_may_be_left_open",
+    SummariesFence: "test_a_summary_fences_nobody",
     TakesAnything: "test_the_malformed_is_refused",
     TakesMinusOneForAnOffset: "test_no_start_offset_keeps_the_stored_one",
     WritesInReverse: "test_writes_take_effect_in_order",

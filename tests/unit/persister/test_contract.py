@@ -7,7 +7,7 @@ import pytest
 from sharestate import InMemoryPersister, Persister
 from sharestate.testing.persister_contract import PersisterContract, broken_clauses, clauses
 
-from .planted import BREAKS, WritesInReverse
+from .planted import BREAKS, Raises, WritesInReverse
 
 
 class TestInMemoryPersister(PersisterContract):
@@ -43,8 +43,13 @@ def test_every_clause_can_be_broken() -> None:
     assert broken == set(clauses(TestInMemoryPersister()))
 
 
-def test_what_is_wrong_is_said() -> None:
-    """A broken clause says what was expected and what was found."""
-    broken = broken_clauses(Planted(WritesInReverse))
-
-    assert broken == {"test_writes_take_effect_in_order": "the start offset: expected 12, found 14"}
+@pytest.mark.parametrize(
+    ("kind", "clause", "said"),
+    [
+        (WritesInReverse, "test_writes_take_effect_in_order", "the start offset: expected 12, found 14"),
+        (Raises, "test_the_uninitialized_is_refused", "OSError('refused')"),
+    ],
+)
+def test_what_is_wrong_is_said(kind: type[InMemoryPersister], clause: str, said: str) -> None:
+    """A broken clause says what was expected and what was found, or what the persister has raised."""
+    assert broken_clauses(Planted(kind))[clause] == said

@@ -1,0 +1,79 @@
+"""Persisters that mistake who may write, each in one way."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+from attrs import evolve
+
+from sharestate import InMemoryPersister, SharePartitionKey
+from sharestate.persister import (
+    InitializeStateParameters,
+    Parameters,
+    PartitionStateSummaryData,
+    ReadStateParameters,
+    ReadSummaryParameters,
+    Result,
+    StoredState,
+)
+
+
+class SummariesFence(InMemoryPersister):
+    """Who asks for a summary is taken for a leader."""
+
+    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
+        """Read first."""
+        self.read_state(ReadStateParameters(group_id=request.group_id, topics=request.topics)).result()
+        return super().read_summary(request)
+
+
+class KnowsTheFirstLeaderOnly(InMemoryPersister):
+    """A leader epoch is remembered if none was before."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        before = {key: state for key, state in self._states.items() if state.highest_leader_epoch}
+        result = super()._carry_out(request)
+        if isinstance(request, ReadStateParameters):
+            self._states |= before
+        return result
+
+
+class FreesOldLeaders(InMemoryPersister):
+    """An initialisation forgets which leaders have read."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._carry_out(request)
+        if isinstance(request, InitializeStateParameters):
+            self._states = {key: evolve(state, highest_leader_epoch=0) for key, state in self._states.items()}
+        return result
+
+
+class RemembersTheDeleted(InMemoryPersister):
+    """The epochs of what was deleted go on fencing."""
+
+    def __init__(self) -> None:
+        """Make one that has deleted nothing."""
+        super().__init__()
+        self.deleted: dict[SharePartitionKey, StoredState] = {}
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        before = dict(self._states)
+        result = super()._carry_out(request)
+        self.deleted |= {key: state for key, state in before.items() if key not in self._states}
+        for key in self.deleted.keys() & self._states.keys():
+            old = self.deleted.pop(key)
+            self._states[key] = evolve(self._states[key], highest_leader_epoch=old.highest_leader_epoch)
+        return result
+
+
+class ForgetsStateEpochs(InMemoryPersister):
+    """An initialisation without a state epoch unfences all that have an older one."""
+
+    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._carry_out(request)
+        if isinstance(request, InitializeStateParameters):
+            self._states = {
+                key: evolve(state, highest_state_epoch=state.state_epoch) for key, state in self._states.items()
+            }
+        return result
