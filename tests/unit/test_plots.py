@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import io
+import re
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -70,16 +71,20 @@ def layers(spec: Spec, line: int = 0) -> Iterator[tuple[Spec, list[Spec]]]:
         yield layer, data["values"] if "values" in data else spec["datasets"][data["name"]]
 
 
+def filled(spec: Spec, line: int = 0) -> list[Spec]:
+    """Return the data of the runs of a line: those of the layer that is filled."""
+    (data,) = [data for layer, data in layers(spec, line) if "fill" in layer["encoding"]]
+    return data
+
+
 def runs(spec: Spec, line: int = 0) -> list[str]:
-    """Return the runs of a line in words: the data of the layer that is filled."""
-    ((_, data),) = [found for found in layers(spec, line) if "fill" in found[0]["encoding"]]
-    return [run["said"] for run in data]
+    """Return the runs of a line in words."""
+    return [run["said"] for run in filled(spec, line)]
 
 
 def places(spec: Spec, line: int = 0) -> list[tuple[float, float]]:
     """Return where the runs of a line begin and end."""
-    ((_, data),) = [found for found in layers(spec, line) if "fill" in found[0]["encoding"]]
-    return [(run["x"], run["x2"]) for run in data]
+    return [(run["x"], run["x2"]) for run in filled(spec, line)]
 
 
 def names(spec: Spec, line: int = 0) -> dict[str, float]:
@@ -149,15 +154,31 @@ def test_both_offsets_stand_before_the_next_record_if_nothing_is_in_flight() -> 
     assert names(offset_line(started()).to_dict()) == {"SPSO 100": 99.5, "SPEO 100": 99.5}
 
 
-def test_what_the_spso_has_passed_is_pale() -> None:
+@pytest.mark.parametrize("start", [104, 109])
+def test_what_the_spso_has_passed_is_pale(start: int) -> None:
     """A batch of which the log has lost a part is drawn in two."""
     partition = started()
     acquire(partition, "m1", 100, 109)
-    partition.advance_log_start(104)
-    spec = offset_line(partition).to_dict()
-    ((_, data),) = [found for found in layers(spec) if "fill" in found[0]["encoding"]]
+    partition.advance_log_start(start)
 
-    assert [(run["x"], run["x2"], run["opacity"] < 1) for run in data] == [(99.5, 103.5, True), (103.5, 109.5, False)]
+    assert [(run["x"], run["x2"], run["opacity"] < 1) for run in filled(offset_line(partition).to_dict())] == [
+        (99.5, start - 0.5, True),
+        (start - 0.5, 109.5, False),
+    ]
+
+
+def test_what_is_written_into_runs_can_be_read() -> None:
+    """It is much lighter or darker than its run, pale ones included, and count and holder stand below each other."""
+    partition = busy()
+    partition.advance_log_start(107)
+    data = filled(offset_line(partition).to_dict())
+    colours = {state.name.title(): lightness(COLOURS[state]) for state in RecordState}
+
+    assert {(run["state"], run["opacity"] < 1) for run in data} >= {("Acknowledged", True), ("Acknowledged", False)}
+    for run in data:
+        behind = 100 + (colours[run["state"]] - 100) * run["opacity"]
+        assert abs(lightness(run["ink"]) - behind) >= 40
+        assert not run["member"] or run["member_y"] - run["count_y"] >= 11
 
 
 def test_each_state_has_its_colour() -> None:
@@ -187,6 +208,15 @@ def test_labels_are_left_out_where_there_is_no_room() -> None:
 
     assert len(runs(spec)) == 301
     assert labels(spec) == ["×1", "×1", "m1", "m1"]
+
+
+def test_narrow_runs_have_no_edges() -> None:
+    """At a pixel a record the edges would hide the colours."""
+    partition = started(0)
+    acquire(partition, "m1", 0, 499)
+    acknowledge(partition, "m1", 250, 250, 2)
+
+    assert [run["edge"] for run in filled(offset_line(partition).to_dict())] == [1, 0, 1]
 
 
 def test_records_that_are_alike_are_one_mark() -> None:
@@ -253,14 +283,36 @@ def test_steps_have_one_scale_their_titles_and_their_notes() -> None:
     assert notes == [[], ["note\nfor it"]]
 
 
-def test_a_picture_becomes_an_svg() -> None:
-    """All that is written in it is in the text of the SVG."""
+def drawn(chart: alt.VConcatChart) -> str:
+    """Return *chart* as an SVG."""
     file = io.StringIO()
-    offset_line(busy(), title="A busy one", note="and a note").save(file, format="svg")
-    svg = file.getvalue()
+    chart.save(file, format="svg")
+    return file.getvalue()
+
+
+def test_each_offset_stands_on_the_axis_once() -> None:
+    """However wide one record is drawn, there are no ticks between offsets, nor below the first one that there is."""
+    ticks = re.findall(r">(\S\d*)</text>", drawn(offset_line(started(0))))
+
+    assert ticks == ["0", "1"]
+
+
+def test_a_picture_becomes_an_svg() -> None:
+    """All that is written in it is in the text of the SVG, and the lines of a note are lines."""
+    svg = drawn(offset_line(busy(), title="A busy one", note="and a note\nof two lines"))
 
     assert svg.startswith("<svg")
-    for text in ("A busy one", "and a note", "SPSO 100", "SPEO 119", "×1", "m2", "Archived", "write in flight"):
+    for text in (
+        "A busy one",
+        "and a note",
+        "of two lines",
+        "SPSO 100",
+        "SPEO 119",
+        "×1",
+        "m2",
+        "Archived",
+        "write in flight",
+    ):
         assert f">{text}<" in svg
 
 
