@@ -35,7 +35,11 @@ PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
 @click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
 @click.option("--kafka", default=RELEASES[0], show_default=True, help=f"The release: {' or '.join(RELEASES)}.")
 @click.option("--profile", type=click.Choice(list(PROFILES)), help="Whose rules to follow; the release's.")
-@click.option("--wild", type=click.IntRange(0, 100), help="How many steps are wild, in every sequence. [%]")
+@click.option(
+    "--wild",
+    type=click.IntRange(0, 100),
+    help="How many steps are wild in every sequence; rates are not judged then. [%]",
+)
 @click.option("--state", type=click.Path(path_type=Path), help="Keep in this file how far the search has come.")
 @click.option("--differences", default=1, show_default=True, help="After how many differences to stop.")
 @click.option(
@@ -71,8 +75,9 @@ def main(  # noqa: PLR0913 - one parameter for each option
     except (OracleError, StateError, KafkaDiedError, BrokenProcessPool) as error:
         click.echo(f"oracle search: {error}", err=True)
         sys.exit(2)
-    show(progress, time.monotonic() - begun, out)
-    sys.exit(1 if progress.findings or progress.tally.too_often() else 0)
+    complaints = progress.tally.too_often() if wild is None else []
+    show(progress, complaints, time.monotonic() - begun, out)
+    sys.exit(1 if progress.findings or complaints else 0)
 
 
 if __name__ == "__main__":

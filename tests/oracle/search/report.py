@@ -16,7 +16,7 @@ from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.mixes import MIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from tests.oracle.search.running import Progress
@@ -50,13 +50,13 @@ def progress_bar(operations: int) -> Iterator[Callable[[Progress], None]]:
         yield tell
 
 
-def show(progress: Progress, seconds: float, directory: Path) -> None:
-    """Write the findings to *directory*, and say on standard output how the search has ended."""
+def show(progress: Progress, complaints: Iterable[str], seconds: float, directory: Path) -> None:
+    """Write the findings to *directory*, and say on standard output how the search has ended, and the *complaints*."""
     out = console()
     for finding in progress.findings:
         _show_finding(out, finding, directory)
     out.print(_table(progress.tally))
-    for complaint in progress.tally.too_often():
+    for complaint in complaints:
         out.print(f"too often: {complaint}")
     out.print(_last_line(progress, seconds))
 
@@ -74,14 +74,14 @@ def _show_finding(out: Console, finding: Finding, directory: Path) -> None:
 
 
 def _table(tally: Tally) -> Table:
-    table = Table("row", *(f"{mix}: shown, latent, per 1,000 (most)" for mix in MIXES), "what Kafka does")
+    table = Table("row", *(f"{mix}: shown, latent, per 1,000 (most)" for mix in MIXES))
     for row in DIVERGENCES:
         cells = [
             f"{tally.shown[mix, row.id]}, {tally.latent[mix, row.id]}, "
             f"{tally.rate(mix, row.id):.2f} ({row.most_per_1000[mix]})"
             for mix in MIXES
         ]
-        table.add_row(row.id, *cells, Text(row.kafka))
+        table.add_row(row.id, *cells)
     return table
 
 
