@@ -17,8 +17,8 @@ ROWS = KNOWN.by_name(KAFKA_4_3, Level.OBSERVABLE)
 
 
 def test_all_recordings_are_here() -> None:
-    """There are 156 of Kafka's tests and 108 vectors (tests/data/README.md)."""
-    assert len(TRACES) == 156 + 108
+    """There are 156 of Kafka's tests and 111 vectors (tests/data/README.md)."""
+    assert len(TRACES) == 156 + 111
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: str(trace.relative_to(DATA)))
