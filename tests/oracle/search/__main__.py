@@ -25,6 +25,9 @@ from tests.oracle.search.worker import Task
 FINDINGS: Final = Path("build/oracle")
 """Where conversations that show a difference are written."""
 
+INTERRUPTED: Final = 130
+"""The exit status after Ctrl-C, as shells have it."""
+
 PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
 """The profile that follows a release."""
 
@@ -77,7 +80,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         sys.exit(2)
     complaints = progress.tally.too_often() if wild is None else []
     show(progress, complaints, time.monotonic() - begun, out)
-    sys.exit(1 if progress.findings or complaints else 0)
+    sys.exit(INTERRUPTED if progress.is_interrupted else 1 if progress.findings or complaints else 0)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@ class Kafka(AbstractContextManager["Kafka"]):
         """Run *command*; what it says beside its responses goes to *log*."""
         self._log = log
         with log.open("wb") as errors:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C is not for the JVM
+            )
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()

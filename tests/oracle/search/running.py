@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import count
@@ -84,6 +85,9 @@ class Progress:
     findings: list[Finding] = Factory(list)
     """The differences that nothing accounts for, one of each kind."""
 
+    is_interrupted: bool = False
+    """Whether somebody has stopped the search."""
+
     _kinds: set[tuple[str, ...]] = field(factory=set, init=False)
 
     def add(self, tally: Tally, findings: list[Finding]) -> None:
@@ -99,20 +103,22 @@ class Progress:
 
 def search(plan: Plan, tell: Callable[[Progress], None] = lambda _: None) -> Progress:
     """
-    Search as *plan* says; *tell* is called after every chunk.
+    Search as *plan* says; *tell* is called after every chunk; Ctrl-C ends it early.
 
     Raises:
         StateError: The state file is of another search.
     """
     progress = _taken_up(plan)
     with ProcessPoolExecutor(plan.jobs, get_context("spawn"), _begin, (plan.task,)) as pool:
-        chunks = _submitted(pool, progress.next, 2 * plan.jobs)
-        for chunk in chunks:
-            progress.add(*chunk.result())
-            _keep(plan, progress)
-            tell(progress)
-            if progress.compared >= plan.operations or len(progress.findings) >= plan.differences:
-                break
+        try:
+            for chunk in _submitted(pool, progress.next, 2 * plan.jobs):
+                progress.add(*chunk.result())
+                _keep(plan, progress)
+                tell(progress)
+                if progress.compared >= plan.operations or len(progress.findings) >= plan.differences:
+                    break
+        except KeyboardInterrupt:
+            progress.is_interrupted = True
         pool.shutdown(cancel_futures=True)
     return progress
 
@@ -131,9 +137,10 @@ _worker: list[Worker] = []
 
 
 def _begin(task: Task) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
     worker = Worker(task)
     _worker.append(worker)
-    util.Finalize(None, worker.kafka.close, exitpriority=1)
+    util.Finalize(None, worker.close, exitpriority=1)
 
 
 def _chunk(begin: int) -> tuple[Tally, list[Finding]]:

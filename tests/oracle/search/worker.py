@@ -78,13 +78,19 @@ class Worker:
 
     task: Task
     kafka: Kafka = field(init=False)
+    _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
         for module in self.task.plants:
             import_module(module).plant()
-        log = Path(tempfile.mkdtemp(prefix="sharestate-oracle-")) / "jvm.log"
-        self.kafka = Kafka(self.task.command, log)
+        self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
+        self.kafka = Kafka(self.task.command, Path(self._scratch.name) / "jvm.log")
+
+    def close(self) -> None:
+        """End the JVM."""
+        self.kafka.close()
+        self._scratch.cleanup()
 
     def search(self, numbers: Iterable[int]) -> tuple[Tally, list[Finding]]:
         """Compare the sequences *numbers*; return what was counted, and the differences that nothing accounts for."""
