@@ -14,7 +14,7 @@ from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, state_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
@@ -160,11 +160,9 @@ class PendingWrite:
                 batch, first_offset, last_offset, itself(inputs), lambda cell: cause_of(inputs[cell], cell), self.number
             )
 
-    def ranges(self) -> Iterator[tuple[Batch, int, int]]:
-        """Go through the ranges that hold every record of the change, and perhaps others between them."""
-        for batch, ranges in self._touched.items():
-            for first_offset, last_offset in ranges:
-                yield batch, first_offset, last_offset
+    def ranges(self) -> list[tuple[Batch, int, int]]:
+        """Return the ranges that hold every record of the change, and perhaps others between them."""
+        return [(batch, first, last) for batch, ranges in self._touched.items() for first, last in ranges]
 
     def wait_for(self, batch: Batch, first_offset: int, last_offset: int) -> None:
         """Remember one more range of *batch*, apart from the others: as a snapshot has it."""
