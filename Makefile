@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage record docs diagrams notebook bench growth clean
+.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
@@ -111,6 +111,17 @@ bench: $(READY) ## Measure what share partitions cost; takes minutes
 
 growth: $(READY) ## Measure the same, and write it into docs/growth.md
 	$(call judge,growth, $(call step,figures for docs/growth.md, $(BIN)/python -m bench --write docs/growth.md))
+
+# WORKLOAD is one of the names that bench/workloads.py lists. WRITE=docs/growth.md puts the tables into that page.
+bench-jvm: ROUNDS ?= 5
+bench-jvm: $(READY) ## Measure Kafka's own class and the library by turns; takes minutes; ROUNDS=, WORKLOAD=, WRITE=, JSON=
+	$(call judge,bench-jvm, $(call step,Kafka and the library by turns, \
+	  $(BIN)/python -m bench.jvm --rounds $(ROUNDS) $(if $(WORKLOAD),--workload '$(WORKLOAD)') \
+	    $(if $(WRITE),--write '$(WRITE)') $(if $(JSON),--json '$(JSON)')))
+
+bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
+	$(call judge,bench-profile, $(call step,calls for each batch, \
+	  $(BIN)/python -m bench.calls $(if $(WORKLOAD),--workload '$(WORKLOAD)')))
 
 clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist

@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.report import report
+from bench.tables import put
 from bench.timings import timings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KEPT: Final = Path("build/bench.json")
-_BEGIN: Final = "<!-- figures: what follows is written by `make growth` -->\n"
-_END: Final = "<!-- end of the figures -->\n"
+_BEGIN: Final = "<!-- figures: what follows is written by `make growth` -->"
+_END: Final = "<!-- end of the figures -->"
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
     if arguments.write is None:
         sys.stdout.write(tables)
     else:
-        _put(arguments.write, tables)
+        put(arguments.write, tables, _BEGIN, _END)
 
 
 def measured(rounds: int) -> BenchmarkSuite:
@@ -55,15 +56,6 @@ def _round() -> Iterator[str]:
         yield from process.stdout or ()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-
-
-def _put(file: Path, tables: str) -> None:
-    text = file.read_text()
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        sys.exit(f"{file} lacks the marks between which the figures belong")
-    file.write_text(f"{before}{begin}\n{tables}\n{end}{after}")
 
 
 if __name__ == "__main__":

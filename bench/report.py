@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from bench.memory import MEMORY, measured
 from bench.operations import OPERATIONS, SIZES
+from bench.tables import table
 from bench.timings import YARDSTICK, operation_name, workload_name
 from bench.workloads import RECORDS, WHOLE, WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyperf import BenchmarkSuite
 
@@ -44,7 +45,7 @@ def _workloads(suite: BenchmarkSuite) -> Iterator[str]:
                 _ratio(suite, telling, silent),
             )
         )
-    yield from _table((f"{RECORDS} records, acknowledged as", "µs", f"x {WHOLE}", "telling transitions"), rows)
+    yield from table((f"{RECORDS} records, acknowledged as", "µs", f"x {WHOLE}", "telling transitions"), rows)
 
 
 def _operations(suite: BenchmarkSuite, what: str) -> Iterator[str]:
@@ -57,11 +58,11 @@ def _operations(suite: BenchmarkSuite, what: str) -> Iterator[str]:
         )
         for name in OPERATIONS[what]
     ]
-    yield from _table((what, f"{smallest}: µs", *(f"{size:,}: x {smallest}" for size in larger)), rows)
+    yield from table((what, f"{smallest}: µs", *(f"{size:,}: x {smallest}" for size in larger)), rows)
 
 
 def _memory() -> Iterator[str]:
-    yield from _table(
+    yield from table(
         ("memory for one", "bytes"), [(name, f"{measured(growth):,.1f}") for name, growth in MEMORY.items()]
     )
 
@@ -82,20 +83,3 @@ def _microseconds(suite: BenchmarkSuite, name: str) -> str:
 def _ratio(suite: BenchmarkSuite, name: str, base: str) -> str:
     pairs = zip(_rounds(suite, name), _rounds(suite, base), strict=True)
     return f"{median(seconds / base_seconds for seconds, base_seconds in pairs):,.2f}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table: text to the left, figures to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    yield _line(head, widths)
-    yield "|".join(("", "-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:]), ""))
-    for row in rows:
-        yield _line(row, widths)
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = (
-        cell.rjust(width) if index else cell.ljust(width)
-        for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-    )
-    return f"| {' | '.join((first, *others))} |"

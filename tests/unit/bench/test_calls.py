@@ -1,0 +1,30 @@
+"""Counting the calls of a workload."""
+
+from __future__ import annotations
+
+import sys
+
+from bench.calls import calls
+from bench.workloads import WHOLE
+
+
+def test_each_command_is_counted_once_for_a_batch() -> None:
+    """A batch that is acknowledged whole is one acquire, one acknowledge and one answered write."""
+    counted = calls(WHOLE)
+
+    commands = ("acquire", "acknowledge", "write_succeeded")
+    assert [counted[f"partition.partition.SharePartition.{command}"] for command in commands] == [1, 1, 1]
+
+
+def test_calls_of_single_offsets_are_counted_one_by_one() -> None:
+    """500 calls of one offset are 500 calls of acknowledge."""
+    assert calls("500 calls of one offset")["partition.partition.SharePartition.acknowledge"] == 500
+
+
+def test_the_same_is_counted_every_time() -> None:
+    """Counting twice gives the same figures, for functions in Python and in C, and ends with nobody counting."""
+    counted = calls(WHOLE)
+
+    assert counted == calls(WHOLE)
+    assert any(name.endswith(" (C)") for name in counted)
+    assert sys.getprofile() is None
