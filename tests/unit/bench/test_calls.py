@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from bench.calls import calls
+import pytest
+
+from bench.calls import calls, main
 from bench.workloads import WHOLE
 
 
@@ -28,3 +30,18 @@ def test_the_same_is_counted_every_time() -> None:
     assert counted == calls(WHOLE)
     assert any(name.endswith(" (C)") for name in counted)
     assert sys.getprofile() is None
+
+
+def test_what_is_called_rarely_is_left_out_of_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums count every call; the rows below them are the functions that are called often enough."""
+    monkeypatch.setattr("sys.argv", ["calls", "--workload", "500 entries in one call", "--least", "500"])
+
+    main()
+
+    head, _, in_python, in_c, *rows, end = capsys.readouterr().out.split("\n")[:-1]
+    assert "500 records: 500 entries in one call" in head
+    assert ("written in Python" in in_python, "written in C" in in_c, end) == (True, True, "")
+    assert any("AcknowledgementBatch" in row for row in rows)
+    assert all(float(row.split("|")[2].replace(",", "")) >= 500 for row in rows)

@@ -158,7 +158,6 @@ def test_the_library_runs_until_the_time_is_spent() -> None:
 
 def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
     """Where there is no Java, the program says so and how to get it, and measures nothing."""
-    pytest.importorskip("pyperf")
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(filter(None, sys.path))}
     command = [sys.executable, "-m", "bench.jvm"]
 
