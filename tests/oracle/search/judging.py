@@ -13,7 +13,7 @@ from tests.oracle.search.divergences import DIVERGENCES, Divergence
 from tests.oracle.search.triggers import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tests.oracle.search.library import Answered
 
@@ -85,9 +85,9 @@ def verdict(life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> 
     """Return what became of *life*, given the *lines* that Kafka has answered to *sequence*."""
     mismatch = first_mismatch(life, sequence, lines)
     end = life.stop if mismatch is None else mismatch.index + 1
-    earlier = next(_set_off(range(life.start, end), sequence), None)
+    earlier = tuple(_set_off(range(life.start, end), sequence))
     if mismatch is None:
-        return Verdict(None, earlier)
+        return Verdict(None, earlier[0] if earlier else None)
     return Verdict(mismatch, _account(mismatch, sequence, earlier))
 
 
@@ -110,12 +110,12 @@ def _set_off(life: range, sequence: Sequence[Answered]) -> Iterator[Divergence]:
             yield from (row for row in LATER if row.is_set_off_by(scene))
 
 
-def _account(mismatch: Mismatch, sequence: Sequence[Answered], earlier: Divergence | None) -> Divergence | None:
+def _account(mismatch: Mismatch, sequence: Sequence[Answered], earlier: Iterable[Divergence]) -> Divergence | None:
     """Return the row that accounts for *mismatch*: one that is set off there, or one that was *earlier*."""
     scene = _scene(mismatch.index, sequence)
     if scene is None:
         return None
-    candidates = [row for row in DIVERGENCES if row.is_set_off_by(scene)] + ([earlier] if earlier else [])
+    candidates = [*(row for row in DIVERGENCES if row.is_set_off_by(scene)), *earlier]
     return next(
         (row for row in candidates if row.describes(scene.op, sequence[mismatch.index].response, mismatch)), None
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
+from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
@@ -107,6 +108,13 @@ def malformed_acknowledgement(scene: Scene) -> bool:
     )
 
 
+def malformed_acknowledgement_that_renews(scene: Scene) -> bool:
+    """An entry is malformed and one renews, perhaps the same (8.2)."""
+    return malformed_acknowledgement(scene) and any(
+        AcknowledgeType.RENEW in types for _, _, types in scene.request["batches"]
+    )
+
+
 def unusable_persisted_state(scene: Scene) -> bool:
     """The persisted batches are below the start offset, overlap, are reversed, or in a state that is never stored."""
     answer = scene.request.get("answer")
@@ -135,6 +143,7 @@ TRIGGERS: Final[Mapping[str, Callable[[Scene], bool]]] = MappingProxyType(
         "B8": aborted_before_the_first_batch,
         "B14": read_after_fencing,
         "8.2": malformed_acknowledgement,
+        "8.2-renew": malformed_acknowledgement_that_renews,
         "orphans": unusable_persisted_state,
     }
 )
