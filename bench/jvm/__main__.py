@@ -74,7 +74,7 @@ def _measured(oracle: Oracle, arguments: Namespace, console: Console) -> list[Pa
 def _about(rounds: int) -> list[str]:
     """Return what was measured with what."""
     facts = dict(line.removeprefix("- ").partition(": ")[::2] for line in _lines(sys.executable, *_FACTS))
-    java = _lines("java", "-XshowSettings:none", "-version")
+    java = _lines("java", "-version")
     return [
         f"{datetime.now(UTC):%Y-%m-%d}; {facts['cpu_model_name']}, {facts['cpu_count']} cores;",
         f"Python {facts['python_version']} built with {facts['python_compiler']};",
