@@ -41,7 +41,7 @@ def wrong(tmp_path: Path) -> Path:
 
 
 def test_all_recordings_pass_but_for_known_differences() -> None:
-    """This is what the README and the demo show: 245 conversations agree, 19 are known to differ."""
+    """This is what the README and the demo show: 248 conversations agree, 19 are known to differ."""
     result = replay("--known-differences", KNOWN, DATA / "kafka-tests", DATA / "vectors")
 
     assert result.exit_code == 0
