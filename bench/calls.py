@@ -18,7 +18,7 @@ from bench.tables import table
 from bench.workloads import RECORDS, WORKLOADS, repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from types import FrameType
 
 _LEAST: Final = 0.5
@@ -58,10 +58,10 @@ def _c_name(function: BuiltinFunctionType) -> str:
     return f"{function.__qualname__}{_IN_C}"
 
 
-def _sums(counted: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+def sums(counted: Mapping[str, float]) -> tuple[float, float]:
+    """Return how many of the calls are of functions written in Python, and how many of such written in C."""
     in_c = sum(count for name, count in counted.items() if name.endswith(_IN_C))
-    yield "all that are written in Python", f"{sum(counted.values()) - in_c:,.1f}"
-    yield "all that are written in C", f"{in_c:,.1f}"
+    return sum(counted.values()) - in_c, in_c
 
 
 def main() -> None:
@@ -72,9 +72,11 @@ def main() -> None:
     arguments = parser.parse_args()
     for workload in [arguments.workload] if arguments.workload else WORKLOADS:
         counted = calls(workload)
-        rows = [(name, f"{count:,.1f}") for name, count in counted.items() if count >= arguments.least]
+        totals = zip(("all that are written in Python", "all that are written in C"), sums(counted), strict=True)
+        often = ((name, count) for name, count in counted.items() if count >= arguments.least)
+        rows = [(name, f"{count:,.1f}") for name, count in (*totals, *often)]
         head = (f"{RECORDS} records: {workload}", "calls")
-        lines = table(head, [*_sums(counted), *rows])
+        lines = table(head, rows)
         sys.stdout.write("".join(f"{line}\n" for line in (*lines, "")))
 
 

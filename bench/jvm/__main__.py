@@ -15,6 +15,7 @@ from attrs import asdict
 from rich.console import Console
 from rich.progress import track
 
+from bench.calls import calls, sums
 from bench.jvm.comparing import memory, rounds
 from bench.jvm.kafka import HELD_AFTER, KafkaEndedError
 from bench.jvm.table import comparison
@@ -56,7 +57,8 @@ def _compare(arguments: Namespace) -> None:
     pairs = _measured(oracle, arguments, console)
     if arguments.json:
         arguments.json.write_text(json.dumps({"about": about, "pairs": [asdict(pair) for pair in pairs]}, indent=1))
-    tables = comparison(pairs, about)
+    called = {workload: sums(calls(workload)) for workload in _workloads(arguments)}
+    tables = comparison(pairs, about, called)
     if arguments.write:
         put(arguments.write, tables, _BEGIN, _END)
     else:
@@ -65,10 +67,14 @@ def _compare(arguments: Namespace) -> None:
 
 def _measured(oracle: Oracle, arguments: Namespace, console: Console) -> list[Pair]:
     """Measure with a progress bar on standard error if that is a terminal; memory only with all workloads."""
-    workloads = [arguments.workload] if arguments.workload else [*WORKLOADS]
+    workloads = _workloads(arguments)
     pairs = chain(rounds(oracle, arguments.rounds, workloads), () if arguments.workload else memory(oracle))
     total = arguments.rounds * len(workloads) + (0 if arguments.workload else len(HELD_AFTER))
     return [*track(pairs, "measuring", total, console=console, transient=True, disable=not console.is_terminal)]
+
+
+def _workloads(arguments: Namespace) -> list[str]:
+    return [arguments.workload] if arguments.workload else [*WORKLOADS]
 
 
 def _about(rounds: int) -> list[str]:
