@@ -29,7 +29,11 @@ def first_failure(profile: Profile, *, overtakes: bool = True) -> str | None:
 
 @pytest.mark.parametrize("bound", [None, 3])
 def test_nothing_is_lost_and_nothing_comes_back(bound: int | None) -> None:
-    """Writes fail, are late, overtake each other and lose their answers, leaders crash: what is persisted is true."""
+    """
+    Writes fail, are late, overtake each other and lose their answers, leaders crash: what is persisted is true.
+
+    And every record is done in the end.
+    """
     assert first_failure(following(KipWritePolicy(bound=bound))) is None
 
 

@@ -7,6 +7,7 @@ begin from it: then no record may be lost, and none that was confirmed as done m
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharestate.error_codes import ErrorCode
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from sharestate.values.effects import Effects
     from sharestate.values.profiles import Profile
     from sharestate.values.requests import StateBatch
+
+_PATIENCE: Final = 200
+"""After how many fetches everything has to be done."""
 
 KEY: Final = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", partition=0)
 BEGIN: Final = 100
@@ -111,6 +115,40 @@ class History:
         """
         for kind, numbers in steps:
             _STEPS[kind](self, *numbers)
+
+    def finish(self) -> None:
+        """
+        Let every write succeed, every lock run out, and one member accept whatever it is given, until all is done.
+
+        Raises:
+            HistoryError: Some record is never delivered, or never done.
+        """
+        for _ in range(_PATIENCE):
+            if not self._undone():
+                return
+            self._accept_all()
+        message = f"{self._undone()[0]} is never done"
+        raise HistoryError(message)
+
+    def _undone(self) -> list[int]:
+        return [offset for offset in self._owed() if offset not in self._finished]
+
+    def _accept_all(self) -> None:
+        member = MEMBERS[0]
+        self.pass_time(CONFIG.record_lock_duration_ms + 1, 0, 0)
+        self._answer_all()
+        offset = self._partition.next_fetch_offset()
+        batches = [RecordBatch(first, last) for first, last in self._log if last >= offset]
+        if batches and self._partition.can_acquire():
+            fetched = FetchedRecords(fetch_offset=offset, batches=batches)
+            for first, last, _ in self._partition.acquire(member, fetched, now_ms=self._now_ms).acquired:
+                accepted = AcknowledgementBatch(first, last, (AcknowledgeType.ACCEPT,))
+                self._command(partial(self._partition.acknowledge, member, [accepted], now_ms=self._now_ms))
+        self._answer_all()
+
+    def _answer_all(self) -> None:
+        while self._sent:
+            self.answer(0, 0, 0)
 
     # ---- steps
 
@@ -278,9 +316,11 @@ def random_steps(random: Random) -> list[Step]:
 
 
 def failure(profile: Profile, steps: Iterable[Step], *, overtakes: bool = True) -> str | None:
-    """Return what is wrong after *steps*, or None."""
+    """Return what is wrong after *steps*, or with what comes of them in the end, or None."""
     try:
-        History(profile, overtakes=overtakes).run(steps)
+        history = History(profile, overtakes=overtakes)
+        history.run(steps)
+        history.finish()
     except HistoryError as error:
         return str(error)
     return None
