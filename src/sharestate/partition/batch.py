@@ -126,15 +126,10 @@ class Batch:
 
     def settled_last(self) -> int:
         """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
-        cells, count, settled = self.cells, self.settled, None
+        cells, count = self.cells, self.settled
         size = len(cells)
-        while count < size:
-            cell = cells[count]
-            if cell is not settled:
-                if not cell.is_settled:
-                    break
-                settled = cell
-            count += 1
+        while count < size and cells[count].is_settled:
+            count += _alike(cells, count)
         self.settled = count
         if self.is_split:
             return self.first_offset + count - 1
@@ -147,3 +142,12 @@ class Batch:
             if cell.is_acquirable:
                 return self.first_offset + cells.index(cell)
         return None
+
+
+def _alike(cells: list[Cell], start: int) -> int:
+    """Return how many cells from *start* on are the same one, or at least a half of them; never 0."""
+    cell, count, step = cells[start], 1, 1
+    while cells[start + count : start + count + step] == [cell] * step:
+        count += step
+        step *= 2
+    return count

@@ -90,8 +90,7 @@ class PendingWrite:
         become = {cell: self.begun(cell, input_) for cell in cells}
         part = batch.part(first_offset, last_offset)
         if len(become) == 1 and part.count(next(iter(become))) == len(part):
-            batch.recast(first_offset, last_offset, become)
-            self._note(batch, range(first_offset, last_offset + 1), list(become.values()) * len(part))
+            self._put_run(batch, first_offset, list(become.values()) * len(part))
         else:
             chosen = [(offset, cell) for offset, cell in enumerate(part, first_offset) if cell in become]
             self._put(batch, [offset for offset, _ in chosen], [become[cell] for _, cell in chosen])
@@ -107,29 +106,31 @@ class PendingWrite:
         else:
             after = list(map(self.begun, part, inputs))
         if is_run:
-            batch.replace(offsets[0], after)
-            self._note(batch, offsets, after)
+            self._put_run(batch, offsets[0], after)
         else:
             self._put(batch, offsets, after)
+
+    def _put_run(self, batch: Batch, first_offset: int, after: list[Cell]) -> None:
+        last_offset = first_offset + len(after) - 1
+        batch.replace(first_offset, after)
+        self._note(range(first_offset, last_offset + 1), after)
+        self.touch(batch, first_offset, last_offset)
 
     def _put(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
         cells, base = batch.cells, batch.first_offset
         for offset, cell in zip(offsets, after, strict=True):
             cells[offset - base] = cell
-        self._note(batch, offsets, after)
+        self._note(offsets, after)
+        low, high = min(offsets), max(offsets)
+        for first, last in [(low, high)] if high - low < _NEAR * len(offsets) else zip(offsets, offsets, strict=True):
+            self.touch(batch, first, last)
 
-    def _note(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
-        """Remember what is persisted, what waits for the outcome, and how much has become terminal."""
+    def _note(self, offsets: Sequence[int], after: Sequence[Cell]) -> None:
+        """Remember what is persisted, and how much of it has become terminal."""
         states = [cell.state for cell in after]
         self.entries += state_batches(offsets, states, [cell.delivery_count for cell in after])
-        low, high = min(offsets), max(offsets)
-        if low >= self.start_offset:
+        if offsets[0] >= self.start_offset:
             self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
-        if high - low < _NEAR * len(offsets):
-            self.touch(batch, low, high)
-        else:
-            for offset in offsets:
-                self.touch(batch, offset, offset)
 
     def begun(self, cell: Cell, input_: Input) -> Cell:
         """Return what *cell* becomes; the same one every time, so that equal changes go on sharing a cell."""
