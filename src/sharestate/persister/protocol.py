@@ -37,7 +37,7 @@ class Persister(Protocol):
     - **Idempotence.** The same write again leads to the same state.
     - **Combining.** Of what is said twice of a record the higher delivery count wins, then the higher number of the
       state. What lies below the start offset is dropped. A start offset of -1 leaves the stored one as it is; any
-      other replaces it. So does the delivery complete count that comes with a higher start offset than the stored one.
+      other replaces it. The delivery complete count that comes with a higher start offset replaces the stored one.
     - **Epochs.** A read or write whose leader epoch is lower than one that has read is refused with
       FENCED_LEADER_EPOCH; then a write or an initialisation whose state epoch is lower than one that was initialised,
       with FENCED_STATE_EPOCH. Equal epochs are taken, and higher ones too; of them only a read's leader epoch and an

@@ -110,6 +110,17 @@ def test_old_leaders_stay_fenced_when_a_state_begins_anew() -> None:
     assert code(write(persister, 0, leader=4)) == ErrorCode.FENCED_LEADER_EPOCH
 
 
+def test_a_read_without_an_epoch_frees_no_old_leader() -> None:
+    """A read with -1 is taken, as Kafka 4.3.1 takes it, and the epochs before stay as they were (spec 1.7)."""
+    persister = InMemoryPersister()
+    begin(persister)
+    read(persister, 5)
+    read(persister, -1)
+
+    assert (stored(persister).leader_epoch, stored(persister).highest_leader_epoch) == (5, 5)
+    assert code(write(persister, 0, leader=4)) == ErrorCode.FENCED_LEADER_EPOCH
+
+
 def test_the_batches_of_one_write_are_combined_first() -> None:
     """What a write says twice of a record is settled as it is logged, so that neighbours can merge after it (1.10)."""
     persister = InMemoryPersister()
