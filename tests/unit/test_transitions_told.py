@@ -353,3 +353,19 @@ def test_a_share_partition_can_be_told_to_tell_when_it_is_restored() -> None:
     effects = telling.expire_next(now_ms=10_001)
     assert effects is not None
     assert list(effects.transitions) == [offered(0, 4, Cause.LAPSED, 1, 10_001)._replace(write=0)]
+
+
+def test_no_record_is_told_of_twice() -> None:
+    """Entries far apart and back again, in one call: each record is told of once, in ascending order."""
+    scene = Scene(tells=True).load()
+    scene.acquire("m1", 0, "[0-199]")
+    scene.is_holding = True
+
+    told = since(scene, lambda: scene.acknowledge("m1", "5-6:1", "30-31:1", "100-101:1", "10-11:1"))
+    assert [(transition.first_offset, transition.last_offset) for transition in told] == [
+        (5, 6),
+        (10, 11),
+        (30, 31),
+        (100, 101),
+    ]
+    assert {transition.cause for transition in told} == {Cause.ACCEPTED}

@@ -98,7 +98,11 @@ class AsyncLeader:
 
         Raises:
             ShareStateError: Why that failed: see ``Leader.start``.
+            InvalidRequestError: It was not entered: answers would never be taken.
         """
+        if self._keeper is None:
+            message = "an AsyncLeader keeps time between `async with` and its end: enter it first"
+            raise InvalidRequestError(message)
         await self._sent(self._leader.start(now_ms=self._now_ms()))
 
     def fence(self) -> None:

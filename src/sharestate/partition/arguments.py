@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from reprlib import repr as repr_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sharestate.errors import InvalidRequestError
 from sharestate.values.acknowledgements import AcknowledgeType
@@ -35,9 +35,9 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         batches = tuple(batches)
     except TypeError:
         refuse(f"expected acknowledgement batches, got {repr_(batches)}", "batches")
-    if not all(map(_makes_sense, batches)):
-        for index, batch in enumerate(batches):
-            _explain(batch, index)
+    for index, batch in enumerate(batches):
+        if not _makes_sense(batch):
+            _refuse(batch, index)
     return batches
 
 
@@ -54,7 +54,7 @@ def _makes_sense(batch: Any) -> bool:  # noqa: ANN401 - whatever the caller has 
         return False
 
 
-def _explain(batch: AcknowledgementBatch, index: int) -> None:
+def _refuse(batch: AcknowledgementBatch, index: int) -> NoReturn:
     if not _is_acknowledgement(batch):
         refuse(f"expected two offsets and a sequence of types, got {repr_(batch)}", f"batches[{index}]")
     first, last, types = batch
@@ -62,9 +62,8 @@ def _explain(batch: AcknowledgementBatch, index: int) -> None:
     if size < 1:
         message = f"The range is reversed: {first}-{last}"
         raise InvalidRequestError(message, first, last)
-    if not types or 1 < len(types) < size:
-        message = f"{len(types)} acknowledge types for the {size} offsets {first}-{last}"
-        raise InvalidRequestError(message, first, last)
+    message = f"{len(types)} acknowledge types for the {size} offsets {first}-{last}"
+    raise InvalidRequestError(message, first, last)
 
 
 def _is_acknowledgement(batch: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed

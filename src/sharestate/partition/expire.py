@@ -15,6 +15,7 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from sharestate.partition.advance import advance
 from sharestate.partition.chronicle import cause_of
 from sharestate.partition.transitions import Input
 from sharestate.partition.writing import issue_write
@@ -52,7 +53,10 @@ def expire_next(ledger: Ledger) -> Effects | None:
             entries += _expire(ledger, lock)
     if not entries:
         return NOTHING
-    return Effects(writes=issue_write(ledger, entries, None), wake=True)
+    writes = issue_write(ledger, entries, None)
+    if not writes:
+        advance(ledger)
+    return Effects(writes=writes, wake=True)
 
 
 def _first_lapsed(ledger: Ledger) -> Lock | None:

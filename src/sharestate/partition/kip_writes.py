@@ -141,7 +141,7 @@ class KipWrites:
         return start - self._stored_start >= bound
 
     def _long_start(self, ledger: Ledger) -> int:
-        if self._is_start_known or not self._policy.has(Amendment.A3) or not self._policy.has_short_form:
+        if self._is_start_known or not self._policy.has(Amendment.A3):
             return _UNCHANGED
         return ledger.start_offset
 

@@ -149,6 +149,9 @@ class PendingWrite:
     def issued(self, number: int | None, chronicle: Chronicle | None) -> None:
         """Wait for the outcome of write *number*, None if there is none, and forget what is not needed for that."""
         self.number = number
+        for ranges in self._touched.values():
+            if len(ranges) > 1:
+                ranges[:] = _apart(ranges)
         if chronicle is not None:
             self._tell(chronicle)
         self._begun.clear()
@@ -180,3 +183,14 @@ class PendingWrite:
             ranges[-1] = (min(first, first_offset), max(last, last_offset))
         else:
             ranges.append((first_offset, last_offset))
+
+
+def _apart(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return what *ranges* cover, in ascending order and without overlap."""
+    apart: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(apart[-1][1], last))
+        else:
+            apart.append((first, last))
+    return apart

@@ -23,16 +23,18 @@ from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock
 from sharestate.partition.pending import PendingWrite
 from sharestate.partition.writers import writer_for
+from sharestate.values.records import RecordState
 from sharestate.values.snapshot import Snapshot
-from sharestate.values.snapshot_rows import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
+from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, LockRow, RangeRow, RunRow, WriteRow
 from sharestate.values.write_policies import KipWritePolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sharestate.partition.chronicle import Chronicle
     from sharestate.partition.writing import Writer
     from sharestate.values.profiles import Profile
+    from sharestate.values.requests import StateBatch
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
 
@@ -145,9 +147,34 @@ def _writer(snapshot: Snapshot) -> Writer:
     memory = snapshot.kip_memory
     if (memory is not None) is not isinstance(snapshot.profile.write_policy, KipWritePolicy):
         _refuse("kip_memory", "it goes with the KIP's write policy, and with no other")
-    if memory is not None and [row.number for row in memory.unanswered] != [row.number for row in snapshot.writes]:
-        _refuse("kip_memory.unanswered", "not the writes that were not answered")
+    if memory is not None:
+        _expect_memory(snapshot, memory)
     return writer_for(snapshot.profile.write_policy, memory)
+
+
+def _expect_memory(snapshot: Snapshot, memory: KipMemoryRow) -> None:
+    if [row.number for row in memory.unanswered] != [row.number for row in snapshot.writes]:
+        _refuse("kip_memory[2]", "not the writes that were not answered")
+    beyond = max(snapshot.start_offset, snapshot.end_offset, *(row.last_offset for row in snapshot.batches)) + 1
+    if not memory.stored_start <= memory.durable_end <= beyond:
+        _refuse("kip_memory[1]", f"not within {memory.stored_start}..{beyond}")
+    for index, (row, write) in enumerate(zip(memory.unanswered, snapshot.writes, strict=True)):
+        where = f"kip_memory[2][{index}]"
+        if not row.start_offset <= row.end_offset <= beyond:
+            _refuse(f"{where}[2]", f"not within {row.start_offset}..{beyond}")
+        _expect_lapsed(row.lapsed, write, f"{where}[3]")
+
+
+def _expect_lapsed(lapsed: Sequence[StateBatch], write: WriteRow, path: str) -> None:
+    if lapsed and write.delivery_count_limit is not None:
+        _refuse(path, f"write {write.number} carries a change, so it says nothing of lapsed locks")
+    previous = -1
+    for index, (first, last, state, count) in enumerate(lapsed):
+        if state is not RecordState.ACQUIRED or count < 1:
+            _refuse(f"{path}[{index}]", "locks lapse of records that were delivered")
+        if not previous < first <= last:
+            _refuse(f"{path}[{index}]", f"{first}-{last} does not ascend after {previous}")
+        previous = last
 
 
 def _expect_same(snapshot: Snapshot, again: Snapshot) -> None:

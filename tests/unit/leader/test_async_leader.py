@@ -293,6 +293,13 @@ async def test_who_waits_for_records_is_told_of_the_end() -> None:
 
 
 @in_loop
+async def test_a_leader_is_entered_before_it_starts() -> None:
+    """Outside of its context nobody would take the answers: that is said at once."""
+    with pytest.raises(InvalidRequestError, match="enter it first"):
+        await a_leader(persister()).start()
+
+
+@in_loop
 async def test_a_leader_is_entered_once() -> None:
     """A leader that is at work, or has been, is not entered again."""
     async with a_leader(persister()) as leader:

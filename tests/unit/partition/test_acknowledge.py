@@ -444,3 +444,15 @@ def test_a_malformed_range_is_refused_even_below_the_start() -> None:
 
     with pytest.raises(InvalidRequestError, match="reversed"):
         scene.partition.acknowledge("m1", [AcknowledgementBatch(7, 6, (1,))], now_ms=0)
+
+
+def test_types_for_records_that_were_delivered_differently_often() -> None:
+    """Each record goes its own way from where it was."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-5]")
+    scene.acknowledge("m1", "0-2:2")
+    scene.acquire("m1", 0, "[0-5]", most=3)
+
+    assert scene.acknowledge("m1", "0-5:1,3,2,1,3,2") == (
+        "W(0; 0 st2 dc2, 1 st4 dc2, 2 st0 dc2, 3 st2 dc1, 4 st4 dc1, 5 st0 dc1; cc 4)",
+    )

@@ -21,9 +21,11 @@ from sharestate import (
     ShareConfig,
     SharePartition,
     SharePartitionKey,
+    SnapshotError,
+    StateBatch,
     WriteShareGroupState,
 )
-from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, LockRow, RunRow
+from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, KipWriteRow, LockRow, RunRow
 
 VECTORS: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parents[2] / "data/kip/policy.json").read_text())
 
@@ -240,3 +242,111 @@ def test_a_policy_that_makes_no_sense_is_refused(field: str, value: Any) -> None
     with pytest.raises(MalformedInputError) as refused:
         KipWritePolicy(**{field: value})
     assert field in str(refused.value.field)
+
+
+def test_the_short_form_needs_the_whole_change_to_end_before_it() -> None:
+    """Amendment A1 at its edge: the first record that is not done was given back in the same request."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+
+    assert said(acknowledge(partition, "m1", (100, 104, 1), (105, 105, 2))) == (
+        -1,
+        [(100, 104, 2, 1), (105, 105, 0, 1)],
+    )
+
+
+def test_a_change_across_the_durable_end_is_written_once() -> None:
+    """What is durable already is written as it has changed, what is not is written with what lies before it."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m1", (104, 104, 2)).number)
+    partition.acquire("m2", fetched(104, 104), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m2", (104, 104, 1)).number)
+
+    assert said(acknowledge(partition, "m1", (102, 103, 2), (105, 106, 2), (109, 109, 1))) == (
+        -1,
+        [(102, 103, 0, 1), (105, 106, 0, 1), (107, 108, 0, 0), (109, 109, 2, 1)],
+    )
+
+
+def test_no_bound_is_kept_while_a_start_offset_is_outstanding() -> None:
+    """The one that is on its way may come later, and take the persisted start back."""
+    partition = started(KipWritePolicy(bound=1))
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m1", (109, 109, 1)).number)
+    assert said(acknowledge(partition, "m1", (100, 100, 1))) == (101, [(101, 108, 0, 0), (109, 109, 2, 1)])
+    partition.advance_log_start(101)
+
+    assert said(acknowledge(partition, "m1", (101, 101, 1))) == (-1, [(101, 101, 2, 1)])
+
+
+def test_a_record_of_control_records_says_the_start_until_it_is_known() -> None:
+    """Amendment A3 holds for them as well: without a start nobody knows what the records are of."""
+    partition = started(KipWritePolicy(has_short_form=False), confirms=False)
+    partition.write_failed(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+
+    assert said(acknowledge(partition, "m1", (100, 109, 1))) == (100, [(100, 109, 2, 1)])
+
+
+def test_what_lapses_below_the_spso_is_forgotten_at_once() -> None:
+    """No write goes out, so no outcome will do it."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.advance_log_start(120)
+
+    effects = partition.expire_next(now_ms=30_001)
+    assert effects is not None
+    assert effects.writes == ()
+    assert partition.batches() == ()
+    assert partition.start_offset == 120
+
+
+LAPSED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
+
+
+@pytest.mark.parametrize(
+    ("memory", "field"),
+    [
+        (KipMemoryRow(100, 99, ()), "kip_memory[2]"),
+        (KipMemoryRow(100, 10**6, None), "kip_memory[1]"),  # type: ignore[arg-type]
+        (KipMemoryRow(100, 99, None), "kip_memory[1]"),  # type: ignore[arg-type]
+        (KipWriteRow(1, 105, 104, ()), "kip_memory[2][0][2]"),
+        (KipWriteRow(1, -1, 10**6, ()), "kip_memory[2][0][2]"),
+        (KipWriteRow(1, -1, 110, (LAPSED,)), "kip_memory[2][0][3]"),
+        (KipWriteRow(2, -1, 110, (LAPSED, LAPSED)), "kip_memory[2][1][3][1]"),
+        (KipWriteRow(2, -1, 110, (LAPSED._replace(last_offset=104),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (LAPSED._replace(state=RecordState.AVAILABLE),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (LAPSED._replace(delivery_count=0),)), "kip_memory[2][1][3][0]"),
+    ],
+)
+def test_a_memory_that_contradicts_itself_is_refused(memory: KipMemoryRow | KipWriteRow, field: str) -> None:
+    """Two writes are unanswered, a change and an expiry; the field is named."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+    partition.acquire("m2", fetched(105, 109), now_ms=0)
+    acknowledge(partition, "m1", (100, 104, 1))
+    assert partition.expire_next(now_ms=30_001) is not None
+    snapshot = partition.snapshot()
+    assert snapshot.kip_memory is not None
+    rows = snapshot.kip_memory.unanswered
+    if isinstance(memory, KipWriteRow):
+        rows = tuple(memory if row.number == memory.number else row for row in rows)
+        broken = snapshot.kip_memory._replace(unanswered=rows)
+    else:
+        broken = memory if memory.unanswered == () else memory._replace(unanswered=rows)
+
+    with pytest.raises(SnapshotError) as refused:
+        SharePartition.restore(evolve(snapshot, kip_memory=broken), profile=KIP_932)
+    assert refused.value.field == field
+
+
+def test_a_memory_goes_with_the_kip_s_policy_only() -> None:
+    """A broker's snapshot has none, and one of the KIP's policy has one."""
+    snapshot = started().snapshot()
+    broker = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0)).snapshot()
+
+    for broken in (evolve(snapshot, kip_memory=None), evolve(broker, kip_memory=snapshot.kip_memory)):
+        with pytest.raises(SnapshotError) as refused:
+            SharePartition.restore(broken, profile=broken.profile)
+        assert refused.value.field == "kip_memory"
