@@ -25,7 +25,7 @@ from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sharestate.partition.batch import Batch
     from sharestate.partition.cells import Cell
@@ -53,10 +53,7 @@ def acknowledge(
             _refuse_oversized(ledger, member_id, request)
     change = PendingWrite(ledger.start_offset, ledger.config.delivery_count_limit)
     try:
-        if len(batches) == 1:
-            _acknowledge_range(ledger, change, member_id, batches[0])
-        else:
-            _acknowledge_all(ledger, change, member_id, batches)
+        _acknowledge_all(ledger, change, member_id, batches)
     except ShareStateError:
         withdraw(change)
         raise
@@ -155,51 +152,47 @@ def _acknowledge_whole(ledger: Ledger, change: PendingWrite, batch: Batch, input
 def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
     ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, types: Sequence[int]
 ) -> None:
-    if low == high and types[0] != AcknowledgeType.RENEW:
-        _acknowledge_record(change, member_id, batch, low, ACKNOWLEDGEMENTS[types[0]])
-        return
     part = batch.part(low, high)
-    refused, refusal = _first_refusal(ledger, member_id, part, types, low)
-    if AcknowledgeType.RENEW in types:
-        # Renewals before the refused record stand; changes are withdrawn anyway, so they need not begin.
-        renew(ledger, batch, low, [kind == AcknowledgeType.RENEW for kind in islice(cycle(types), refused)])
+    held = dict.fromkeys(part)
+    refused, refusal = _first_refusal(member_id, part, held, low)
+    renews = AcknowledgeType.RENEW in types
+    if renews:
+        _renew_before(ledger, batch, low, types, refused)
     if refusal is not None:
         raise refusal
-    if len(types) == 1:
-        if types[0] != AcknowledgeType.RENEW:
-            change.begin(batch, low, high, ACKNOWLEDGEMENTS[types[0]], dict.fromkeys(part))
-        return
+    if len(types) > 1:
+        _begin_each(change, batch, low, types, renews=renews)
+    elif not renews:
+        change.begin(batch, low, high, ACKNOWLEDGEMENTS[types[0]], held)
+
+
+def _renew_before(ledger: Ledger, batch: Batch, low: int, types: Sequence[int], refused: int) -> None:
+    """Renew what is to be renewed of the records before the refused one; that stands, changes are withdrawn anyway."""
+    if ledger.config.renew_acknowledge_enable:
+        renew(ledger, batch, low, [kind == AcknowledgeType.RENEW for kind in islice(cycle(types), refused)])
+    elif (renewal := types.index(AcknowledgeType.RENEW)) < refused:
+        raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
+
+
+def _begin_each(change: PendingWrite, batch: Batch, low: int, types: Sequence[int], *, renews: bool) -> None:
     inputs = list(map(ACKNOWLEDGEMENTS.__getitem__, types))
-    if Input.RENEW in inputs:
-        begun = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
-        if begun:
-            change.begin_each(batch, [low + index for index in begun], [inputs[index] for index in begun])
-    else:
-        change.begin_each(batch, range(low, high + 1), inputs)
-
-
-def _acknowledge_record(change: PendingWrite, member_id: str, batch: Batch, offset: int, input_: Input) -> None:
-    cell = batch.at(offset)
-    if cell.state is not RecordState.ACQUIRED or cell.member_id != member_id:
-        raise _refusal_of(cell, offset)
-    change.begin_record(batch, offset, input_)
+    if not renews:
+        change.begin_each(batch, range(low, low + len(inputs)), inputs)
+        return
+    begun = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
+    if begun:
+        change.begin_each(batch, [low + index for index in begun], [inputs[index] for index in begun])
 
 
 def _first_refusal(
-    ledger: Ledger, member_id: str, part: Sequence[Cell], types: Sequence[int], low: int
+    member_id: str, part: Sequence[Cell], held: Iterable[Cell], low: int
 ) -> tuple[int, InvalidRecordStateError | None]:
-    """Return how many records stand before the first one that is refused, and why it is."""
-    index, refusal = len(part), None
-    for cell in dict.fromkeys(part):
+    """Return how many records stand before the first one that *member_id* does not hold, and why it is refused."""
+    for cell in held:
         if cell.state is not RecordState.ACQUIRED or cell.member_id != member_id:
             index = part.index(cell)
-            refusal = _refusal_of(cell, low + index)
-            break
-    if not ledger.config.renew_acknowledge_enable and AcknowledgeType.RENEW in types:
-        renewal = types.index(AcknowledgeType.RENEW)
-        if renewal < index:
-            return renewal, InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
-    return index, refusal
+            return index, _refusal_of(cell, low + index)
+    return len(part), None
 
 
 def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:

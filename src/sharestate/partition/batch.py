@@ -12,13 +12,17 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sharestate.partition.cells import Cell
     from sharestate.partition.locks import Locks
+
+
+_FIRST_LOOK: Final = 4
+"""How many records are looked at first to see how far all is settled. [cells]"""
 
 
 class Batch:
@@ -122,15 +126,12 @@ class Batch:
         if part.count(old) == len(part):
             self.replace(first_offset, [become.get(old, old)] * len(part))
         else:
-            self.replace(first_offset, [become.get(cell, cell) for cell in part])
+            self.replace(first_offset, list(map(become.get, part, part)))
 
     def settled_last(self) -> int:
         """Return the last offset up to which every record is settled; first_offset - 1 if the first one is not."""
-        cells, count = self.cells, self.settled
-        size = len(cells)
-        while count < size and cells[count].is_settled:
-            count += _alike(cells, count)
-        self.settled = count
+        self.settled += _settled_prefix(self.cells, self.settled)
+        count = self.settled
         if self.is_split:
             return self.first_offset + count - 1
         return self.last_offset if count else self.first_offset - 1
@@ -144,10 +145,13 @@ class Batch:
         return None
 
 
-def _alike(cells: list[Cell], start: int) -> int:
-    """Return how many cells from *start* on are the same one, or at least a half of them; never 0."""
-    cell, count, step = cells[start], 1, 1
-    while cells[start + count : start + count + step] == [cell] * step:
-        count += step
-        step *= 2
-    return count
+def _settled_prefix(cells: Sequence[Cell], start: int) -> int:
+    """Return how many cells from *start* on are settled without a break; linear in that number."""
+    count, window = start, _FIRST_LOOK
+    while looked_at := cells[count : count + window]:
+        unsettled = [cell for cell in dict.fromkeys(looked_at) if not cell.is_settled]
+        if unsettled:
+            return count - start + min(map(looked_at.index, unsettled))
+        count += len(looked_at)
+        window *= 2
+    return count - start

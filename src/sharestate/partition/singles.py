@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sharestate.partition.batch import Batch
+    from sharestate.partition.cells import Cell
     from sharestate.partition.ledger import Ledger
     from sharestate.partition.pending import PendingWrite
     from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -45,7 +46,7 @@ def singles_from(
         if first != last or not low <= first <= high or len(types) > 1:
             break
         end += 1
-    return (batch, requests[index:end]) if end - index > 1 else (None, requests[index : index + 1])
+    return (batch, requests[index:end]) if end > index else (None, requests[index : index + 1])
 
 
 def acknowledge_singles(
@@ -57,13 +58,28 @@ def acknowledge_singles(
     Returns:
         False, and nothing has begun, unless it holds them all, names each only once and renews none.
     """
+    if len(requests) == 1:
+        return _acknowledge_single(change, member_id, batch, requests[0])
     offsets = list(map(_FIRST, requests))
     kinds = [types[0] for _, _, types in requests]
     base = batch.first_offset
     cells = {batch.cells[offset - base] for offset in offsets}
     if not _PLAIN.keys() >= set(kinds) or (len(offsets) > 1 and len(set(offsets)) < len(offsets)):
         return False
-    if any(cell.state is not RecordState.ACQUIRED or cell.member_id != member_id for cell in cells):
+    if not all(_is_held(cell, member_id) for cell in cells):
         return False
     change.begin_each(batch, offsets, list(map(_PLAIN.__getitem__, kinds)))
     return True
+
+
+def _acknowledge_single(change: PendingWrite, member_id: str, batch: Batch, request: AcknowledgementBatch) -> bool:
+    offset, _, types = request
+    input_ = _PLAIN.get(types[0])
+    if input_ is None or not _is_held(batch.at(offset), member_id):
+        return False
+    change.begin_record(batch, offset, input_)
+    return True
+
+
+def _is_held(cell: Cell, member_id: str) -> bool:
+    return cell.state is RecordState.ACQUIRED and cell.member_id == member_id
