@@ -166,3 +166,16 @@ def test_a_record_that_is_not_held_is_refused_before_a_forbidden_renewal() -> No
 def test_a_group_that_forbids_renewals_takes_other_types() -> None:
     """The switch is about RENEW alone."""
     assert held(renew=False).acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+
+
+def test_a_renewal_behind_a_refused_record_is_not_made() -> None:
+    """The first refusal ends the request: the lock of what comes after it runs out when it would have."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acknowledge("m1", "2:1")
+    scene.now_ms = 5_000
+    before = scene.deadlines
+
+    with pytest.raises(InvalidRecordStateError, match="The offset is not acquired"):
+        scene.acknowledge("m1", "2-3:1,4")
+    assert scene.deadlines == before
