@@ -15,11 +15,12 @@ from typing import Final
 
 import click
 
-from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, PROFILES
+from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, PROFILES, Profile
 from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.search.kafka import KafkaDiedError
+from tests.oracle.search.keeping import KeepError, keep
 from tests.oracle.search.report import progress_bar, show
-from tests.oracle.search.running import Plan, StateError, search
+from tests.oracle.search.running import Plan, Progress, StateError, search
 from tests.oracle.search.worker import Task
 
 FINDINGS: Final = Path("build/oracle")
@@ -48,6 +49,9 @@ PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
 @click.option(
     "--plant", "plants", multiple=True, metavar="MODULE", help="Call its plant() first, which changes the library."
 )
+@click.option(
+    "--keep", "kept", type=click.Path(path_type=Path), help="Append what the search has come to to this file."
+)
 @click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
 def main(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -60,6 +64,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     state: Path | None,
     differences: int,
     plants: tuple[str, ...],
+    kept: Path | None,
     out: Path,
 ) -> None:
     """
@@ -80,7 +85,17 @@ def main(  # noqa: PLR0913 - one parameter for each option
         sys.exit(2)
     complaints = progress.tally.too_often() if wild is None else []
     show(progress, complaints, time.monotonic() - begun, out)
+    if kept is not None:
+        _keep(progress, kafka, rules, kept)
     sys.exit(INTERRUPTED if progress.is_interrupted else 1 if progress.findings or complaints else 0)
+
+
+def _keep(progress: Progress, kafka: str, rules: Profile, file: Path) -> None:
+    try:
+        keep(progress, kafka=kafka, profile=rules.name, file=file)
+    except KeepError as error:
+        click.echo(f"oracle search: {error}", err=True)
+        sys.exit(2)
 
 
 if __name__ == "__main__":
