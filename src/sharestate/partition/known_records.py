@@ -8,7 +8,6 @@ locks that ran out took away while the write that says so is unanswered, and wha
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -72,12 +71,9 @@ class KnownRecords:
         return runs
 
     def _live(self, batch: Batch, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
-        offset = first_offset
-        for cell, run in groupby(batch.part(first_offset, last_offset)):
-            size = sum(1 for _ in run) if batch.is_split else last_offset - first_offset + 1
+        for first, last, cell in batch.runs(first_offset, last_offset):
             counted = self._counted(cell)
-            yield StateBatch(offset, offset + size - 1, counted.state, counted.delivery_count)
-            offset += size
+            yield StateBatch(first, last, counted.state, counted.delivery_count)
 
     def _counted(self, cell: Cell) -> Cell:
         return cell if self._counts_pending or cell.before is None else cell.before
