@@ -14,7 +14,7 @@ step = echo "== $(1)"; $(2)
 .PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 15
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
 
 setup: $(READY) ## Make .venv and install the project with its tools into it
 	@echo "make setup: ready"
