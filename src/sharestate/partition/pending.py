@@ -89,8 +89,12 @@ class PendingWrite:
         """Begin *input_* for *cells* in a range of a split batch that lies wholly below or wholly above the SPSO."""
         become = {cell: self.begun(cell, input_) for cell in cells}
         part = batch.part(first_offset, last_offset)
-        if len(become) == 1 and part.count(next(iter(become))) == len(part):
-            self._put_run(batch, first_offset, list(become.values()) * len(part))
+        size = len(part)
+        if len(become) == 1 and part.count(next(iter(become))) == size:
+            (cell,) = become.values()
+            batch.replace(first_offset, [cell] * size)
+            self._note(range(first_offset, last_offset + 1), [cell.state] * size, [cell.delivery_count] * size)
+            self.touch(batch, first_offset, last_offset)
         else:
             chosen = [(offset, cell) for offset, cell in enumerate(part, first_offset) if cell in become]
             self._put(batch, [offset for offset, _ in chosen], [become[cell] for _, cell in chosen])
@@ -106,29 +110,27 @@ class PendingWrite:
         else:
             after = list(map(self.begun, part, inputs))
         if is_run:
-            self._put_run(batch, offsets[0], after)
+            batch.replace(offsets[0], after)
+            self._note_cells(offsets, after)
+            self.touch(batch, offsets[0], offsets[-1])
         else:
             self._put(batch, offsets, after)
-
-    def _put_run(self, batch: Batch, first_offset: int, after: list[Cell]) -> None:
-        last_offset = first_offset + len(after) - 1
-        batch.replace(first_offset, after)
-        self._note(range(first_offset, last_offset + 1), after)
-        self.touch(batch, first_offset, last_offset)
 
     def _put(self, batch: Batch, offsets: Sequence[int], after: Sequence[Cell]) -> None:
         cells, base = batch.cells, batch.first_offset
         for offset, cell in zip(offsets, after, strict=True):
             cells[offset - base] = cell
-        self._note(offsets, after)
+        self._note_cells(offsets, after)
         low, high = min(offsets), max(offsets)
         for first, last in [(low, high)] if high - low < _NEAR * len(offsets) else zip(offsets, offsets, strict=True):
             self.touch(batch, first, last)
 
-    def _note(self, offsets: Sequence[int], after: Sequence[Cell]) -> None:
+    def _note_cells(self, offsets: Sequence[int], after: Sequence[Cell]) -> None:
+        self._note(offsets, [cell.state for cell in after], [cell.delivery_count for cell in after])
+
+    def _note(self, offsets: Sequence[int], states: Sequence[RecordState], delivery_counts: Sequence[int]) -> None:
         """Remember what is persisted, and how much of it has become terminal."""
-        states = [cell.state for cell in after]
-        self.entries += state_batches(offsets, states, [cell.delivery_count for cell in after])
+        self.entries += state_batches(offsets, states, delivery_counts)
         if offsets[0] >= self.start_offset:
             self.completed_count += len(states) - states.count(RecordState.AVAILABLE)
 
