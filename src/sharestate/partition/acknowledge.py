@@ -21,7 +21,6 @@ from sharestate.partition.pending import PendingWrite
 from sharestate.partition.renew import renew
 from sharestate.partition.singles import acknowledge_singles, singles_from
 from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
-from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from sharestate.values.acknowledgements import AcknowledgementBatch
     from sharestate.values.requests import WriteShareGroupState
 
-_KNOWN: Final = frozenset(ACKNOWLEDGEMENTS)
+_INPUTS: Final = dict(ACKNOWLEDGEMENTS)
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 _PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
 _PAST_LAST = "Batch record not found. The last offset in request is past acquired records."
@@ -91,14 +90,16 @@ def _needs_split(ledger: Ledger, batch: Batch, first: int, last: int, types: Seq
 
 def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, request: AcknowledgementBatch) -> None:
     first, last, types = request
-    if not _KNOWN.issuperset(types):
+    try:
+        inputs = list(map(_INPUTS.__getitem__, types))
+    except KeyError:
         message = f"Invalid acknowledge type: {list(map(int, types))}"
-        raise InvalidRequestError(message, first, last)
+        raise InvalidRequestError(message, first, last) from None
     if last < ledger.start_offset:
         return
     for batch in _batches_of(ledger, first, last):
         if batch.last_offset >= ledger.start_offset:
-            _acknowledge_batch(ledger, change, member_id, batch, request)
+            _acknowledge_batch(ledger, change, member_id, batch, first, last, inputs)
 
 
 def _batches_of(ledger: Ledger, first: int, last: int) -> list[Batch]:
@@ -115,21 +116,26 @@ def _batches_of(ledger: Ledger, first: int, last: int) -> list[Batch]:
     return batches
 
 
-def _acknowledge_batch(
-    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, request: AcknowledgementBatch
+def _acknowledge_batch(  # noqa: PLR0913 - one batch of one request
+    ledger: Ledger,
+    change: PendingWrite,
+    member_id: str,
+    batch: Batch,
+    first: int,
+    last: int,
+    inputs: Sequence[Input],
 ) -> None:
-    first, last, types = request
     if not batch.is_split:
         _refuse_batch(batch, member_id)
-        if not _needs_split(ledger, batch, first, last, types):
-            _acknowledge_whole(ledger, change, batch, ACKNOWLEDGEMENTS[types[0]])
+        if not _needs_split(ledger, batch, first, last, inputs):
+            _acknowledge_whole(ledger, change, batch, inputs[0])
             return
         batch.split(ledger.locks)
     low = max(first, batch.first_offset, ledger.start_offset)
     high = min(last, batch.last_offset)
     if low <= high:
-        own_types = types if len(types) == 1 else types[low - first : high - first + 1]
-        _acknowledge_records(ledger, change, member_id, batch, low, high, own_types)
+        own = inputs if len(inputs) == 1 else inputs[low - first : high - first + 1]
+        _acknowledge_records(ledger, change, member_id, batch, low, high, own)
 
 
 def _refuse_batch(batch: Batch, member_id: str) -> None:
@@ -150,32 +156,31 @@ def _acknowledge_whole(ledger: Ledger, change: PendingWrite, batch: Batch, input
 
 
 def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
-    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, types: Sequence[int]
+    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, inputs: Sequence[Input]
 ) -> None:
     part = batch.part(low, high)
     held = dict.fromkeys(part)
     refused, refusal = _first_refusal(member_id, part, held, low)
-    renews = AcknowledgeType.RENEW in types
+    renews = Input.RENEW in inputs
     if renews:
-        _renew_before(ledger, batch, low, types, refused)
+        _renew_before(ledger, batch, low, inputs, refused)
     if refusal is not None:
         raise refusal
-    if len(types) > 1:
-        _begin_each(change, batch, low, types, renews=renews)
+    if len(inputs) > 1:
+        _begin_each(change, batch, low, inputs, renews=renews)
     elif not renews:
-        change.begin(batch, low, high, ACKNOWLEDGEMENTS[types[0]], held)
+        change.begin(batch, low, high, inputs[0], held)
 
 
-def _renew_before(ledger: Ledger, batch: Batch, low: int, types: Sequence[int], refused: int) -> None:
+def _renew_before(ledger: Ledger, batch: Batch, low: int, inputs: Sequence[Input], refused: int) -> None:
     """Renew what is to be renewed of the records before the refused one; that stands, changes are withdrawn anyway."""
     if ledger.config.renew_acknowledge_enable:
-        renew(ledger, batch, low, [kind == AcknowledgeType.RENEW for kind in islice(cycle(types), refused)])
-    elif (renewal := types.index(AcknowledgeType.RENEW)) < refused:
+        renew(ledger, batch, low, [input_ is Input.RENEW for input_ in islice(cycle(inputs), refused)])
+    elif (renewal := inputs.index(Input.RENEW)) < refused:
         raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
 
 
-def _begin_each(change: PendingWrite, batch: Batch, low: int, types: Sequence[int], *, renews: bool) -> None:
-    inputs = list(map(ACKNOWLEDGEMENTS.__getitem__, types))
+def _begin_each(change: PendingWrite, batch: Batch, low: int, inputs: Sequence[Input], *, renews: bool) -> None:
     if not renews:
         change.begin_each(batch, range(low, low + len(inputs)), inputs)
         return
