@@ -109,6 +109,9 @@ def _bug(row: Mapping[str, Any]) -> Iterator[str]:
     yield "\n".join(facts)
     if row["found"]:
         yield "\n".join(["```text", *_told(DATA / conversation), "```"])
+    if "broker" in row:
+        yield row["broker"]["about"]
+        yield "\n".join(f"- {seen}" for seen in row["broker"]["seen"])
 
 
 def _told(conversation: Path) -> Iterator[str]:
