@@ -20,6 +20,7 @@ SDIST = {
     "PKG-INFO",
     "README.md",
     "SECURITY.md",
+    "bench",
     "docs",
     "examples",
     "newsfragments",
@@ -60,7 +61,7 @@ def metadata() -> Message:
 
 
 def test_the_sdist_holds_what_it_should() -> None:
-    """The package, its tests, docs, examples and texts, and nothing else."""
+    """The package, its tests, benchmarks, docs, examples and texts, and nothing else."""
     assert {path.parts[0] for path in in_sdist()} == SDIST
 
 
@@ -90,7 +91,7 @@ def test_the_wheel_carries_the_licence() -> None:
     assert metadata()["License-Expression"] == "Apache-2.0"
 
 
-def test_the_wheel_needs_two_libraries() -> None:
+def test_the_wheel_needs_one_library() -> None:
     """Without an extra, attrs is all that is installed with it."""
     needed = [need for need in metadata().get_all("Requires-Dist", []) if "extra ==" not in need]
 
