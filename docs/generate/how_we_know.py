@@ -36,9 +36,10 @@ can be observed. *Known* is how often a known divergence was met; nothing is jud
 DIFFERS: Final = """\
 ## What differs, and why
 
-Kafka's bugs that only show are copied by the profiles of its releases, and healed in the others ([profiles and
-quirks](profiles.md)). Crashes and leaks are copied by none. Each is a row of data with what sets it off and how it
-shows: a difference that no row accounts for fails the search."""
+Kafka's bugs that are quirks of a profile are copied by the profiles of its releases, and healed in the others
+([profiles and quirks](profiles.md)); B17, F1 and what makes F3 possible are in all of them so far. Crashes and leaks
+are copied by none. Each is a row of data with what sets it off and how it shows: a difference that no row accounts for
+fails the search."""
 
 BUGS: Final = """\
 ## Bugs of Kafka

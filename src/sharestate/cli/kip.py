@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from io import TextIOWrapper
 
 import click
 
 from sharestate.cli.kip_tables import print_run
-from sharestate.kip932 import TABLES, TableRun, read_table, run_table
+from sharestate.kip932 import TABLES, read_table, run_table
 from sharestate.values.profiles import PROFILES
 
 
@@ -34,15 +36,10 @@ def kip_command(context: click.Context, *, name: str | None, profile_name: str |
     profile = PROFILES[profile_name] if profile_name else None
     runs = [run_table(read_table(each), profile) for each in ([name] if name else TABLES)]
     if as_json:
-        click.echo(json.dumps(_rows(runs, names_tables=name is None), indent=2))
+        click.echo(json.dumps([row.to_json() for run in runs for row in run.rows], indent=2))
     else:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ shows a ? in its place
         for run in runs:
             print_run(run)
     context.exit(0 if all(run.agrees for run in runs) else 1)
-
-
-def _rows(runs: list[TableRun], *, names_tables: bool) -> list[dict[str, object]]:
-    """Return the rows of *runs*, if wanted with the names of their tables."""
-    return [
-        {**({"table": run.table.name} if names_tables else {}), **row.to_json()} for run in runs for row in run.rows
-    ]

@@ -135,6 +135,7 @@ class _Axis:
             scale=alt.Scale(domain=domain, nice=False, zero=False),
             axis=alt.Axis(
                 format="d",
+                tickMinStep=1,
                 tickCount=self.width // (_CHARACTER * (len(str(self.last_offset)) + 2)),
                 grid=False,
                 labelExpr="datum.value < 0 ? '' : datum.label",

@@ -119,11 +119,21 @@ def test_json_has_the_rows_of_one_table() -> None:
     assert sum(row["request"] is not None for row in rows) == 8
 
 
-def test_json_of_all_tables_names_them() -> None:
-    """One array again, whose rows say which table they are of."""
-    rows: Any = json.loads(kip("--json").stdout)
+def test_json_of_all_tables_is_one_array() -> None:
+    """Their rows follow each other, in the form that those of one table have."""
+    together: Any = json.loads(kip("--json").stdout)
 
-    assert [row["table"] for row in rows] == ["write"] * 12 + ["control"] * 12 + ["checkpoint"] * 12 + ["keys"] * 6
+    apart = [json.loads(kip("--json", "--table", table).stdout) for table in ("write", "control", "checkpoint", "keys")]
+    assert together == [row for rows in apart for row in rows]
+
+
+def test_a_terminal_without_the_signs_shows_others() -> None:
+    """The table is shown all the same, with a question mark where the terminal lacks a character."""
+    result = CliRunner(charset="ascii").invoke(sharestate, ["kip", "--table", "write"])
+
+    assert result.exit_code == 0
+    assert VERDICTS["write"] in result.stdout
+    assert "SPSO=100, SPEO=100 ?" in result.stdout
 
 
 def test_json_ends_with_1_too() -> None:
