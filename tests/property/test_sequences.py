@@ -16,11 +16,11 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 @given(sequence=sequences(ORDINARY))
 def test_ordinary_sequences_break_no_rule(profile: Profile, sequence: Steps[None]) -> None:
     """A broker's life, with late, failed and reordered writes, never leads to a state that contradicts itself."""
-    observe(sequence, Peer(profile), rules_of(profile))
+    assert observe(sequence, Peer(profile), rules_of(profile))
 
 
 @every_profile
 @given(sequence=sequences(WILD))
 def test_wild_sequences_break_no_rule(profile: Profile, sequence: Steps[None]) -> None:
     """Nor does anything that a careless caller could send; whatever is refused is refused with a typed error."""
-    observe(sequence, Peer(profile), rules_of(profile))
+    assert observe(sequence, Peer(profile), rules_of(profile))

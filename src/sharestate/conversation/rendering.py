@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from sharestate.errors import ShareStateError
 from sharestate.json_lines import Json
 from sharestate.partition.cells import Cell
 from sharestate.partition.partition import SharePartition
-from sharestate.partition.views import BatchView, RecordRun
+from sharestate.partition.views import BatchView
 from sharestate.values.effects import Effects
 from sharestate.values.keys import SharePartitionKey
 from sharestate.values.requests import WriteShareGroupState
@@ -68,20 +67,9 @@ def state_json(partition: SharePartition, fetch_lock: str | None) -> Json:
 
 def _batch(batch: BatchView) -> Json:
     if batch.is_split:
-        return [batch.first_offset, batch.last_offset, _runs(batch.runs), "per_offset"]
+        runs = [[first_offset, last_offset, _cell(cell)] for first_offset, last_offset, cell in batch.runs]
+        return [batch.first_offset, batch.last_offset, runs, "per_offset"]
     return [batch.first_offset, batch.last_offset, _cell(batch.runs[0].cell)]
-
-
-def _runs(runs: Iterable[RecordRun]) -> list[Json]:
-    """Return *runs*, neighbours that look alike as one."""
-    merged: list[Json] = []
-    for first_offset, last_offset, cell in runs:
-        seen = _cell(cell)
-        if merged and merged[-1][2] == seen:
-            merged[-1][1] = last_offset
-        else:
-            merged.append([first_offset, last_offset, seen])
-    return merged
 
 
 def _cell(cell: Cell) -> Json:

@@ -194,7 +194,7 @@ def _first_refusal(
 ) -> tuple[int, InvalidRecordStateError | None]:
     """Return how many records stand before the first one that *member_id* does not hold, and why it is refused."""
     for cell in held:
-        if cell.state is not RecordState.ACQUIRED or cell.member_id != member_id:
+        if not cell.is_held_by(member_id):
             index = part.index(cell)
             return index, _refusal_of(cell, low + index)
     return len(part), None

@@ -119,6 +119,10 @@ class Cell:
         """The last instant at which its member still holds it; None without a lock. [ms]"""
         return None if self.lock is None else self.lock.deadline_ms
 
+    def is_held_by(self, member_id: str) -> bool:
+        """Return whether *member_id* holds it."""
+        return self.state is RecordState.ACQUIRED and self.member_id == member_id
+
     def acquired(self, member_id: str, lock: Lock) -> Cell:
         """Return the cell in the hands of *member_id*."""
         state, count = step(self.state, Input.ACQUIRE, delivery_count=self.delivery_count, delivery_count_limit=0)

@@ -7,23 +7,19 @@ what happens as soon as one of them is anything but plain.
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
-from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sharestate.partition.batch import Batch
-    from sharestate.partition.cells import Cell
     from sharestate.partition.ledger import Ledger
     from sharestate.partition.pending import PendingWrite
     from sharestate.values.acknowledgements import AcknowledgementBatch
 
 _PLAIN: Final = {kind: input_ for kind, input_ in ACKNOWLEDGEMENTS.items() if input_ is not Input.RENEW}
-_FIRST: Final = itemgetter(0)
 
 
 def singles_from(
@@ -60,13 +56,13 @@ def acknowledge_singles(
     """
     if len(requests) == 1:
         return _acknowledge_single(change, member_id, batch, requests[0])
-    offsets = list(map(_FIRST, requests))
+    offsets = [offset for offset, _, _ in requests]
     kinds = [types[0] for _, _, types in requests]
     base = batch.first_offset
     cells = {batch.cells[offset - base] for offset in offsets}
-    if not _PLAIN.keys() >= set(kinds) or (len(offsets) > 1 and len(set(offsets)) < len(offsets)):
+    if not _PLAIN.keys() >= set(kinds) or len(set(offsets)) < len(offsets):
         return False
-    if not all(_is_held(cell, member_id) for cell in cells):
+    if not all(cell.is_held_by(member_id) for cell in cells):
         return False
     change.begin_each(batch, offsets, list(map(_PLAIN.__getitem__, kinds)))
     return True
@@ -75,11 +71,7 @@ def acknowledge_singles(
 def _acknowledge_single(change: PendingWrite, member_id: str, batch: Batch, request: AcknowledgementBatch) -> bool:
     offset, _, types = request
     input_ = _PLAIN.get(types[0])
-    if input_ is None or not _is_held(batch.at(offset), member_id):
+    if input_ is None or not batch.at(offset).is_held_by(member_id):
         return False
     change.begin_record(batch, offset, input_)
     return True
-
-
-def _is_held(cell: Cell, member_id: str) -> bool:
-    return cell.state is RecordState.ACQUIRED and cell.member_id == member_id

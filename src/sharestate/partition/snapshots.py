@@ -60,6 +60,10 @@ _PLAIN: Final = (
 """The fields that are the same in both."""
 
 
+_FEWEST_PERSISTED: Final = -(2**15)
+"""The smallest delivery count that can be read, on which every delivery adds one. [deliveries]"""
+
+
 def take_snapshot(ledger: Ledger) -> Snapshot:
     """Return everything about *ledger*; linear in the batches and the records of split ones."""
     rows: dict[CellRow, int] = {}
@@ -170,7 +174,7 @@ def _expect_lapsed(lapsed: Sequence[StateBatch], write: WriteRow, path: str) -> 
         _refuse(path, f"write {write.number} carries a change, so it says nothing of lapsed locks")
     previous = -1
     for index, (first, last, state, count) in enumerate(lapsed):
-        if state is not RecordState.ACQUIRED or count < 1:
+        if state is not RecordState.ACQUIRED or count <= _FEWEST_PERSISTED:
             _refuse(f"{path}[{index}]", "locks lapse of records that were delivered")
         if not previous < first <= last:
             _refuse(f"{path}[{index}]", f"{first}-{last} does not ascend after {previous}")

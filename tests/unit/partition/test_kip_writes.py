@@ -317,7 +317,7 @@ LAPSED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
         (KipWriteRow(2, -1, 110, (LAPSED, LAPSED)), "kip_memory[2][1][3][1]"),
         (KipWriteRow(2, -1, 110, (LAPSED._replace(last_offset=104),)), "kip_memory[2][1][3][0]"),
         (KipWriteRow(2, -1, 110, (LAPSED._replace(state=RecordState.AVAILABLE),)), "kip_memory[2][1][3][0]"),
-        (KipWriteRow(2, -1, 110, (LAPSED._replace(delivery_count=0),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (LAPSED._replace(delivery_count=-(2**15)),)), "kip_memory[2][1][3][0]"),
     ],
 )
 def test_a_memory_that_contradicts_itself_is_refused(memory: KipMemoryRow | KipWriteRow, field: str) -> None:
@@ -339,6 +339,19 @@ def test_a_memory_that_contradicts_itself_is_refused(memory: KipMemoryRow | KipW
     with pytest.raises(SnapshotError) as refused:
         SharePartition.restore(evolve(snapshot, kip_memory=broken), profile=KIP_932)
     assert refused.value.field == field
+
+
+def test_a_memory_of_counts_that_were_read_below_zero_is_restored() -> None:
+    """A persister may say any count that the wire can carry, and what comes of it is a state like any other."""
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0), profile=KIP_932)
+    partition.initialize()
+    fewest = StateBatch(100, 104, RecordState.AVAILABLE, -(2**15))
+    partition.read_succeeded(PersistedState(start_offset=100, state_batches=[fewest]))
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+    assert partition.expire_next(now_ms=30_001) is not None
+    snapshot = partition.snapshot()
+
+    assert SharePartition.restore(snapshot, profile=KIP_932).snapshot() == snapshot
 
 
 def test_a_memory_goes_with_the_kip_s_policy_only() -> None:

@@ -45,7 +45,10 @@ def test_time_does_not_go_backwards(command: Callable[[SharePartition, int], obj
 @each_command
 def test_time_may_stand_still(command: Callable[[SharePartition, int], object]) -> None:
     """Any number of commands may come at one instant."""
-    command(at_500().partition, 500)
+    partition = at_500().partition
+    command(partition, 500)
+
+    assert partition.snapshot().now_ms == 500
 
 
 @each_command
