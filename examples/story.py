@@ -2,7 +2,7 @@
 A story of eight records, two members and one share partition.
 
 Run it with `python examples/story.py`. Everything happens in this process: there is no broker, no clock and no network.
-The share partition says what it wants written, and this script plays the persister that writes it.
+The share partition returns the writes to persist, and this script plays the persister.
 """
 
 import sys
@@ -43,7 +43,7 @@ def spelled(first: int, last: int) -> str:
 
 
 class Story:
-    """A share partition, the time that has passed, and somebody who draws what he sees."""
+    """A share partition, a clock and a persister, with drawings of what is in flight."""
 
     def __init__(self) -> None:
         """Begin with nothing in flight."""
@@ -51,24 +51,24 @@ class Story:
         config = ShareConfig(record_lock_duration_ms=LOCK_MS, delivery_count_limit=5)
         self.partition = SharePartition(key, config=config)
         self.now_ms = 0
-        self.written: list[str] = []
-        self.became: dict[int, RecordState] = {}
+        self.written: list[tuple[int, int, RecordState]] = []
+        self.persisted: dict[int, RecordState] = {}
         self.partition.initialize()
         self.partition.read_succeeded(PersistedState(start_offset=FIRST))
 
     def acquire(self, member: str) -> str:
-        """Let *member* fetch, and return which records it got."""
+        """Fetch for *member*, and return which records it got."""
         fetched = FetchedRecords(fetch_offset=self.partition.next_fetch_offset(), batches=LOG)
         effects = self.partition.acquire(member, fetched, now_ms=self.now_ms)
         return ", ".join(spelled(first, last) for first, last, _count in effects.acquired)
 
     def acknowledge(self, member: str, first: int, last: int, what: AcknowledgeType) -> None:
-        """Let *member* say what became of the records *first* to *last*."""
+        """Acknowledge the records *first* to *last* for *member*."""
         batches = [AcknowledgementBatch(first, last, (what,))]
         self.persist(self.partition.acknowledge(member, batches, now_ms=self.now_ms))
 
-    def wait_until_locks_lapse(self) -> None:
-        """Let more time pass than a member has: what it still holds is taken from it."""
+    def let_locks_expire(self) -> None:
+        """Advance the clock until all locks expire: what was held is available again, or archived at the limit."""
         self.now_ms += LOCK_MS + 1
         while (effects := self.partition.expire_next(now_ms=self.now_ms)) is not None:
             self.persist(effects)
@@ -78,14 +78,18 @@ class Story:
         for write in effects.writes:
             self.partition.write_succeeded(write.number)
             for first, last, state, _count in write.state_batches:
-                self.became.update(dict.fromkeys(range(first, last + 1), RecordState(state)))
-                self.written.append(f"{spelled(first, last)} {RecordState(state).name.lower()}")
+                self.persisted.update(dict.fromkeys(range(first, last + 1), RecordState(state)))
+                begin = first
+                if self.written and self.written[-1][1:] == (first - 1, state):
+                    begin = self.written.pop()[0]
+                self.written.append((begin, last, RecordState(state)))
 
     def tell(self, what_happened: str) -> None:
-        """Say what happened and what was written, and draw what has become of the records."""
+        """Print what happened and what was written, and draw the records."""
         print(f"\n[{self.now_ms / 1000:5.1f} s] {what_happened}")
         if self.written:
-            print(f"          (written to the share-group state: {', '.join(self.written)})")
+            written = ", ".join(f"{spelled(first, last)} {state.name.lower()}" for first, last, state in self.written)
+            print(f"          (written to the share-group state: {written})")
             self.written.clear()
         letters, counts = zip(*self.drawing(), strict=True)
         print("\n           offset     ", *range(FIRST, LAST + 1))
@@ -97,9 +101,10 @@ class Story:
         """Return the letter and the delivery count of each record."""
         drawn = dict.fromkeys(range(FIRST, self.partition.start_offset), ("-", "-"))
         for batch in self.partition.batches():
-            for first, last, cell in batch.runs:
-                letter = LETTERS.get(cell.state, cell.member_id[:1])
-                drawn.update(dict.fromkeys(range(first, last + 1), (letter, str(cell.delivery_count))))
+            for run in batch.runs:
+                letter = LETTERS.get(run.state, run.member_id[:1])
+                offsets = range(run.first_offset, run.last_offset + 1)
+                drawn.update(dict.fromkeys(offsets, (letter, str(run.delivery_count))))
         return [drawn.get(offset, (" ", " ")) for offset in range(FIRST, LAST + 1)]
 
 
@@ -111,26 +116,26 @@ def good_days(story: Story) -> None:
     story.acknowledge("ann", 0, 1, AcknowledgeType.ACCEPT)
     story.tell("ann has processed 0 and 1 and accepts them. The SPSO moves on: they will never come back.")
     story.acknowledge("ann", 2, 7, AcknowledgeType.RELEASE)
-    story.tell("ann has to go home. She releases the others, so that somebody else may have them.")
+    story.tell("ann has to go home. She releases the others, so that somebody else may process them.")
 
 
 def bad_days(story: Story) -> None:
-    """Let record 2 bring down whoever processes it, until it has been delivered five times."""
+    """Deliver record 2, which brings down whoever processes it, until the limit of five deliveries."""
     got = story.acquire("bob")
     story.tell(f"bob acquires {got}. Their delivery counts go up.")
-    story.wait_until_locks_lapse()
-    story.tell("Record 2 crashes his program, which says nothing any more. His locks lapse: the records are available.")
+    story.let_locks_expire()
+    story.tell("Record 2 crashes his program. His locks expire, and the records are available again.")
     got = story.acquire("ann")
-    story.wait_until_locks_lapse()
-    story.tell(f"ann acquires {got}, record 2 crashes hers too, and her locks lapse. That was the third delivery.")
+    story.let_locks_expire()
+    story.tell(f"ann acquires {got}, record 2 crashes hers too, and her locks expire: three deliveries.")
     got = story.acquire("bob")
-    story.tell(f"Something in there is bad, so bob gets no more than half of the batch this time: {got}.")
-    story.wait_until_locks_lapse()
-    story.tell("It crashes all the same, and the locks lapse.")
+    story.tell(f"The batch keeps failing, so bob gets only half of it this time: {got}.")
+    story.let_locks_expire()
+    story.tell("His program crashes again, and the locks expire.")
     got = story.acquire("ann")
-    story.tell(f"The last attempt is made alone, so that a bad record takes no other with it: ann gets {got}.")
-    story.wait_until_locks_lapse()
-    story.tell("It crashes. Five deliveries are the limit: 2 is archived, and the SPSO moves past it.")
+    story.tell(f"The last delivery of a record is of that record alone: ann gets {got}.")
+    story.let_locks_expire()
+    story.tell("Her program crashes. Five deliveries are the limit: 2 is archived, and the SPSO passes it.")
 
 
 def better_days(story: Story) -> None:
@@ -138,24 +143,24 @@ def better_days(story: Story) -> None:
     for offset in (3, 4, 5):
         got = story.acquire("bob")
         story.acknowledge("bob", offset, offset, AcknowledgeType.ACCEPT)
-        story.tell(f"bob gets {got}, at its last attempt and so alone too, and accepts it.")
+        story.tell(f"bob gets {got}, alone because it is its last delivery, and accepts it.")
     got = story.acquire("ann")
     story.acknowledge("ann", 6, 7, AcknowledgeType.ACCEPT)
-    story.tell(f"ann gets {got}, delivered less often and so together, and accepts them. Nothing is left in flight.")
+    story.tell(f"ann gets {got}, delivered less often, and accepts them. Nothing is left in flight.")
 
 
 def ended_well(story: Story) -> bool:
     """Return whether the story ended as it should; what was written says it."""
-    archived = [offset for offset, state in story.became.items() if state is RecordState.ARCHIVED]
-    accepted = [offset for offset, state in sorted(story.became.items()) if state is RecordState.ACKNOWLEDGED]
+    archived = [offset for offset, state in story.persisted.items() if state is RecordState.ARCHIVED]
+    accepted = [offset for offset, state in sorted(story.persisted.items()) if state is RecordState.ACKNOWLEDGED]
     is_as_it_should_be = (accepted, archived, story.partition.start_offset) == ([0, 1, 3, 4, 5, 6, 7], [2], 8)
     print(f"\n{'VERDICT: as it should be' if is_as_it_should_be else 'VERDICT: NOT as it should be'}.", end=" ")
-    print(f"{len(accepted)} records were processed, {len(archived)} was given up, and the SPSO has passed them all.")
+    print(f"{len(accepted)} records were processed, {len(archived)} was given up, and the SPSO is past them all.")
     return is_as_it_should_be
 
 
 def main() -> None:
-    """Tell the story."""
+    """Run the story."""
     print(LEGEND)
     story = Story()
     good_days(story)

@@ -1,25 +1,29 @@
 """
 A pure-Python model of what Kafka brokers do for share groups (KIP-932, queues for Kafka).
 
-Import from here. The core does no I/O, reads no clock and starts no thread: time comes in as ``now_ms``, and everything
-that it wants done comes out as a value.
+Import from here, and the requests and answers of persisters from ``sharestate.persister``. The core does no I/O, reads
+no clock and starts no thread: time comes in as ``now_ms``, and side effects are returned as values.
 """
 
-from sharestate.error_codes import ErrorCode
+from typing import TYPE_CHECKING
+
 from sharestate.errors import (
     AlreadyInitializedError,
     CoordinatorNotAvailableError,
-    ForeignError,
+    ErrorCode,
+    ExternalError,
     GroupIdNotFoundError,
     InitializationError,
     InvalidRecordStateError,
     InvalidRequestError,
     InvariantError,
     LeaderNotAvailableError,
+    LeaderStateError,
     MalformedInputError,
     NoReadPendingError,
     NotLeaderOrFollowerError,
     OffsetNotAvailableError,
+    RequestRefusedError,
     ResetOffsetRequiredError,
     ShareStateError,
     SnapshotError,
@@ -31,40 +35,47 @@ from sharestate.errors import (
     WriteFailedError,
     persister_error,
 )
-from sharestate.leader import AsyncLeader, Leader, Polled
-from sharestate.partition.cells import Cell
-from sharestate.partition.gaps import GapWindow
+from sharestate.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.partition import SharePartition
-from sharestate.partition.views import BatchView, RecordRun
+from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.state import GapWindow
 from sharestate.persister import InMemoryPersister, Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.config import EARLIEST, LATEST, AutoOffsetReset, OffsetReset, ShareConfig
-from sharestate.values.effects import Effects
-from sharestate.values.keys import SharePartitionKey
-from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KIP_932, PROFILES, Profile, Quirk
+from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.effects import Cause, Effects, Transition
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.profiles import (
+    KAFKA_4_2,
+    KAFKA_4_3,
+    KIP_932,
+    PROFILES,
+    Amendment,
+    BrokerWritePolicy,
+    KipWritePolicy,
+    Profile,
+    Quirk,
+    WritePolicy,
+)
 from sharestate.values.records import (
     NO_PRODUCER_ID,
     AbortedTransaction,
     AcquiredRecords,
     AcquireMode,
     ControlType,
-    FetchedRecords,
-    IsolationLevel,
     RecordBatch,
     RecordState,
+    SharePartitionKey,
 )
-from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, WriteShareGroupState
+from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, StateRun, WriteShareGroupState
 from sharestate.values.snapshot import Snapshot
-from sharestate.values.transitions import Cause, Transition
-from sharestate.values.write_policies import Amendment, BrokerWritePolicy, KipWritePolicy, WritePolicy
+from sharestate.values.transactions import TransactionIndex
+
+__version__ = "0.2.0.dev0"
 
 __all__ = [
-    "EARLIEST",
     "KAFKA_4_2",
     "KAFKA_4_3",
     "KIP_932",
-    "LATEST",
     "NO_PRODUCER_ID",
     "PROFILES",
     "AbortedTransaction",
@@ -79,13 +90,12 @@ __all__ = [
     "BatchView",
     "BrokerWritePolicy",
     "Cause",
-    "Cell",
     "ControlType",
     "CoordinatorNotAvailableError",
     "Effects",
     "ErrorCode",
+    "ExternalError",
     "FetchedRecords",
-    "ForeignError",
     "GapWindow",
     "GroupIdNotFoundError",
     "InMemoryPersister",
@@ -97,6 +107,7 @@ __all__ = [
     "KipWritePolicy",
     "Leader",
     "LeaderNotAvailableError",
+    "LeaderStateError",
     "Lifecycle",
     "MalformedInputError",
     "NoReadPendingError",
@@ -105,13 +116,14 @@ __all__ = [
     "OffsetReset",
     "PersistedState",
     "Persister",
-    "Polled",
+    "PollResult",
     "Profile",
     "Quirk",
     "ReadShareGroupState",
     "RecordBatch",
     "RecordRun",
     "RecordState",
+    "RequestRefusedError",
     "ResetOffsetRequiredError",
     "ShareConfig",
     "SharePartition",
@@ -121,7 +133,9 @@ __all__ = [
     "SnapshotError",
     "SplitLimitError",
     "StateBatch",
+    "StateRun",
     "TimeReversedError",
+    "TransactionIndex",
     "Transition",
     "UnknownServerError",
     "UnknownTopicOrPartitionError",
@@ -129,5 +143,19 @@ __all__ = [
     "WriteFailedError",
     "WritePolicy",
     "WriteShareGroupState",
+    "monotonic_ms",
     "persister_error",
 ]
+
+if TYPE_CHECKING:
+    from sharestate.leader.async_leader import AsyncLeader
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import AsyncLeader on first use: asyncio takes longer to load than the rest of the library."""
+        if name == "AsyncLeader":
+            from sharestate.leader.async_leader import AsyncLeader  # noqa: PLC0415 - on first use
+
+            return AsyncLeader
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)

@@ -1,38 +1,203 @@
 """
-Every exception of the library, each with Kafka's ``code`` and whether the request is ``retriable``.
+Kafka's error codes, and every exception of the library with its ``code`` and whether the request is ``retriable``.
 
-Three kinds. *Refusals* are what a broker answers to a client whose request does not fit the state. *Outcomes* are
-handed out in ``Effects.error``, because the command that meets them was carried out: a failed initialisation, a failed
-write. *Misuse* is a call that no broker could answer; the argument that was wrong is named. None of them leaves a
-command half done; refusals say what they leave.
+Three kinds. *Refusals* are a broker's answers to a client whose request does not fit the state. *Outcomes* are returned
+in ``Effects.error``, because the command itself has succeeded: a failed initialization, a failed write. *Misuse* is a
+call that no broker could answer; the error names the wrong argument. None of them leaves a command half done; refusals
+document what they leave.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from attrs import define, field, fields
-
-from sharestate.error_codes import ErrorCode
+from attrs import define, evolve, field, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from sharestate.values.effects import Transition
+    from sharestate.values.records import SharePartitionKey
+
+
+class ErrorCode(IntEnum):
+    """
+    An error code as it stands on the wire.
+
+    >>> ErrorCode.INVALID_RECORD_STATE, ErrorCode(121).exception, ErrorCode(15).retriable
+    (<ErrorCode.INVALID_RECORD_STATE: 121>, 'InvalidRecordStateException', True)
+
+    Source:
+        org.apache.kafka.common.protocol.Errors (Kafka 4.3.1); a code is retriable when its exception is a
+        RetriableException.
+    """
+
+    exception: str
+    """The simple name of the exception that Kafka's Java client raises for it; empty for NONE."""
+
+    retriable: bool
+    """True if the same request may succeed when it is sent again."""
+
+    def __new__(cls, code: int, exception: str, retriable: bool = False) -> Self:  # noqa: FBT001, FBT002 - a table's column
+        """Make the member for *code*."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.exception = exception
+        member.retriable = retriable
+        return member
+
+    UNKNOWN_SERVER_ERROR = -1, "UnknownServerException"
+    NONE = 0, ""
+    OFFSET_OUT_OF_RANGE = 1, "OffsetOutOfRangeException"
+    CORRUPT_MESSAGE = 2, "CorruptRecordException", True
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "UnknownTopicOrPartitionException", True
+    INVALID_FETCH_SIZE = 4, "InvalidFetchSizeException"
+    LEADER_NOT_AVAILABLE = 5, "LeaderNotAvailableException", True
+    NOT_LEADER_OR_FOLLOWER = 6, "NotLeaderOrFollowerException", True
+    REQUEST_TIMED_OUT = 7, "TimeoutException", True
+    BROKER_NOT_AVAILABLE = 8, "BrokerNotAvailableException"
+    REPLICA_NOT_AVAILABLE = 9, "ReplicaNotAvailableException", True
+    MESSAGE_TOO_LARGE = 10, "RecordTooLargeException"
+    STALE_CONTROLLER_EPOCH = 11, "ControllerMovedException"
+    OFFSET_METADATA_TOO_LARGE = 12, "OffsetMetadataTooLarge"
+    NETWORK_EXCEPTION = 13, "NetworkException", True
+    COORDINATOR_LOAD_IN_PROGRESS = 14, "CoordinatorLoadInProgressException", True
+    COORDINATOR_NOT_AVAILABLE = 15, "CoordinatorNotAvailableException", True
+    NOT_COORDINATOR = 16, "NotCoordinatorException", True
+    INVALID_TOPIC_EXCEPTION = 17, "InvalidTopicException"
+    RECORD_LIST_TOO_LARGE = 18, "RecordBatchTooLargeException"
+    NOT_ENOUGH_REPLICAS = 19, "NotEnoughReplicasException", True
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "NotEnoughReplicasAfterAppendException", True
+    INVALID_REQUIRED_ACKS = 21, "InvalidRequiredAcksException"
+    ILLEGAL_GENERATION = 22, "IllegalGenerationException"
+    INCONSISTENT_GROUP_PROTOCOL = 23, "InconsistentGroupProtocolException"
+    INVALID_GROUP_ID = 24, "InvalidGroupIdException"
+    UNKNOWN_MEMBER_ID = 25, "UnknownMemberIdException"
+    INVALID_SESSION_TIMEOUT = 26, "InvalidSessionTimeoutException"
+    REBALANCE_IN_PROGRESS = 27, "RebalanceInProgressException"
+    INVALID_COMMIT_OFFSET_SIZE = 28, "InvalidCommitOffsetSizeException"
+    TOPIC_AUTHORIZATION_FAILED = 29, "TopicAuthorizationException"
+    GROUP_AUTHORIZATION_FAILED = 30, "GroupAuthorizationException"
+    CLUSTER_AUTHORIZATION_FAILED = 31, "ClusterAuthorizationException"
+    INVALID_TIMESTAMP = 32, "InvalidTimestampException"
+    UNSUPPORTED_SASL_MECHANISM = 33, "UnsupportedSaslMechanismException"
+    ILLEGAL_SASL_STATE = 34, "IllegalSaslStateException"
+    UNSUPPORTED_VERSION = 35, "UnsupportedVersionException"
+    TOPIC_ALREADY_EXISTS = 36, "TopicExistsException"
+    INVALID_PARTITIONS = 37, "InvalidPartitionsException"
+    INVALID_REPLICATION_FACTOR = 38, "InvalidReplicationFactorException"
+    INVALID_REPLICA_ASSIGNMENT = 39, "InvalidReplicaAssignmentException"
+    INVALID_CONFIG = 40, "InvalidConfigurationException"
+    NOT_CONTROLLER = 41, "NotControllerException", True
+    INVALID_REQUEST = 42, "InvalidRequestException"
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, "UnsupportedForMessageFormatException"
+    POLICY_VIOLATION = 44, "PolicyViolationException"
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45, "OutOfOrderSequenceException"
+    DUPLICATE_SEQUENCE_NUMBER = 46, "DuplicateSequenceException"
+    INVALID_PRODUCER_EPOCH = 47, "InvalidProducerEpochException"
+    INVALID_TXN_STATE = 48, "InvalidTxnStateException"
+    INVALID_PRODUCER_ID_MAPPING = 49, "InvalidPidMappingException"
+    INVALID_TRANSACTION_TIMEOUT = 50, "InvalidTxnTimeoutException"
+    CONCURRENT_TRANSACTIONS = 51, "ConcurrentTransactionsException", True
+    TRANSACTION_COORDINATOR_FENCED = 52, "TransactionCoordinatorFencedException"
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "TransactionalIdAuthorizationException"
+    SECURITY_DISABLED = 54, "SecurityDisabledException"
+    OPERATION_NOT_ATTEMPTED = 55, "OperationNotAttemptedException"
+    KAFKA_STORAGE_ERROR = 56, "KafkaStorageException", True
+    LOG_DIR_NOT_FOUND = 57, "LogDirNotFoundException"
+    SASL_AUTHENTICATION_FAILED = 58, "SaslAuthenticationException"
+    UNKNOWN_PRODUCER_ID = 59, "UnknownProducerIdException"
+    REASSIGNMENT_IN_PROGRESS = 60, "ReassignmentInProgressException"
+    DELEGATION_TOKEN_AUTH_DISABLED = 61, "DelegationTokenDisabledException"
+    DELEGATION_TOKEN_NOT_FOUND = 62, "DelegationTokenNotFoundException"
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, "DelegationTokenOwnerMismatchException"
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "UnsupportedByAuthenticationException"
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "DelegationTokenAuthorizationException"
+    DELEGATION_TOKEN_EXPIRED = 66, "DelegationTokenExpiredException"
+    INVALID_PRINCIPAL_TYPE = 67, "InvalidPrincipalTypeException"
+    NON_EMPTY_GROUP = 68, "GroupNotEmptyException"
+    GROUP_ID_NOT_FOUND = 69, "GroupIdNotFoundException"
+    FETCH_SESSION_ID_NOT_FOUND = 70, "FetchSessionIdNotFoundException", True
+    INVALID_FETCH_SESSION_EPOCH = 71, "InvalidFetchSessionEpochException", True
+    LISTENER_NOT_FOUND = 72, "ListenerNotFoundException", True
+    TOPIC_DELETION_DISABLED = 73, "TopicDeletionDisabledException"
+    FENCED_LEADER_EPOCH = 74, "FencedLeaderEpochException", True
+    UNKNOWN_LEADER_EPOCH = 75, "UnknownLeaderEpochException", True
+    UNSUPPORTED_COMPRESSION_TYPE = 76, "UnsupportedCompressionTypeException"
+    STALE_BROKER_EPOCH = 77, "StaleBrokerEpochException"
+    OFFSET_NOT_AVAILABLE = 78, "OffsetNotAvailableException", True
+    MEMBER_ID_REQUIRED = 79, "MemberIdRequiredException"
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, "PreferredLeaderNotAvailableException", True
+    GROUP_MAX_SIZE_REACHED = 81, "GroupMaxSizeReachedException"
+    FENCED_INSTANCE_ID = 82, "FencedInstanceIdException"
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "EligibleLeadersNotAvailableException", True
+    ELECTION_NOT_NEEDED = 84, "ElectionNotNeededException", True
+    NO_REASSIGNMENT_IN_PROGRESS = 85, "NoReassignmentInProgressException"
+    GROUP_SUBSCRIBED_TO_TOPIC = 86, "GroupSubscribedToTopicException"
+    INVALID_RECORD = 87, "InvalidRecordException"
+    UNSTABLE_OFFSET_COMMIT = 88, "UnstableOffsetCommitException", True
+    THROTTLING_QUOTA_EXCEEDED = 89, "ThrottlingQuotaExceededException", True
+    PRODUCER_FENCED = 90, "ProducerFencedException"
+    RESOURCE_NOT_FOUND = 91, "ResourceNotFoundException"
+    DUPLICATE_RESOURCE = 92, "DuplicateResourceException"
+    UNACCEPTABLE_CREDENTIAL = 93, "UnacceptableCredentialException"
+    INCONSISTENT_VOTER_SET = 94, "InconsistentVoterSetException"
+    INVALID_UPDATE_VERSION = 95, "InvalidUpdateVersionException"
+    FEATURE_UPDATE_FAILED = 96, "FeatureUpdateFailedException"
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97, "PrincipalDeserializationException"
+    SNAPSHOT_NOT_FOUND = 98, "SnapshotNotFoundException"
+    POSITION_OUT_OF_RANGE = 99, "PositionOutOfRangeException"
+    UNKNOWN_TOPIC_ID = 100, "UnknownTopicIdException", True
+    DUPLICATE_BROKER_REGISTRATION = 101, "DuplicateBrokerRegistrationException"
+    BROKER_ID_NOT_REGISTERED = 102, "BrokerIdNotRegisteredException"
+    INCONSISTENT_TOPIC_ID = 103, "InconsistentTopicIdException", True
+    INCONSISTENT_CLUSTER_ID = 104, "InconsistentClusterIdException"
+    TRANSACTIONAL_ID_NOT_FOUND = 105, "TransactionalIdNotFoundException"
+    FETCH_SESSION_TOPIC_ID_ERROR = 106, "FetchSessionTopicIdException", True
+    INELIGIBLE_REPLICA = 107, "IneligibleReplicaException"
+    NEW_LEADER_ELECTED = 108, "NewLeaderElectedException"
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109, "OffsetMovedToTieredStorageException"
+    FENCED_MEMBER_EPOCH = 110, "FencedMemberEpochException"
+    UNRELEASED_INSTANCE_ID = 111, "UnreleasedInstanceIdException"
+    UNSUPPORTED_ASSIGNOR = 112, "UnsupportedAssignorException"
+    STALE_MEMBER_EPOCH = 113, "StaleMemberEpochException"
+    MISMATCHED_ENDPOINT_TYPE = 114, "MismatchedEndpointTypeException"
+    UNSUPPORTED_ENDPOINT_TYPE = 115, "UnsupportedEndpointTypeException"
+    UNKNOWN_CONTROLLER_ID = 116, "UnknownControllerIdException"
+    UNKNOWN_SUBSCRIPTION_ID = 117, "UnknownSubscriptionIdException"
+    TELEMETRY_TOO_LARGE = 118, "TelemetryTooLargeException"
+    INVALID_REGISTRATION = 119, "InvalidRegistrationException"
+    TRANSACTION_ABORTABLE = 120, "TransactionAbortableException"
+    INVALID_RECORD_STATE = 121, "InvalidRecordStateException"
+    SHARE_SESSION_NOT_FOUND = 122, "ShareSessionNotFoundException", True
+    INVALID_SHARE_SESSION_EPOCH = 123, "InvalidShareSessionEpochException", True
+    FENCED_STATE_EPOCH = 124, "FencedStateEpochException"
+    INVALID_VOTER_KEY = 125, "InvalidVoterKeyException"
+    DUPLICATE_VOTER = 126, "DuplicateVoterException"
+    VOTER_NOT_FOUND = 127, "VoterNotFoundException"
+    INVALID_REGULAR_EXPRESSION = 128, "InvalidRegularExpression"
+    REBOOTSTRAP_REQUIRED = 129, "RebootstrapRequiredException"
+    STREAMS_INVALID_TOPOLOGY = 130, "StreamsInvalidTopologyException"
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "StreamsInvalidTopologyEpochException"
+    STREAMS_TOPOLOGY_FENCED = 132, "StreamsTopologyFencedException"
+    SHARE_SESSION_LIMIT_REACHED = 133, "ShareSessionLimitReachedException", True
 
 
 @define(eq=False, slots=False)
 class ShareStateError(Exception):
     """
-    Whatever the library raises or hands out; catch this to catch all of it.
+    The base class of the errors that the library raises or returns.
 
     Errors of one class that say the same are equal, so what carries them can be compared.
+
+    Attributes:
+        message: The text for the client, in Kafka's words where Kafka has some; None if the persister gave no text.
     """
 
     message: str | None = None
-    """What a broker would say, in Kafka's words where Kafka has some; None if the persister gave no text."""
-
-    transitions: tuple[Any, ...] = field(default=(), init=False, repr=False)
-    """What a refused acknowledgement has done all the same, as in ``Effects.transitions``: locks it has renewed."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     """The error code that a broker would put on the wire."""
@@ -42,7 +207,7 @@ class ShareStateError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed when it is sent again."""
+        """True if the same request may succeed when it is sent again."""
         return self.code.retriable
 
     @property
@@ -55,11 +220,15 @@ class ShareStateError(Exception):
         return type(self) is type(other) and self._carried() == other._carried()
 
     def __hash__(self) -> int:
-        """Return a hash of what was said; the transitions may come later."""
+        """Return a hash of the class and the message."""
         return hash((type(self), self.message))
 
-    def _carried(self) -> tuple[object, ...]:
-        return tuple(getattr(self, attribute.name) for attribute in fields(type(self)))
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()], dict[str, Any]]:
+        """Pickle and copy by field names: exceptions go by position, which keyword-only fields do not have."""
+        return partial(type(self), **self._carried()), (), vars(self)
+
+    def _carried(self) -> dict[str, Any]:
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
 
     def __str__(self) -> str:
         """Return the message, or the code's name if there is none."""
@@ -70,84 +239,95 @@ class ShareStateError(Exception):
 
 
 @define(eq=False, slots=False)
-class InvalidRecordStateError(ShareStateError):
+class RequestRefusedError(ShareStateError):
     """
-    An acknowledgement of records that its sender does not hold; no state, count or owner has changed.
+    A member's request that does not fit the state of the records; base class of the three that say why.
 
-    Batches that were split before the refusal stay split, locks that were renewed before it stay renewed, and the time
-    counts as told.
+    Attributes:
+        first_offset: First offset of the refused range.
+        last_offset: Last offset of the refused range, included.
+        transitions: The transitions before the refusal, as in ``Effects.transitions``: locks that were renewed.
     """
 
     first_offset: int | None = None
-    """The first offset of what was refused."""
-
     last_offset: int | None = None
-    """The last offset of what was refused."""
+    transitions: tuple[Transition, ...] = field(default=(), kw_only=True, repr=False)
+
+    def with_transitions(self, transitions: tuple[Transition, ...]) -> Self:
+        """Return the same refusal with *transitions*, raised where this one was."""
+        return evolve(self, transitions=transitions).with_traceback(self.__traceback__)
+
+
+@define(eq=False, slots=False)
+class InvalidRecordStateError(RequestRefusedError):
+    """
+    An acknowledgement of records that its sender does not hold; no state, count or owner has changed.
+
+    Batches that were split before the refusal stay split, locks that were renewed before it stay renewed, and
+    ``now_ms`` is remembered.
+
+    Attributes:
+        owner: The member that holds the records, if it is another one.
+    """
 
     owner: str | None = None
-    """The member that holds the records, if it is another one."""
 
     code = ErrorCode.INVALID_RECORD_STATE
 
 
+class InvalidRequestError(RequestRefusedError):
+    """
+    A request with unknown types, a malformed range, or offsets past what was ever acquired.
+
+    A malformed range changes nothing; the others leave what an InvalidRecordStateError leaves.
+    """
+
+    code = ErrorCode.INVALID_REQUEST
+
+
 @define(eq=False, slots=False)
-class InvalidRequestError(ShareStateError):
+class SplitLimitError(RequestRefusedError):
     """
-    A request with unknown types, a range that makes no sense, or offsets past what was ever acquired.
+    A request that would split a batch larger than the limit into single records; only ``now_ms`` is remembered.
 
-    A range that makes no sense changes nothing; the others leave what an InvalidRecordStateError leaves.
+    Attributes:
+        limit: The largest batch that is split. [records]
     """
 
-    first_offset: int | None = None
-    """The first offset of the part that was refused."""
-
-    last_offset: int | None = None
-    """The last offset of the part that was refused."""
+    limit: int | None = None
 
     code = ErrorCode.INVALID_REQUEST
 
 
 class AlreadyInitializedError(ShareStateError):
-    """The share partition is active; there is nothing to initialise."""
+    """The share partition is active; there is nothing to initialize."""
 
 
 class LeaderNotAvailableError(ShareStateError):
-    """The share partition is being initialised, or it was fenced."""
+    """The share partition is being initialized, or it was fenced."""
 
     code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-@define(eq=False, slots=False)
-class SplitLimitError(ShareStateError):
-    """A request that would split a batch larger than the limit into single records; only the time counts as told."""
-
-    first_offset: int | None = None
-    """First offset of the batch."""
-
-    last_offset: int | None = None
-    """Last offset of the batch."""
-
-    limit: int | None = None
-    """The largest batch that is split. [records]"""
-
-    code = ErrorCode.INVALID_REQUEST
-
-
-# ---- outcomes: what an initialisation or a write ended with
+# ---- outcomes: failures of an initialization or a write
 
 
 @define(eq=False, slots=False)
 class InitializationError(ShareStateError):
-    """The share partition could not be loaded, or its loading failed before."""
+    """
+    The share partition could not be loaded, or its loading failed before.
+
+    Attributes:
+        reason: The contradiction in the persisted state, or the text of the exception that ended the loading.
+    """
 
     reason: str | None = None
-    """What was wrong with the persisted state."""
 
     kafka_exception = "IllegalStateException"
 
 
 class WriteFailedError(ShareStateError):
-    """The persister's answer to a write made no sense, or there was none."""
+    """The persister gave no answer to a write, or one that cannot be understood."""
 
     kafka_exception = "IllegalStateException"
 
@@ -189,24 +369,27 @@ class OffsetNotAvailableError(ShareStateError):
 
 
 @define(eq=False, slots=False)
-class ForeignError(ShareStateError):
-    """What the persister or the log failed with, handed on as it was."""
+class ExternalError(ShareStateError):
+    """
+    A failure of the persister or of the log, passed on as it is.
 
-    foreign_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
-    """The error code it maps to."""
+    Attributes:
+        external_code: The error code it maps to.
+        external_exception: The simple name of its Java class.
+    """
 
-    foreign_exception: str = "UnknownServerException"
-    """The simple name of its Java class."""
+    external_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    external_exception: str = "UnknownServerException"
 
     @property
     def code(self) -> ErrorCode:  # type: ignore[override]
         """The error code it maps to."""
-        return self.foreign_code
+        return self.external_code
 
     @property
     def exception(self) -> str:
         """The simple name of its Java class."""
-        return self.foreign_exception
+        return self.external_exception
 
 
 # ---- misuse: the caller's own mistakes; nothing was changed
@@ -214,16 +397,24 @@ class ForeignError(ShareStateError):
 
 @define(eq=False, slots=False)
 class MalformedInputError(ShareStateError, ValueError):
-    """An argument of the wrong type, or outside what the wire can carry."""
+    """
+    An argument of the wrong type, or outside what the wire can carry.
+
+    Attributes:
+        field: The argument, as a path: ``batches[3].first_offset``.
+    """
 
     field: str | None = None
-    """The argument, as a path: ``batches[3].first_offset``."""
 
     code = ErrorCode.INVALID_REQUEST
 
+    def __str__(self) -> str:
+        """Return the message, after the argument that it is about."""
+        return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
+
 
 class TimeReversedError(MalformedInputError):
-    """A ``now_ms`` before one that was given already."""
+    """A ``now_ms`` before that of an earlier command."""
 
 
 class SnapshotError(MalformedInputError):
@@ -232,10 +423,14 @@ class SnapshotError(MalformedInputError):
 
 @define(eq=False, slots=False)
 class UnknownWriteError(ShareStateError, LookupError):
-    """An outcome for a write that was never issued, or was settled already."""
+    """
+    An outcome for a write that was never issued, or was answered already.
+
+    Attributes:
+        number: The number that was given.
+    """
 
     number: int | None = None
-    """The number that was given."""
 
 
 class NoReadPendingError(ShareStateError):
@@ -243,11 +438,38 @@ class NoReadPendingError(ShareStateError):
 
 
 class ResetOffsetRequiredError(ShareStateError):
-    """Nothing is persisted yet, so the caller has to say where the share partition starts."""
+    """Nothing is persisted yet, and the caller has passed no offset to start at."""
+
+
+class LeaderStateError(ShareStateError, RuntimeError):
+    """A leader used out of order: not entered, entered twice, or bound to a share partition with requests pending."""
 
 
 class InvariantError(ShareStateError, AssertionError):
     """The state contradicts itself: a defect of this library. Please report it with the conversation that led there."""
+
+
+# ---- failures in Kafka's words
+
+
+def initialization_failed(key: SharePartitionKey, reason: str | None = None) -> InitializationError:
+    """
+    Return the error of a share partition that could not be loaded, because of *reason* (rule 4.1).
+
+    Source:
+        SharePartition.maybeInitialize (Kafka 4.3.1).
+    """
+    return InitializationError(f"Failed to initialize the share partition {key}", reason)
+
+
+def write_failed(key: SharePartitionKey) -> WriteFailedError:
+    """
+    Return the error of a write to which there was no answer, or none about *key* (rule 11).
+
+    Source:
+        SharePartition.writeShareGroupState (Kafka 4.3.1).
+    """
+    return WriteFailedError(f"Failed to write the share group state for share partition {key}")
 
 
 # ---- the persister's error codes
@@ -263,15 +485,15 @@ PERSISTER_ERRORS: Final[Mapping[int, type[ShareStateError]]] = MappingProxyType(
         ErrorCode.FENCED_STATE_EPOCH: NotLeaderOrFollowerError,
     }
 )
-"""What a member is told for each error code of the persister; UnknownServerError for any other."""
+"""The error for a member by the error code of the persister; UnknownServerError for any other (rule 4.1)."""
 
 _UNSAID: Final = frozenset({ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION})
-"""Codes whose text would tell a member about the brokers' own connections."""
+"""Codes whose text would show a member the brokers' own connections."""
 
 
 def persister_error(code: int, message: str | None = None) -> ShareStateError:
     """
-    Return the error that a member is told when the persister answered *code*.
+    Return the error for a member when the persister has answered *code* (rule 4.1).
 
     >>> persister_error(ErrorCode.FENCED_STATE_EPOCH, "stale")
     NotLeaderOrFollowerError(message='stale')

@@ -1,8 +1,8 @@
 """
-Checks that turn a value of JSON into one of ours: small ones, and those that are made of others.
+Checks that turn a JSON value into a value of the library: for single values, and for lists and objects of them.
 
-A check takes the value and where it stood, as a path such as ``batches[3][0]``, and returns what the value means.
-It raises MalformedInputError, whose ``field`` is the path of the part that was wrong.
+A check takes the value and its path, such as ``batches[3][0]``, and returns the value that the JSON stands for. It
+raises MalformedInputError, whose ``field`` is the path of the wrong part.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from sharestate.json_lines import Json, brief
 T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Json, str], T]
-"""Returns what a value means, given the value and its path."""
+"""A function of a JSON value and its path; it returns the value that the JSON stands for."""
 
 MIN_INT64: Final = -(2**63)
-"""The smallest number that the wire carries in a 64-bit field."""
+"""The smallest value of a 64-bit field on the wire."""
 
 MAX_INT64: Final = 2**63 - 1
-"""The largest."""
+"""The largest value of a 64-bit field on the wire."""
+
+COMMENT: Final = "comment"
+"""The field that every object may have besides its own; its value is not looked at."""
 
 
 def refuse(wanted: str, value: Json, path: str) -> NoReturn:
-    """Raise the error for a *value* at *path* that is not what was *wanted*."""
+    """Raise the error for a *value* at *path* where *wanted* was expected."""
     message = f"expected {wanted}, got {brief(value)}"
     raise MalformedInputError(message, path)
 
@@ -37,17 +40,17 @@ def refuse(wanted: str, value: Json, path: str) -> NoReturn:
 
 
 def text(value: Json, path: str) -> str:
-    """Take a string."""
+    """Check a string."""
     return value if isinstance(value, str) else refuse("a string", value, path)
 
 
 def boolean(value: Json, path: str) -> bool:
-    """Take true or false."""
+    """Check a boolean."""
     return value if isinstance(value, bool) else refuse("true or false", value, path)
 
 
 def integer(low: int = MIN_INT64, high: int = MAX_INT64) -> Check[int]:
-    """Return the check for an integer within *low* and *high*; true, false and 1.0 are none."""
+    """Return the check for an integer within *low* and *high*; true, false and 1.0 are not integers."""
 
     def check(value: Json, path: str) -> int:
         if type(value) is int and low <= value <= high:
@@ -57,13 +60,13 @@ def integer(low: int = MIN_INT64, high: int = MAX_INT64) -> Check[int]:
     return check
 
 
-def one_of(meanings: Mapping[str, T]) -> Check[T]:
-    """Return the check for a word out of *meanings*, which it turns into what the word means."""
+def one_of(values: Mapping[str, T]) -> Check[T]:
+    """Return the check for a key of *values*; it returns the key's value."""
 
     def check(value: Json, path: str) -> T:
-        if isinstance(value, str) and value in meanings:
-            return meanings[value]
-        refuse(f"one of {', '.join(meanings)}", value, path)
+        if isinstance(value, str) and value in values:
+            return values[value]
+        refuse(f"one of {', '.join(values)}", value, path)
 
     return check
 
@@ -77,7 +80,7 @@ def nullable(check: Check[T]) -> Check[T | None]:
 
 
 def list_of(check: Check[T]) -> Check[tuple[T, ...]]:
-    """Return the check for a list with any number of what *check* takes."""
+    """Return the check for a list of any length, each item of which *check* takes."""
 
     def check_all(value: Json, path: str) -> tuple[T, ...]:
         return tuple(check(item, f"{path}[{index}]") for index, item in enumerate(a_list(value, path)))
@@ -86,7 +89,7 @@ def list_of(check: Check[T]) -> Check[tuple[T, ...]]:
 
 
 def row(*checks: Check[Any], make: Callable[..., T], required: int | None = None) -> Check[T]:
-    """Return the check for a list with one item for each of *checks*; only the first *required* ones must be there."""
+    """Return the check for a list with one item for each of *checks*, of which the first *required* must be there."""
     least = len(checks) if required is None else required
 
     def check(value: Json, path: str) -> T:
@@ -100,32 +103,46 @@ def row(*checks: Check[Any], make: Callable[..., T], required: int | None = None
 
 @frozen
 class Field:
-    """A member of a JSON object."""
+    """A field of a JSON object."""
 
     check: Check[Any]
-    """What its value has to be."""
+    """The check of its value."""
 
     default: Any = ...
-    """What it means when it is missing; it must not be missing without one."""
+    """Its value where it is missing; a field without a default is required."""
 
 
-def record(fields: Mapping[str, Field], make: Callable[..., T]) -> Check[T]:
+def record(fields: Mapping[str, Field], make: Callable[..., T], *, extensible: bool = False) -> Check[T]:
     """
-    Return the check for an object with *fields*, handed to *make* by their names; other members are ignored.
+    Return the check for an object with *fields*, which are passed to *make* by name.
 
-    They may come from a later version of the protocol.
+    A field that is not one of them is refused, so that a misspelt name is noticed. A COMMENT is always allowed, and any
+    other field if the object is *extensible*.
     """
+    allowed = {*fields, COMMENT}
 
     def check(value: Json, path: str) -> T:
         members = an_object(value, path)
+        if not (extensible or members.keys() <= allowed):
+            _refuse_unknown(members, fields, path)
         return make(**{name: member(members, name, field, path) for name, field in fields.items()})
 
     return check
 
 
+def _refuse_unknown(members: Mapping[str, Json], fields: Mapping[str, Field], path: str) -> NoReturn:
+    name = next(name for name in members if name not in fields and name != COMMENT)
+    message = f"unknown field; expected one of {', '.join((*fields, COMMENT))}"
+    raise MalformedInputError(message, _field_path(path, name))
+
+
+def _field_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
 def member(members: Mapping[str, Json], name: str, field: Field, path: str) -> Any:  # noqa: ANN401 - whatever the field's check returns
-    """Return what the member *name* of the object at *path* means."""
-    where = f"{path}.{name}" if path else name
+    """Return the checked value of the field *name* of the object at *path*, or its default."""
+    where = _field_path(path, name)
     if name in members:
         return field.check(members[name], where)
     if field.default is ...:
@@ -135,17 +152,17 @@ def member(members: Mapping[str, Json], name: str, field: Field, path: str) -> A
 
 
 def a_list(value: Json, path: str) -> list[Json]:
-    """Take a list of anything."""
+    """Check a list of anything."""
     return value if isinstance(value, list) else refuse("a list", value, path)
 
 
 def an_object(value: Json, path: str) -> dict[str, Json]:
-    """Take an object with any members."""
+    """Check an object with any fields."""
     return value if isinstance(value, dict) else refuse("an object", value, path)
 
 
 def version(*known: int) -> Check[int]:
-    """Return the check for the version of a format, of which only the *known* ones can be read."""
+    """Return the check for the version of a format; only the *known* ones can be read."""
 
     def check(value: Json, path: str) -> int:
         if type(value) is int and value in known:

@@ -1,4 +1,4 @@
-"""Lines of JSON: reading them within bounds, and writing them."""
+"""JSON lines: read within bounds, written in ASCII, and shown to people."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Json: TypeAlias = Any
 """A value of JSON as the standard library reads it: None, bool, int, float, str, list or dict."""
 
 MAX_LINE: Final = 2**24
-"""How long a line may be: far longer than any that makes sense, and little enough to hold. [characters]"""
+"""The largest length of a line: more than any request needs, and small enough for memory. [characters]"""
 
 MAX_DEPTH: Final = 64
-"""How deeply a line may be nested; requests need less than 20."""
+"""The largest depth of nested lists and objects; requests need less than 20."""
 
 
 def bounded_lines(stream: TextIO, limit: int = MAX_LINE) -> Iterator[str]:
-    """Yield the lines of *stream*; of one longer than *limit*, only so much that ``serve`` sees it and refuses it."""
+    """Yield the lines of *stream*, and of a line longer than *limit* its first ``limit + 1`` characters."""
     while line := stream.readline(limit + 1):
         yield line
         if len(line) > limit and not line.endswith("\n"):
@@ -33,17 +33,17 @@ def _skip_line(stream: TextIO, limit: int) -> None:
 
 
 def is_blank(line: str) -> bool:
-    """Return whether *line* has nothing but what JSON takes for white space."""
+    """Return whether *line* consists of JSON's white space alone."""
     return not line.strip(" \t\r\n")
 
 
 def read_json(line: str) -> Json:
     """
-    Return the value that *line* holds.
+    Return the JSON value of *line*.
 
     Raises:
-        MalformedInputError: It is no JSON, longer than MAX_LINE or nested deeper than MAX_DEPTH. NaN and infinities are
-            no JSON.
+        MalformedInputError: It is not JSON, longer than MAX_LINE, or nested deeper than MAX_DEPTH. NaN and infinities
+            are not JSON.
     """
     if len(line.rstrip("\r\n")) > MAX_LINE:
         _refuse_line(f"longer than {MAX_LINE} characters")
@@ -55,9 +55,9 @@ def read_json(line: str) -> Json:
     except RecursionError:
         _refuse_line("nested too deeply")
     except json.JSONDecodeError as error:
-        _refuse_line(f"no JSON: {error.msg} at character {error.pos + 1}")
+        _refuse_line(f"not JSON: {error.msg} at character {error.pos + 1}")
     except ValueError as error:
-        _refuse_line(f"no JSON: {error}")
+        _refuse_line(f"not JSON: {error}")
     if line.count("[") + line.count("{") > MAX_DEPTH:
         _refuse_depth(value)
     return value
@@ -68,7 +68,7 @@ def _refuse_line(message: str) -> NoReturn:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    message = f"{name} is no number"
+    message = f"{name} is not a number"
     raise ValueError(message)
 
 
@@ -108,5 +108,18 @@ def brief(value: Json, limit: int = 60) -> str:
     >>> brief(["a", None]), brief("x" * 9, limit=5)
     ('["a",null]', '"xxxx...')
     """
-    text = write_json(value)
+    try:
+        text = write_json(value)
+    except (ValueError, TypeError, RecursionError):  # not JSON, or an integer too long for Python to print
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def printable(text: str) -> str:
+    r"""
+    Return *text* with escapes for all that would act on a terminal or cannot be encoded.
+
+    >>> print(printable("a\x1b[2Jb\udc80"))
+    a\x1b[2Jb\udc80
+    """
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

@@ -1,4 +1,4 @@
-"""The page about the core's API."""
+"""The pages about the API of the core and of persisters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import re
 from pathlib import Path
 
 import sharestate
+from sharestate import persister
 
-PAGE = Path(__file__).parents[2] / "docs/api.md"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def documented(page: str) -> list[str]:
+    """Return the names that have a directive on a page, in order."""
+    return sorted(re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", (DOCS / page).read_text(), re.MULTILINE))
 
 
 def test_every_public_name_is_documented_once() -> None:
     """Each name that `sharestate` exports has one directive on the page, and nothing else has."""
-    names = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", PAGE.read_text(), re.MULTILINE)
+    assert documented("api.md") == sorted(sharestate.__all__)
 
-    assert sorted(names) == sorted(sharestate.__all__)
+
+def test_every_name_of_persisters_is_documented_once() -> None:
+    """What `sharestate.persister` exports and `sharestate` does not has its directive on the page of persisters."""
+    assert documented("persister.md") == sorted(set(persister.__all__) - set(sharestate.__all__))

@@ -1,86 +1,196 @@
-"""Every section has one home, and the page says which."""
+"""The page names the code of every rule, and the code is there."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from generate.homes import Module, claims, homes, modules
-from generate.sections import SECTIONS
+from generate.citations import RULES, cited, headings
+from generate.data import DATA
+from generate.places import PACKAGE, Place, carried, places
+from generate.where_rules_live import asking
 from sharestate import Quirk
 
-PAGE = Path(__file__).parents[2] / "docs/where-rules-live.md"
-HOMES = homes(modules(), SECTIONS)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+
+WITHOUT_CODE: Final = {
+    "2": "lists what uses which rule",
+    "7.11": "examples",
+    "8.3": "examples",
+    "18": "lists what follows from the other rules",
+    "20": "only introduces its parts",
+    "24": "only introduces its parts",
+    "24.4": "says how often the library differs from Kafka",
+}
+"""Rules without code of their own, and why."""
+
+CUTTING_ACROSS: Final = {
+    "4.1": {"persister_error", "initialization_failed"},
+    "16": {"wake", "_wake", "WAKE"},
+    "20.4": {"count_completed", "completed_count"},
+    "24.5": {"is_oversized", "split_refusal", "expires_per_call"},
+}
+"""Rules that have several homes, and the names that the code of each cannot do without."""
 
 
-def numbers(first: int, last: int, chapter: int) -> list[str]:
-    """Return the sections from *first* to *last* of *chapter*."""
-    return [f"{chapter}.{number}" for number in range(first, last + 1)]
-
-
-def test_the_list_holds_every_section_with_rules() -> None:
-    """Sections 1 to 16 with all their parts, and those parts of 20 and 24 that are rules of the leader."""
-    parts = {1: 7, 4: 4, 7: 11, 8: 3}
+def test_the_rules_are_all_there() -> None:
+    """Rules 1 to 16 with their parts, 18, 20.1 to 20.4 and 24.1 to 24.5 have headings in ascending order."""
+    parts = {1: 7, 4: 4, 7: 11, 8: 3, 20: 4, 24: 5}
+    chapters = [*range(1, 17), 18, 20, 24]
     expected = [
-        section for chapter in range(1, 17) for section in [str(chapter), *numbers(1, parts.get(chapter, 0), chapter)]
+        number
+        for chapter in chapters
+        for number in [str(chapter), *(f"{chapter}.{part}" for part in range(1, parts.get(chapter, 0) + 1))]
     ]
 
-    assert list(SECTIONS) == [*expected, *numbers(1, 4, 20), "24.1", "24.3", "24.5"]
+    assert list(headings()) == expected
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_section_has_one_home(section: str) -> None:
-    """Exactly one module names it in the first line of its docstring."""
-    assert len(HOMES[section]) == 1, HOMES[section]
+def test_each_heading_has_the_anchor_of_its_number() -> None:
+    """A link to rule-7-8 leads to rule 7.8."""
+    anchors = re.findall(r"^\(rule-([\d-]+)\)=\n#+ ([\d.]+) ", RULES.read_text(), re.MULTILINE)
+
+    assert [anchor.replace("-", ".") for anchor, _ in anchors] == [number for _, number in anchors]
+    assert len(re.findall(r"^##+ \d", RULES.read_text(), re.MULTILINE)) == len(anchors)
 
 
-@pytest.mark.parametrize(
-    ("first_line", "expected"),
-    [
-        ("Spec 5: one.", ["5"]),
-        ("Spec 7.8, 7.9 and 20.1: three.", ["7.8", "7.9", "20.1"]),
-        ("Spec 4 to 4.3: a range, in the order of the list.", ["4", "4.1", "4.2", "4.3"]),
-        ("Spec 1.6 to 2 and 5: a range and another.", ["1.6", "1.7", "2", "5"]),
-        ("What one write carries (spec 11).", []),
-    ],
-)
-def test_the_first_line_names_sections(first_line: str, expected: list[str]) -> None:
-    """Sections are listed one by one or as ranges; a mention elsewhere in the line is none."""
-    assert list(claims(Module("here.py", first_line), SECTIONS)) == expected
+@pytest.mark.parametrize("number", [number for number in headings() if number not in WITHOUT_CODE])
+def test_a_rule_has_code(number: str) -> None:
+    """At least one place cites it as what it carries."""
+    assert places()[number]
 
 
-@pytest.mark.parametrize(
-    ("first_line", "why"),
-    [
-        ("Spec 5 (in part): a remark between.", "should begin as in"),
-        ("Spec 5, a list without an end.", "should begin as in"),
-        ("Spec 1 and 24.2: not in the list.", r"not in the list: \['24.2'\]"),
-    ],
-)
-def test_a_first_line_that_cannot_be_read_is_refused(first_line: str, why: str) -> None:
-    """A line that begins like a claim and is none would leave a section without a home, so it says why."""
-    with pytest.raises(ValueError, match=f"^here.py .*{why}"):
-        claims(Module("here.py", first_line), SECTIONS)
+def using(names: set[str]) -> set[Place]:
+    """Return the functions of the core and the leader that use one of *names*, other than to define it."""
+    files = [file for folder in ("partition", "leader") for file in (PACKAGE / folder).glob("*.py")]
+    return {
+        Place(file.relative_to(PACKAGE).as_posix(), name)
+        for file in files
+        if file.stem not in {"invariants", "snapshots"}  # they look at all of the state
+        for name, function in functions(ast.parse(file.read_text()).body)
+        if names & {*map(used, ast.walk(function))}
+    }
 
 
-def test_two_homes_are_noticed() -> None:
-    """A section that two modules name has both, and one that nobody names has none."""
-    found = homes([Module("a.py", "Spec 5: a."), Module("b.py", "Spec 5: b.")], SECTIONS)
+def functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Go through the functions and methods of a module, with their qualified names."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            if statement.name != "__init__":
+                yield prefix + statement.name, statement
+        elif isinstance(statement, ast.ClassDef):
+            yield from functions(statement.body, f"{prefix}{statement.name}.")
 
-    assert [module.path for module in found["5"]] == ["a.py", "b.py"]
-    assert found["6"] == []
+
+def used(node: ast.AST) -> str | None:
+    """Return the name that *node* uses."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=name):
+            return name
+        case _:
+            return None
 
 
-def test_the_page_has_every_section_once() -> None:
-    """The first table has one row for each section, in order."""
-    rows = re.findall(r"^\| ([\d.]+) \|", PAGE.read_text(), re.MULTILINE)
+@pytest.mark.parametrize("number", CUTTING_ACROSS)
+def test_a_rule_that_cuts_across_lists_all_its_places(number: str) -> None:
+    """Whatever maps errors, wakes fetches, counts completed records or minds the split limit cites that rule."""
+    found = using(CUTTING_ACROSS[number])
 
-    assert rows == list(SECTIONS)
+    assert len({place.path for place in found}) > 1
+    assert found <= set(places()[number])
+
+
+def test_every_rule_that_code_carries_is_a_heading() -> None:
+    """There is no place for a rule that does not exist."""
+    assert list(places()) == list(headings())
+
+
+def texts() -> list[Path]:
+    """Return the files that may cite rules."""
+    folders = [file for folder in ("src", "tests", "docs", "bench", "examples") for file in (ROOT / folder).rglob("*")]
+    pages = [*folders, *ROOT.glob("*.md"), *(ROOT / "newsfragments").glob("*.md")]
+    return [file for file in pages if file.suffix in {".py", ".md", ".java", ".ipynb"}]
+
+
+def test_every_rule_that_is_cited_is_a_heading() -> None:
+    """In the code, the tests and the documentation."""
+    unknown = {
+        (file.relative_to(ROOT).as_posix(), number)
+        for file in texts()
+        for number in cited(file.read_text())
+        if number not in headings()
+    }
+
+    assert not unknown
+
+
+def test_every_recorded_example_is_one_of_a_rule() -> None:
+    """The number in the name of a worked example is that of its rule."""
+    names = [file.name for file in (DATA / "vectors/section22").glob("ex-*.jsonl")]
+
+    assert {number for name in names for number in re.findall(r"^ex-([\d.]+)-", name)} <= set(headings())
+    assert names
 
 
 @pytest.mark.parametrize("quirk", Quirk)
-def test_the_page_says_who_asks_for_a_bug(quirk: Quirk) -> None:
-    """Each bug that a profile may show is asked for somewhere, and the page links to where."""
-    assert re.search(rf"^\| {quirk.value} \| .+ \| \[`partition/", PAGE.read_text(), re.MULTILINE)
+def test_every_quirk_is_asked_for(quirk: Quirk) -> None:
+    """Each bug that a profile may show is asked for in the state machine, where rule 24.1 is cited."""
+    assert asking(quirk.name)
+    assert set(asking(quirk.name)) <= set(places()["24.1"])
+
+
+SOURCE: Final = '''\
+"""Module of much (rule 7)."""
+
+LIMIT = 1  # rule 7.1: a constant
+OTHER = 2
+"""A constant (rule 7.2)."""
+
+
+class Thing:
+    """A thing, not a place: rule 7.3 is only mentioned."""
+
+    field = 1
+    """A field (rules 7.4 and 7.5)."""
+
+    def method(self):
+        """
+        Do it, over
+        two lines (rule 8.1, step 3).
+
+        And a mention of (rule 8.2).
+        """
+        # rules 9 and 10: both
+        return 1  # as rule 11 says, a mention
+'''
+
+
+def test_places_are_where_the_citations_are() -> None:
+    """The innermost function, class or constant carries what its docstring's first line or a comment in it cites."""
+    assert list(carried(SOURCE)) == [
+        ("7", ""),
+        ("7.1", "LIMIT"),
+        ("7.2", "OTHER"),
+        ("7.4", "Thing.field"),
+        ("7.5", "Thing.field"),
+        ("8.1", "Thing.method"),
+        ("9", "Thing.method"),
+        ("10", "Thing.method"),
+    ]
+
+
+def test_places_exist() -> None:
+    """The page names files, and functions, classes or constants of them."""
+    for found in places().values():
+        for path, name in found:
+            tree = ast.parse((PACKAGE / path).read_text())
+            defined = {getattr(node, "name", None) for node in ast.walk(tree)}
+            defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            assert not name or name.rpartition(".")[2] in defined, (path, name)

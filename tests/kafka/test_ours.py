@@ -1,4 +1,4 @@
-"""Where we answer otherwise than Kafka: the same requests with our answers, written by hand from spec section 24."""
+"""Where we answer otherwise than Kafka: the same requests with our answers, written by hand from rule 24."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 
 from sharestate import PROFILES, Quirk
 from sharestate.conversation import Level, Verdict, open_trace, replay
-from sharestate.conversation.known_differences import read_known_differences
+from sharestate.conversation.replay import read_known_differences
 
 DATA: Final = Path(__file__).parents[1] / "data"
 
 NEVER_COPIED: Final = {"B1'", "B4", "B5", "B7", "B8", "B14", "8.2", "orphans"}
-"""The rows of spec 24.2: crashes and leaks that no profile shows."""
+"""The rows of rule 24.2: crashes and leaks that no profile shows."""
 
 
 class Pair(NamedTuple):
     """A row of the index: what Kafka answered, and what we answer."""
 
     row: str
-    """The row of spec 24.1 or 24.2 that it is about."""
+    """The row of rule 24.1 or 24.2 that it is about."""
 
     kafka: str
     """Kafka's conversation."""
@@ -65,7 +65,7 @@ def conversation(file: str) -> list[tuple[int, Any, Any]]:
 
 
 @pytest.mark.parametrize(("pair", "profile"), CASES)
-def test_we_answer_as_the_spec_says(pair: Pair, profile: str) -> None:
+def test_we_answer_as_the_rules_say(pair: Pair, profile: str) -> None:
     """Every response is the one written by hand, with flags and internals."""
     outcome = replay(DATA / pair.ours, PROFILES[profile], Level.FULL)
 
@@ -100,7 +100,7 @@ def test_a_conversation_says_whose_it_is(pair: Pair) -> None:
 
 
 def test_every_divergence_has_a_pair() -> None:
-    """Each row of spec 24.2 has a pair for both forms of the profile, each quirk of 24.1 has one for the healed."""
+    """Each row of rule 24.2 has a pair for both forms of the profile, each quirk of 24.1 has one for the healed."""
     shown: dict[str, set[str]] = {}
     for pair in PAIRS:
         shown.setdefault(pair.row, set()).update(pair.profiles)

@@ -8,7 +8,7 @@ import pytest
 
 from sharestate import KAFKA_4_3
 from sharestate.conversation import Level, Verdict, open_trace, replay
-from sharestate.conversation.known_differences import judged, read_known_differences
+from sharestate.conversation.replay import judged, read_known_differences
 
 DATA = Path(__file__).parents[1] / "data"
 TRACES = sorted(DATA.glob("kafka-tests/*.jsonl")) + sorted(DATA.glob("vectors/*/*.jsonl"))
@@ -17,8 +17,8 @@ ROWS = KNOWN.by_name(KAFKA_4_3, Level.OBSERVABLE)
 
 
 def test_all_recordings_are_here() -> None:
-    """There are 156 of Kafka's tests and 111 vectors (tests/data/README.md)."""
-    assert len(TRACES) == 156 + 111
+    """There are 156 of Kafka's tests and 114 vectors (tests/data/README.md)."""
+    assert len(TRACES) == 156 + 114
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: str(trace.relative_to(DATA)))

@@ -8,19 +8,19 @@ from sharestate.partition import acquire
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
-    from sharestate.partition.ledger import Ledger
-    from sharestate.values.records import FetchedRecords
+    from sharestate.partition.state import PartitionState
+    from sharestate.values.fetched_records import FetchedRecords
 
-_room = acquire._room  # noqa: SLF001 - what is planted
+_capacity = acquire._capacity  # noqa: SLF001 - what is planted
 
 
-def room(ledger: Ledger, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
+def capacity(state: PartitionState, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
     """Return how many records may be acquired, and up to which offset."""
-    limit, last_offset = _room(ledger, fetched, max_records)
-    is_full = ledger.config.max_record_locks <= ledger.in_flight_count
-    return limit, ledger.end_offset if is_full and fetched.fetch_offset <= ledger.end_offset else last_offset
+    limit, last_offset = _capacity(state, fetched, max_records)
+    is_full = state.config.max_record_locks <= state.in_flight_count
+    return limit, state.end_offset if is_full and fetched.fetch_offset <= state.end_offset else last_offset
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(acquire, "_room", room)
+    put(acquire, "_capacity", capacity)

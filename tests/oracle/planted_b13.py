@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharestate.partition import redelivery
-from sharestate.partition.gaps import active_window
-from sharestate.partition.new_batches import NewBatches, plan_new
+from sharestate.partition import acquire
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
-    from sharestate.partition.acquisition import Acquisition
-    from sharestate.partition.ledger import Ledger
+    from sharestate.partition.acquire import AddBatches, Request
+    from sharestate.partition.state import PartitionState
 
 
-def plan(ledger: Ledger, acquisition: Acquisition, first_offset: int, last_offset: int, limit: int) -> NewBatches:
+_plan_new = acquire.plan_new
+
+
+def plan(state: PartitionState, request: Request, first_offset: int, last_offset: int, limit: int) -> AddBatches:
     """Plan to acquire a range in which nothing is cached."""
-    is_gap = active_window(ledger) is not None and last_offset < acquisition.last_offset
-    return plan_new(ledger, acquisition, first_offset, last_offset, acquisition.limit if is_gap else limit)
+    is_gap = state.active_gap_window is not None and last_offset < request.last_offset
+    return _plan_new(state, request, first_offset, last_offset, request.limit if is_gap else limit)
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(redelivery, "plan_new", plan)
+    put(acquire, "plan_new", plan)

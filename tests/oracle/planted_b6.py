@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharestate.partition import acquire
-from sharestate.partition.new_batches import NewBatches, plan_new
+from sharestate.partition.acquire import plan_new
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
-    from sharestate.partition.acquisition import Acquisition
-    from sharestate.partition.ledger import Ledger
+    from collections.abc import Sequence
+
+    from sharestate.partition.acquire import Request, Step
+    from sharestate.partition.state import PartitionState
 
 
-def plan(ledger: Ledger, acquisition: Acquisition, _first: int, last_offset: int, limit: int) -> NewBatches:
-    """Plan to acquire *limit* records of all that was fetched."""
-    return plan_new(ledger, acquisition, acquisition.first_offset, last_offset, limit)
+_plan = acquire._plan  # noqa: SLF001 - what is planted
+
+
+def plan(state: PartitionState, request: Request) -> Sequence[Step]:
+    """Plan to acquire all that was fetched if nothing of it is cached, below the SPSO too."""
+    base = acquire._base_offset(state, request.first_offset)  # noqa: SLF001 - as above
+    first, last = min(request.first_offset, base), request.last_offset
+    if first > last or state.in_flight.beginning_in(first, last):
+        return _plan(state, request)
+    return (plan_new(state, request, request.first_offset, last, request.limit),)
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(acquire, "plan_new", plan)
+    put(acquire, "_plan", plan)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharestate.conversation.writes import Writes
+from sharestate.conversation.scripted_persister import ScriptedPersister
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
     from sharestate.json_lines import Json
-    from sharestate.partition.partition import SharePartition
+    from sharestate.partition.share_partition import SharePartition
     from sharestate.values.requests import WriteShareGroupState
 
-_make = Writes._make
+_send = ScriptedPersister.send
 
 
 def throws(partition: SharePartition) -> bool:
@@ -21,13 +21,13 @@ def throws(partition: SharePartition) -> bool:
     return bool(below) and below[-1].is_split and below[-1].last_offset < partition.start_offset
 
 
-def make(self: Writes, write: WriteShareGroupState, future: int | None) -> Json:
-    """Make a write, and return the status of *future*."""
+def send(self: ScriptedPersister, write: WriteShareGroupState, future: int | None) -> Json:
+    """Send a write, and return the status of *future*."""
     lost = future is not None and throws(self._partition)
-    status = _make(self, write, future)
+    status = _send(self, write, future)
     return "pending" if lost and status == "ok" else status
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(Writes, "_make", make)
+    put(ScriptedPersister, "send", send)

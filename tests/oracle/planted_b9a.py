@@ -8,22 +8,22 @@ from sharestate.partition import advance
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
-    from sharestate.partition.advance import Passage
-    from sharestate.partition.ledger import Ledger
+    from sharestate.partition.advance import AdvancePlan
+    from sharestate.partition.state import PartitionState
 
-_start_past = advance._start_past  # noqa: SLF001 - what is planted
+_start_after = advance._start_after  # noqa: SLF001 - what is planted
 
 
-def start_past(ledger: Ledger, passage: Passage) -> int:
-    """Return where the start offset is once *passage* has been passed."""
-    start = ledger.start_offset
-    ledger.start_offset = 0
+def start_after(state: PartitionState, plan: AdvancePlan) -> int:
+    """Return where the start offset is once *plan* is carried out."""
+    start = state.start_offset
+    state.start_offset = 0
     try:
-        return _start_past(ledger, passage)
+        return _start_after(state, plan)
     finally:
-        ledger.start_offset = start
+        state.start_offset = start
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(advance, "_start_past", start_past)
+    put(advance, "_start_after", start_after)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharestate.partition.redelivery import SomeRecords
+from sharestate.partition.acquire import TakeRecords
 from sharestate.values.records import AcquiredRecords
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
-    from sharestate.partition.acquisition import Acquisition
-    from sharestate.partition.ledger import Ledger
+    from sharestate.partition.acquire import Request
+    from sharestate.partition.state import PartitionState
 
-_take = SomeRecords.take
+_take = TakeRecords.take
 
 
-def take(self: SomeRecords, ledger: Ledger, acquisition: Acquisition) -> list[AcquiredRecords]:
+def take(self: TakeRecords, state: PartitionState, request: Request) -> list[AcquiredRecords]:
     """Lock each record for the member."""
     return [
         AcquiredRecords(offset, offset, delivery_count)
-        for first, last, delivery_count in _take(self, ledger, acquisition)
+        for first, last, delivery_count in _take(self, state, request)
         for offset in range(first, last + 1)
     ]
 
 
 def plant() -> None:
     """Put the old rule back."""
-    put(SomeRecords, "take", take)
+    put(TakeRecords, "take", take)

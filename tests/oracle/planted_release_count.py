@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from sharestate.partition import transitions
-from sharestate.partition.transitions import TRANSITIONS, Input, Rule
+from sharestate.partition import record_machine
+from sharestate.partition.record_machine import TRANSITIONS, Input, Rule
 from sharestate.values.records import RecordState
 from tests.oracle.planting import put
 
@@ -14,4 +14,8 @@ CLOSED = (RecordState.ACQUIRED, Input.SESSION_CLOSE)
 
 def plant() -> None:
     """Put the old rule back."""
-    put(transitions, "TRANSITIONS", MappingProxyType({**TRANSITIONS, CLOSED: Rule(RecordState.AVAILABLE, delivery=-1)}))
+    put(
+        record_machine,
+        "TRANSITIONS",
+        MappingProxyType({**TRANSITIONS, CLOSED: Rule(RecordState.AVAILABLE, delivery=-1)}),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharestate.partition import throttle
+from sharestate.partition import acquire
 from tests.oracle.planting import put
 
 NEVER = 2**31
@@ -10,5 +10,5 @@ NEVER = 2**31
 
 def plant() -> None:
     """Put the old rule back."""
-    put(throttle, "_LEAST_THRESHOLD", NEVER)
-    put(throttle, "_LEAST_LIMIT", NEVER)
+    put(acquire, "_LEAST_THRESHOLD", NEVER)
+    put(acquire, "_LEAST_LIMIT", NEVER)

@@ -36,7 +36,7 @@ def test_an_old_java_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> N
         build()
 
 
-def test_what_was_interrupted_is_not_taken_for_built(tmp_path: Path) -> None:
+def test_an_interrupted_build_is_not_taken_for_one(tmp_path: Path) -> None:
     """A directory appears under its name only when all that belongs into it is there."""
     with suppress(KeyboardInterrupt), building._whole(tmp_path / "jars") as made:  # noqa: SLF001 - no way round it
         (made / "half").touch()

@@ -11,7 +11,7 @@ from tests.oracle.coverage import FILE, Coverage, Line, unreachable
 LINES = (Line(10, 1, 3), Line(20, 2, 30), Line(30, 0, 4))
 
 
-def test_what_cannot_be_reached_is_not_missed() -> None:
+def test_unreachable_branches_are_not_missed() -> None:
     """Branches that are named unreachable do not count, and the others are told by their lines."""
     found = Coverage(lines=LINES, unreachable={20: 1})
 

@@ -35,7 +35,7 @@ def stored() -> Conversation:
     return read(STORED / f"{NAME}.jsonl")
 
 
-def test_what_is_written_is_what_is_stored(stored: Conversation, tmp_path: Path) -> None:
+def test_a_recording_is_stored_as_it_was_written(stored: Conversation, tmp_path: Path) -> None:
     """Written and read again, nothing has changed, and the others are gone."""
     write(Recordings({NAME: stored}, {}), tmp_path)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.conversation.replaying import NOT_SENT
+from sharestate.conversation.replay import NOT_SENT
 from sharestate.conversation.traces import open_trace
 from sharestate.json_lines import read_json, write_json
 from tests.oracle.build import Oracle

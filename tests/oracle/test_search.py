@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.conversation.levels import Level
-from sharestate.conversation.replaying import Verdict, replay
+from sharestate.conversation.compare import Level
+from sharestate.conversation.replay import Verdict, replay
 from sharestate.values.profiles import KAFKA_4_3
 from tests.oracle.build import RELEASES, Oracle
 from tests.oracle.search.running import Plan, StateError, search

@@ -44,7 +44,7 @@ def test_few_operations_say_nothing_about_rates() -> None:
     assert tally.too_often() == []
 
 
-def test_what_was_counted_survives_a_file() -> None:
+def test_a_tally_survives_a_file() -> None:
     """Written and read, and added to another, it is all there."""
     tally = met(3, "wild")
 

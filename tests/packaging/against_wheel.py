@@ -1,10 +1,10 @@
 """
-Run the tests against the wheel in `dist`, out of reach of the source tree: ``against_wheel.py [3.12 ...] [-- TESTS]``.
+Run tests against the wheel in `dist`, out of reach of the source: ``against_wheel.py this|others PYTEST-ARGUMENTS``.
 
-For each version of Python that is named, or the one that runs this, the wheel and its extras are installed into a fresh
-environment. The tests are those of the sdist, unpacked elsewhere and without its `src`; the examples in the installed
-package's docstrings are among them, and mypy --strict checks `tests/typing/api.py` against it. A version that the
-machine does not have is skipped, and that is said.
+With the Python that runs this, or with each other supported version, the wheel and its extras are installed into a
+fresh environment. The tests are those of the sdist, unpacked elsewhere and without its `src`; the examples in the
+installed package's docstrings are among them, and mypy --strict checks `tests/typing/api.py` against it. A version that
+the machine does not have is skipped, and that is said.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 DIST = Path(__file__).parents[2] / "dist"
-EVERYTHING = ["tests", "docs/generate", "README.md", "--pyargs", "sharestate"]
+SUPPORTED = ("3.11", "3.12", "3.13")
 WHERE = "import sharestate; print(sharestate.__file__)"
 VERSION = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))"
 
@@ -73,24 +73,22 @@ def check(python: str, tests: Sequence[str], scratch: Path) -> None:
     run(*pip, "install", f"{wheel}[cli,plots,testing]", "--group", f"{home}/pyproject.toml:test")
     run(*pip, "check")
     say(f"Python {output(installed, '-c', VERSION)}: testing {output(installed, '-c', WHERE)}")
-    run(installed, "-m", "pytest", "-q", *tests, cwd=home)
+    run(installed, "-m", "pytest", *tests, cwd=home)
     run(sys.executable, "-m", "mypy", "--strict", "--python-executable", installed, "tests/typing/api.py", cwd=home)
 
 
 def main(arguments: list[str]) -> None:
-    """Check each version that is named and here; there has to be one."""
-    split = arguments.index("--") if "--" in arguments else len(arguments)
-    versions = arguments[:split] or [output(sys.executable, "-c", VERSION)]
-    tests = arguments[split + 1 :] or EVERYTHING
-    found = {version: interpreter(version) for version in versions}
-    for version, python in found.items():
+    """Check this version of Python, or each other one that is here."""
+    which, *tests = arguments
+    this = output(sys.executable, "-c", VERSION)
+    versions = [this] if which == "this" else [version for version in SUPPORTED if version != this]
+    for version in versions:
+        python = interpreter(version)
         if python is None:
             say(f"Python {version}: skipped, neither the path nor pyenv has one that runs and makes environments")
             continue
         with tempfile.TemporaryDirectory() as scratch:
             check(python, tests, Path(scratch))
-    if not any(found.values()):
-        sys.exit("none of these versions is here")
 
 
 if __name__ == "__main__":

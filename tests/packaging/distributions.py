@@ -85,14 +85,14 @@ def test_the_wheel_is_typed() -> None:
     assert "sharestate/py.typed" in in_wheel()
 
 
-def test_the_wheel_carries_the_licence() -> None:
+def test_the_wheel_carries_the_license() -> None:
     """LICENSE is in the wheel, and the metadata name it."""
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in in_wheel())
     assert metadata()["License-Expression"] == "Apache-2.0"
 
 
-def test_the_wheel_needs_one_library() -> None:
-    """Without an extra, attrs is all that is installed with it."""
+def test_the_wheel_needs_two_libraries() -> None:
+    """Without an extra, attrs and sortedcontainers are all that is installed with it."""
     needed = [need for need in metadata().get_all("Requires-Dist", []) if "extra ==" not in need]
 
-    assert sorted(re.split(r"[<>=]", need)[0] for need in needed) == ["attrs"]
+    assert sorted(re.split(r"[<>=]", need)[0] for need in needed) == ["attrs", "sortedcontainers"]

@@ -9,15 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sharestate.testing.exchange import Exchange, exchanges, records
-from sharestate.testing.mix import ORDINARY, STEPS, Mix
-from sharestate.testing.peer import Peer
+from sharestate.testing.generator.mix import ORDINARY, STEPS, Mix
+from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.strategies import sequences
 from sharestate.values.profiles import KAFKA_4_3, PROFILES, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sharestate.testing.world import Request, Response, Steps
+    from sharestate.testing.generator.model import Request, Response, Steps
 
 LATE = Mix(trouble=80, steps={**STEPS, "complete": 3, "take_over": 0})
 """Sequences with many writes that are not answered yet."""
@@ -33,7 +33,7 @@ class Prefix:
     def __init__(self, sequence: Steps[None], profile: Profile, wanted: Callable[[list[Exchange]], object]) -> None:
         """Have *sequence* answered, and cut off what comes after *wanted* held for the last time."""
         self.profile = profile
-        self.conversation = list(exchanges(sequence, Peer(profile)))
+        self.conversation = list(exchanges(sequence, InProcessServer(profile)))
         while self.conversation and not (self.state["lifecycle"] == "ACTIVE" and wanted(self.conversation)):
             self.conversation.pop()
         assume(bool(self.conversation))
@@ -45,7 +45,7 @@ class Prefix:
 
     def then(self, *requests: Request) -> Response:
         """Send *requests* to a peer at that point and return the last response."""
-        peer = Peer(self.profile)
+        peer = InProcessServer(self.profile)
         for exchange in self.conversation:
             peer(exchange.request)
         return [peer(request) for request in requests][-1]
@@ -60,11 +60,11 @@ def visible(state: dict[str, Any]) -> dict[str, Any]:
 def outcome(state: dict[str, Any]) -> dict[str, Any]:
     """Return what matters to members: the records at or above the SPSO, and the counters."""
     start = state["start_offset"]
-    in_flight = {offset: cell.record for offset, cell in records(state).items() if offset >= start}
+    in_flight = {offset: record.visible for offset, record in records(state).items() if offset >= start}
     return {"records": in_flight, "start": start, "completed": state["delivery_complete_count"]}
 
 
-def neighbours(conversation: list[Exchange]) -> list[tuple[int, int]]:
+def neighbors(conversation: list[Exchange]) -> list[tuple[int, int]]:
     """Return the ranges of cached records at or above the SPSO, without gaps, that have two records at least."""
     state = conversation[-1].after
     ranges: list[tuple[int, int]] = []
@@ -82,8 +82,8 @@ def test_one_list_of_types_equals_one_entry_for_each_record(
     profile: Profile, sequence: Steps[None], data: st.DataObject
 ) -> None:
     """A list of types says the same as an entry for each offset: the same answer, writes and records."""
-    prefix = Prefix(sequence, profile, neighbours)
-    begin, end = data.draw(st.sampled_from(neighbours(prefix.conversation)))
+    prefix = Prefix(sequence, profile, neighbors)
+    begin, end = data.draw(st.sampled_from(neighbors(prefix.conversation)))
     first = data.draw(st.integers(begin, end - 1))
     last = data.draw(st.integers(first + 1, end))
     size = last - first + 1
@@ -150,7 +150,7 @@ def test_a_split_keeps_the_write_in_flight(profile: Profile, size: int, data: st
     """The log start splits a batch whose release is being written: above it the outcome decides, below it nothing."""
     start = data.draw(st.integers(1, size - 1))
     succeeds = data.draw(st.booleans())
-    peer = Peer(profile)
+    peer = InProcessServer(profile)
     acquire = {"op": "acquire", "batch_size": 500, "max_records": 500, "batches": [[0, size - 1]]}
     peer({"op": "open", "lifecycle": "ACTIVE"})
     peer({**acquire, "member": "m1", "fetch_offset": 0})
@@ -159,9 +159,9 @@ def test_a_split_keeps_the_write_in_flight(profile: Profile, size: int, data: st
 
     early = peer({**acquire, "member": "m2", "fetch_offset": start})
     answer = "ok" if succeeds else {"error": "NOT_COORDINATOR"}
-    settled = peer({"op": "complete", "write": 0, "answer": answer})["state"]
+    answered = peer({"op": "complete", "write": 0, "answer": answer})["state"]
 
     assert early["result"]["count"] == 0
     above = ("AVAILABLE", 1, "") if succeeds else ("ACQUIRED", 1, "m1")
-    for offset, cell in records(settled).items():
-        assert cell.record == (above if offset >= start else ("ARCHIVED", 1, ""))
+    for offset, record in records(answered).items():
+        assert record.visible == (above if offset >= start else ("ARCHIVED", 1, ""))

@@ -46,7 +46,7 @@ CODES = (
 
 
 @define
-class World:
+class Model:
     """A leader, its persister, its log of batches of five records, and what members were promised."""
 
     profile: Profile
@@ -83,7 +83,7 @@ class World:
 
     def acknowledge(self, leader: Leader, member: str, choice: int) -> None:
         """Acknowledge a part of what *member* holds."""
-        runs = [run for batch in leader.partition.batches() for run in batch.runs if run.cell.member_id == member]
+        runs = [run for batch in leader.partition.batches() for run in batch.runs if run.member_id == member]
         if not runs:
             return
         run = runs[choice % len(runs)]
@@ -92,7 +92,7 @@ class World:
         said = [AcknowledgementBatch(run.first_offset, last, (type_,))]
         try:
             future = leader.acknowledge(member, said, now_ms=self.now_ms)
-        except InvalidRecordStateError:  # its lock has run out
+        except InvalidRecordStateError:  # its lock has expired
             return
         self.promised.append((future, set(range(run.first_offset, last + 1)) if type_ in DONE else set()))
 
@@ -125,7 +125,7 @@ def done(partition: SharePartition) -> set[int]:
         offset
         for batch in partition.batches()
         for run in batch.runs
-        if run.cell.state in TERMINAL
+        if run.state in TERMINAL
         for offset in range(run.first_offset, run.last_offset + 1)
     }
 
@@ -136,22 +136,22 @@ def steps(*answers: str) -> st.SearchStrategy[list[tuple[str, int, int]]]:
     return st.lists(st.tuples(kinds, st.integers(0, 30), st.integers(0, 60)), max_size=60)
 
 
-def lived(profile: Profile, taken: list[tuple[str, int, int]]) -> tuple[World, Leader]:
+def lived(profile: Profile, taken: list[tuple[str, int, int]]) -> tuple[Model, Leader]:
     """Return a leader after *taken*, with everything answered at last."""
-    world = World(profile)
+    model = Model(profile)
     entry = PartitionStateData(partition=0)
-    world.persister.initialize_state(InitializeStateParameters.of("g", "t", entry)).result(timeout=0)
-    leader = world.lead(1)
-    world.persister.is_holding = True
+    model.persister.initialize_state(InitializeStateParameters.of("g", "t", entry)).result(timeout=0)
+    leader = model.lead(1)
+    model.persister.is_holding = True
     for what, one, two in taken:
-        world.step(leader, what, one, two)
+        model.step(leader, what, one, two)
         leader.partition.check()
-    world.persister.is_holding = False
+    model.persister.is_holding = False
     while leader.unanswered:
-        world.answer("answer", 0, ErrorCode.NONE)
-        leader.poll(now_ms=world.now_ms)
+        model.answer("answer", 0, ErrorCode.NONE)
+        leader.poll(now_ms=model.now_ms)
         leader.partition.check()
-    return world, leader
+    return model, leader
 
 
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
@@ -161,18 +161,18 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 @given(taken=steps("answer"))
 def test_a_new_leader_goes_on_where_the_old_one_stopped(profile: Profile, taken: list[tuple[str, int, int]]) -> None:
     """When all writes were confirmed, in whatever order, a new leader agrees on what is done."""
-    world, leader = lived(profile, taken)
+    model, leader = lived(profile, taken)
 
-    assert done(world.lead(2).partition) == done(leader.partition)
+    assert done(model.lead(2).partition) == done(leader.partition)
 
 
 @every_profile
 @given(taken=steps("answer", "fail", "lose", "throw"))
-def test_what_was_confirmed_is_not_lost(profile: Profile, taken: list[tuple[str, int, int]]) -> None:
+def test_confirmed_acknowledgements_are_not_lost(profile: Profile, taken: list[tuple[str, int, int]]) -> None:
     """Every future ends, and no record that its member was told is done is delivered again by a new leader."""
-    world, _ = lived(profile, taken)
+    model, _ = lived(profile, taken)
 
-    for future, _ in world.promised:
+    for future, _ in model.promised:
         assert future.done()
         assert isinstance(future.exception(timeout=0), ShareStateError | None)
-    assert done(world.lead(2).partition) >= world.confirmed()
+    assert done(model.lead(2).partition) >= model.confirmed()

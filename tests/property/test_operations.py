@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 from attrs import evolve
 
+from sharestate.testing.always import observe, the_complete_count_is_right
 from sharestate.testing.exchange import Exchange, exchanges
-from sharestate.testing.invariants import the_complete_count_is_right
-from sharestate.testing.mix import ORDINARY, WILD, Mix
-from sharestate.testing.operations import converse, seeded
-from sharestate.testing.peer import Peer, observe
-from sharestate.testing.world import Request, Response
+from sharestate.testing.generator.mix import ORDINARY, WILD, Mix
+from sharestate.testing.generator.model import Request, Response
+from sharestate.testing.generator.operations import converse, seeded
+from sharestate.testing.in_process import InProcessServer
 from sharestate.values.profiles import KAFKA_4_3
 
 NEVER = {"fire_lock", "lock_fetch", "unlock_fetch"}
@@ -24,7 +24,7 @@ mixes = pytest.mark.parametrize("mix", [ORDINARY, WILD], ids=["ordinary", "wild"
 
 def conversation(seed: int, mix: Mix) -> list[Exchange]:
     """Return what is exchanged with the library in the sequence of *seed*."""
-    return list(exchanges(seeded(seed, mix), Peer(KAFKA_4_3)))
+    return list(exchanges(seeded(seed, mix), InProcessServer(KAFKA_4_3)))
 
 
 def requests(mix: Mix) -> list[Request]:
@@ -79,7 +79,7 @@ def test_a_broker_fetches_where_it_was_told_to() -> None:
 
 
 def test_wild_sequences_send_what_no_broker_does() -> None:
-    """They name acknowledgement types that do not exist, and initialise what is initialised."""
+    """They name acknowledgement types that do not exist, and initialize what is initialized."""
     wild = requests(WILD)
 
     entries = [entry for request in wild if request["op"] == "acknowledge" for entry in request["batches"]]
@@ -90,7 +90,7 @@ def test_wild_sequences_send_what_no_broker_does() -> None:
 
 def test_quiet_sequences_are_the_same() -> None:
     """A sequence needs no states: without them it is the same."""
-    quiet = [request for request, _ in converse(seeded(3, evolve(ORDINARY, quiet=True)), Peer(KAFKA_4_3))]
+    quiet = [request for request, _ in converse(seeded(3, evolve(ORDINARY, quiet=True)), InProcessServer(KAFKA_4_3))]
     loud = [exchange.request for exchange in conversation(3, ORDINARY)]
 
     assert quiet == [{**request, "quiet": True} for request in loud]
@@ -102,8 +102,8 @@ def test_unknown_steps_are_refused() -> None:
         Mix(steps={"sleep": 1})
 
 
-def test_a_broken_rule_shows_the_conversation() -> None:
-    """The message of a broken rule ends with a trace whose requests, sent again, get the same responses."""
+def test_an_invariant_that_does_not_hold_is_reported_with_a_trace() -> None:
+    """The message ends with a trace whose requests, sent again, get the same responses."""
 
     def miscount(request: Request) -> Response:
         response = peer(request)
@@ -111,11 +111,11 @@ def test_a_broken_rule_shows_the_conversation() -> None:
             response["state"]["delivery_complete_count"] += 1
         return response
 
-    peer = Peer(KAFKA_4_3)
+    peer = InProcessServer(KAFKA_4_3)
     with pytest.raises(AssertionError, match="the_complete_count_is_right: delivery complete count") as caught:
         observe(seeded(1), miscount, [the_complete_count_is_right], "miscounted")
 
     header, *lines = map(json.loads, str(caught.value).partition("\n\n")[2].splitlines())
-    again = Peer(KAFKA_4_3)
+    again = InProcessServer(KAFKA_4_3)
     assert (header["name"], header["calls"]) == ("miscounted", len(lines))
     assert [again(line["request"]) for line in lines[:-1]] == [line["response"] for line in lines[:-1]]

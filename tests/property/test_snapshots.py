@@ -23,11 +23,11 @@ from sharestate import (
     SharePartitionKey,
     Snapshot,
 )
-from sharestate.testing.mix import STEPS, WILD, Mix
-from sharestate.testing.operations import converse
-from sharestate.testing.peer import Peer
+from sharestate.testing.generator.mix import STEPS, WILD, Mix
+from sharestate.testing.generator.model import Request, Response, Steps
+from sharestate.testing.generator.operations import converse
+from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.strategies import sequences
-from sharestate.testing.world import Request, Response, Steps
 
 LATE: Final = Mix(trouble=70, steps={**STEPS, "complete": 4, "log": 20}, longest_batch=150)
 """A slow persister and large batches, so that writes in flight carry many ranges."""
@@ -61,14 +61,14 @@ WAYS: Final[list[Callable[[SharePartition], SharePartition]]] = [
 """How a share partition is copied."""
 
 
-def partition_of(peer: Peer) -> SharePartition:
+def partition_of(peer: InProcessServer) -> SharePartition:
     """Return the share partition behind *peer*."""
-    session = peer._session  # noqa: SLF001 - the kit's peer has no door to it
+    session = peer._served  # noqa: SLF001 - the kit's peer has no door to it
     assert session is not None
     return session._partition  # noqa: SLF001
 
 
-def twin_of(peer: Peer, way: Callable[[SharePartition], SharePartition]) -> Peer:
+def twin_of(peer: InProcessServer, way: Callable[[SharePartition], SharePartition]) -> InProcessServer:
     """Return a peer that stands where *peer* stands, with a copy of its share partition."""
     original = partition_of(peer)
     return deepcopy(peer, {id(original): way(original)})
@@ -76,7 +76,7 @@ def twin_of(peer: Peer, way: Callable[[SharePartition], SharePartition]) -> Peer
 
 def seen(partition: SharePartition) -> list[object]:
     """Return all that can be seen of the in-flight batches, run by run."""
-    return [(batch[:3], run[:2], run.cell.looks) for batch in partition.batches() for run in batch.runs]
+    return [(batch[:3], run) for batch in partition.batches() for run in batch.runs]
 
 
 def assert_alike(one: SharePartition, other: SharePartition) -> None:
@@ -101,8 +101,8 @@ def test_a_restored_twin_cannot_be_told_apart(
 
     After each their snapshots are equal, and written down they are equal to the letter.
     """
-    original = Peer(profile)
-    twins: list[Peer] = []
+    original = InProcessServer(profile)
+    twins: list[InProcessServer] = []
     asked = 0
 
     def answer(request: Request) -> Response:
@@ -127,7 +127,7 @@ def test_a_copy_goes_its_own_way(
     profile: Profile, sequence: Steps[None], way: Callable[[SharePartition], SharePartition]
 ) -> None:
     """Whatever happens to the original, a copy stays as it was: they share nothing that changes."""
-    peer = Peer(profile)
+    peer = InProcessServer(profile)
     copies: list[tuple[SharePartition, Snapshot]] = []
 
     def answer(request: Request) -> Response:

@@ -10,14 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharestate import PROFILES, Cause, Effects, Profile, RecordState, SharePartition, ShareStateError, Transition
+from sharestate import (
+    PROFILES,
+    Cause,
+    Effects,
+    Profile,
+    RecordState,
+    RequestRefusedError,
+    SharePartition,
+    ShareStateError,
+    Transition,
+)
 from sharestate.testing.exchange import exchanges
-from sharestate.testing.folding import RecordFold, records_of
-from sharestate.testing.mix import STEPS, WILD, Mix
-from sharestate.testing.operations import seeded
-from sharestate.testing.peer import Peer
+from sharestate.testing.generator.mix import STEPS, WILD, Mix
+from sharestate.testing.generator.model import Steps
+from sharestate.testing.generator.operations import seeded
+from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.strategies import sequences
-from sharestate.testing.world import Steps
+from sharestate.testing.transition_fold import RecordFold, records_of
 
 LATE: Final = Mix(trouble=70, steps={**STEPS, "log": 20, "complete": 8}, longest_batch=40)
 """A slow persister, so that much happens while writes are in flight."""
@@ -49,7 +59,7 @@ MEANINGS: Final = {
     Cause.REJECTED: Meaning({ACQUIRED}, {ARCHIVED}, is_carried=True),
     Cause.GAP: Meaning({ACQUIRED}, {ARCHIVED}, is_carried=True),
     Cause.RENEWED: Meaning({ACQUIRED}, {ACQUIRED}),
-    Cause.LAPSED: Meaning(
+    Cause.LOCK_EXPIRED: Meaning(
         {ACQUIRED, AVAILABLE, ACKNOWLEDGED, ARCHIVED}, {AVAILABLE, ACKNOWLEDGED, ARCHIVED}, is_carried=None
     ),
     Cause.SESSION_CLOSED: Meaning({ACQUIRED}, {AVAILABLE}, is_carried=True),
@@ -62,9 +72,9 @@ MEANINGS: Final = {
     Cause.THROTTLED: Meaning({AVAILABLE}, {AVAILABLE}),
     Cause.PASSED: Meaning({ACKNOWLEDGED, ARCHIVED}, {ACKNOWLEDGED, ARCHIVED}),
 }
-"""Every cause, from what the spec says of the commands (sections 7 to 14)."""
+"""Every cause, from what the rules say of the commands (rules 7 to 14)."""
 
-STILL: Final = {Cause.RENEWED, Cause.LAPSED, Cause.THROTTLED}
+STILL: Final = {Cause.RENEWED, Cause.LOCK_EXPIRED, Cause.THROTTLED}
 """Causes after which a record may look as it did."""
 
 
@@ -77,7 +87,7 @@ class Told:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - what a share partition is made of
         """Make both."""
-        self.telling = SharePartition(*args, tells_transitions=True, **kwargs)
+        self.telling = SharePartition(*args, record_transitions=True, **kwargs)
         self.silent = SharePartition(*args, **kwargs)
         self.fold = RecordFold()
 
@@ -104,8 +114,9 @@ class Told:
     def _judge(self, name: str, args: tuple[Any, ...], outcome: Effects | ShareStateError, expected: object) -> None:
         if isinstance(outcome, ShareStateError):
             assert (type(outcome), str(outcome)) == (type(expected), str(expected))
-            assert {transition.cause for transition in outcome.transitions} <= {Cause.RENEWED}
-            self._follow(outcome.transitions, set())
+            transitions = outcome.transitions if isinstance(outcome, RequestRefusedError) else ()
+            assert {transition.cause for transition in transitions} <= {Cause.RENEWED}
+            self._follow(transitions, set())
         else:
             assert repr(outcome._replace(transitions=())) == repr(expected)
             settled = set(args[:1]) if name.startswith("write_") else set()
@@ -118,14 +129,14 @@ class Told:
             assert transition.first_offset <= transition.last_offset
             assert transition.at_ms == now_ms
             self._check_meaning(transition)
-            if transition.write is not None and transition.cause is not Cause.LAPSED:
+            if transition.write is not None and transition.cause is not Cause.LOCK_EXPIRED:
                 assert transition.write in writes, transition
             self.fold.apply([transition])
 
     def _check_meaning(self, transition: Transition) -> None:
         meaning = MEANINGS[transition.cause]
         assert transition.state in meaning.after, transition
-        assert meaning.is_carried in {None, transition.is_ongoing}, transition
+        assert meaning.is_carried in {None, transition.has_pending_write}, transition
         for offset in range(transition.first_offset, transition.last_offset + 1):
             record = self.fold.records.get(offset)
             assert (record[0] if record else GONE) in meaning.before, (offset, record, transition)
@@ -143,8 +154,8 @@ def ended(command: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def converse(sequence: Steps[None], profile: Profile) -> None:
     """Have *sequence* answered by share partitions that are watched."""
-    with patch("sharestate.conversation.session.SharePartition", Told):
-        for _ in exchanges(sequence, Peer(profile)):
+    with patch("sharestate.conversation.served_partition.SharePartition", Told):
+        for _ in exchanges(sequence, InProcessServer(profile)):
             pass
 
 
@@ -154,7 +165,7 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 @every_profile
 @pytest.mark.parametrize("mix", [WILD, LATE], ids=["wild", "late"])
 @given(data=st.data())
-def test_what_is_told_is_what_happens(profile: Profile, mix: Mix, data: st.DataObject) -> None:
+def test_the_recorded_transitions_add_up_to_the_records(profile: Profile, mix: Mix, data: st.DataObject) -> None:
     """
     From nothing, the transitions of all commands add up to the records after each of them, refused ones included.
 

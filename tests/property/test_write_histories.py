@@ -28,7 +28,7 @@ def first_failure(profile: Profile, *, overtakes: bool = True) -> str | None:
 
 
 @pytest.mark.parametrize("bound", [None, 3])
-def test_nothing_is_lost_and_nothing_comes_back(bound: int | None) -> None:
+def test_durable_records_are_neither_lost_nor_delivered_again(bound: int | None) -> None:
     """
     Writes fail, are late, overtake each other and lose their answers, leaders crash: what is persisted is true.
 

@@ -13,11 +13,9 @@ from datetime import timedelta
 from typing import assert_never, assert_type
 
 from sharestate import (
-    EARLIEST,
     KAFKA_4_2,
     KAFKA_4_3,
     KIP_932,
-    LATEST,
     NO_PRODUCER_ID,
     PROFILES,
     AbortedTransaction,
@@ -32,13 +30,12 @@ from sharestate import (
     BatchView,
     BrokerWritePolicy,
     Cause,
-    Cell,
     ControlType,
     CoordinatorNotAvailableError,
     Effects,
     ErrorCode,
+    ExternalError,
     FetchedRecords,
-    ForeignError,
     GapWindow,
     GroupIdNotFoundError,
     InitializationError,
@@ -50,6 +47,7 @@ from sharestate import (
     KipWritePolicy,
     Leader,
     LeaderNotAvailableError,
+    LeaderStateError,
     Lifecycle,
     MalformedInputError,
     NoReadPendingError,
@@ -58,13 +56,14 @@ from sharestate import (
     OffsetReset,
     PersistedState,
     Persister,
-    Polled,
+    PollResult,
     Profile,
     Quirk,
     ReadShareGroupState,
     RecordBatch,
     RecordRun,
     RecordState,
+    RequestRefusedError,
     ResetOffsetRequiredError,
     ShareConfig,
     SharePartition,
@@ -74,7 +73,9 @@ from sharestate import (
     SnapshotError,
     SplitLimitError,
     StateBatch,
+    StateRun,
     TimeReversedError,
+    TransactionIndex,
     Transition,
     UnknownServerError,
     UnknownTopicOrPartitionError,
@@ -82,6 +83,7 @@ from sharestate import (
     WriteFailedError,
     WritePolicy,
     WriteShareGroupState,
+    monotonic_ms,
     persister_error,
 )
 
@@ -90,16 +92,16 @@ KEY = SharePartitionKey(group_id="orders", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", pa
 
 def settings() -> ShareConfig:
     """Make a group's settings."""
-    back = AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+    back = AutoOffsetReset.by_duration(timedelta(hours=1))
     assert_type(back.strategy, OffsetReset)
     assert_type(back.duration, timedelta | None)
-    assert_type(LATEST, AutoOffsetReset)
+    assert_type(AutoOffsetReset.latest(), AutoOffsetReset)
     config = ShareConfig(
         max_record_locks=2000,
         delivery_count_limit=5,
         record_lock_duration_ms=30_000,
         renew_acknowledge_enable=True,
-        auto_offset_reset=EARLIEST,
+        auto_offset_reset=AutoOffsetReset.earliest(),
     )
     assert_type(config.delivery_count_limit, int)
     assert_type(config.auto_offset_reset, AutoOffsetReset)
@@ -111,16 +113,19 @@ def profile_of(name: str) -> Profile:
     assert_type(PROFILES, Mapping[str, Profile])
     assert_type(KAFKA_4_3.healed, Profile)
     assert_type(KAFKA_4_2.quirks, frozenset[Quirk])
-    assert_type(KAFKA_4_2.has(Quirk.B10), bool)
+    assert_type(KAFKA_4_2.has(Quirk.STALLS_AT_NATURAL_GAP), bool)
     return Profile(
-        name=name, quirks=frozenset({Quirk.B6}), configurable=KAFKA_4_2.configurable, write_policy=policy_of(KIP_932)
+        name=name,
+        quirks=frozenset({Quirk.ACQUIRES_BELOW_START}),
+        configurable=KAFKA_4_2.configurable,
+        write_policy=policy_of(KIP_932),
     )
 
 
 def policy_of(profile: Profile) -> WritePolicy:
     """Choose a write policy."""
     assert_type(profile.write_policy, BrokerWritePolicy | KipWritePolicy)
-    policy = KipWritePolicy(amendments=frozenset({Amendment.A1}), bound=3)
+    policy = KipWritePolicy(amendments=frozenset({Amendment.OWN_CHANGES_DURABLE}), bound=3)
     assert_type(policy.amendments, frozenset[Amendment])
     return policy
 
@@ -133,7 +138,7 @@ def loaded(stored: PersistedState | ErrorCode) -> SharePartition:
         profile=KAFKA_4_3,
         config=settings(),
         split_limit=2**20,
-        tells_transitions=True,
+        record_transitions=True,
     )
     read = partition.initialize()
     assert_type(read, ReadShareGroupState)
@@ -171,6 +176,21 @@ def fetched() -> FetchedRecords:
     return answer
 
 
+def fetched_from_log(log: Sequence[RecordBatch]) -> FetchedRecords:
+    """Read a log as a broker does."""
+    transactions = TransactionIndex(log[:1])
+    for batch in log[1:]:
+        transactions.append(batch)
+    assert_type(transactions.aborted_in(0, 9), tuple[AbortedTransaction, ...])
+    assert_type(transactions.last_stable_offset, int)
+    assert_type(transactions.open_transactions, dict[int, int])
+    answer = FetchedRecords.from_log(
+        log, transactions, fetch_offset=0, max_batches=5, isolation=IsolationLevel.READ_COMMITTED
+    )
+    assert_type(answer, FetchedRecords)
+    return answer
+
+
 def acquire(partition: SharePartition) -> list[int]:
     """Let a member acquire; return the offsets that it got."""
     effects = partition.acquire(
@@ -185,7 +205,7 @@ def acknowledge(partition: SharePartition) -> int:
     """Let a member say what became of its records; return how many writes that took."""
     batches = [
         AcknowledgementBatch(0, 1, (AcknowledgeType.ACCEPT,)),
-        AcknowledgementBatch(first_offset=2, last_offset=3, types=[AcknowledgeType.REJECT, 4]),
+        AcknowledgementBatch(first_offset=2, last_offset=3, acknowledge_types=[AcknowledgeType.REJECT, 4]),
     ]
     effects = partition.acknowledge("m1", batches, now_ms=5)
     assert_type(effects.writes, tuple[WriteShareGroupState, ...])
@@ -197,7 +217,8 @@ def acknowledge(partition: SharePartition) -> int:
 def written(write: WriteShareGroupState) -> dict[str, object]:
     """Return what a write carries."""
     assert_type(write.key, SharePartitionKey)
-    assert_type(write.state_batches, tuple[StateBatch, ...])
+    assert_type(write.state_batches, Sequence[StateBatch])
+    assert_type(write.runs, tuple[StateRun, ...])
     return {
         "leader_epoch": write.leader_epoch,
         "state_epoch": write.state_epoch,
@@ -208,7 +229,7 @@ def written(write: WriteShareGroupState) -> dict[str, object]:
 
 
 def let_time_pass(partition: SharePartition, now_ms: int) -> None:
-    """Handle the locks that have lapsed, one by one."""
+    """Handle the locks that have expired, one by one."""
     assert_type(partition.next_deadline_ms(), int | None)
     while (effects := partition.expire_next(now_ms=now_ms)) is not None:
         for write in effects.writes:
@@ -226,7 +247,7 @@ def go_on(partition: SharePartition, now_ms: int) -> None:
     assert_type(partition.can_acquire(), bool)
 
 
-def look(partition: SharePartition) -> Iterator[Cell]:
+def look(partition: SharePartition) -> Iterator[RecordRun]:
     """Look at everything that can be seen."""
     assert_type(partition.key, SharePartitionKey)
     assert_type(partition.profile, Profile)
@@ -243,23 +264,23 @@ def look(partition: SharePartition) -> Iterator[Cell]:
     for batch in batches:
         assert_type(batch.is_split, bool)
         assert_type(batch.runs, tuple[RecordRun, ...])
-        yield from (run.cell for run in batch.runs)
+        yield from batch.runs
 
 
-def cell_in_words(cell: Cell) -> str:
+def in_words(run: RecordRun) -> str:
     """Return what is true of a record."""
-    assert_type(cell.delivery_count, int)
-    assert_type(cell.lock_deadline_ms, int | None)
-    assert_type((cell.is_ongoing, cell.is_terminal, cell.has_fired), tuple[bool, bool, bool])
-    match cell.state:
+    assert_type(run.delivery_count, int)
+    assert_type(run.lock_deadline_ms, int | None)
+    assert_type((run.has_pending_write, run.is_archived_meanwhile, run.lock_expired), tuple[bool, bool, bool])
+    match run.state:
         case RecordState.AVAILABLE:
             return "on offer"
         case RecordState.ACQUIRED:
-            return f"held by {cell.member_id}"
+            return f"held by {run.member_id}"
         case RecordState.ACKNOWLEDGED | RecordState.ARCHIVED:
             return "done"
         case _:
-            assert_never(cell.state)
+            assert_never(run.state)
 
 
 def is_over(lifecycle: Lifecycle) -> bool:
@@ -287,7 +308,7 @@ def copied(partition: SharePartition) -> SharePartition:
     assert_type(snapshot, Snapshot)
     assert_type(Snapshot.from_json(snapshot.to_json()), Snapshot)
     assert_type(copy.copy(partition), SharePartition)
-    return SharePartition.restore(snapshot, profile=KAFKA_4_3, tells_transitions=False)
+    return SharePartition.restore(snapshot, profile=KAFKA_4_3, record_transitions=False)
 
 
 class TracedPartition(SharePartition):
@@ -307,7 +328,7 @@ def led(persister: Persister, reset_offset: int) -> Leader:
     assert_type(leader.acknowledge("m1", [AcknowledgementBatch(0, 3, (1,))], now_ms=2), Future[None])
     assert_type(leader.release("m1", now_ms=3), Future[None])
     polled = leader.poll(now_ms=4)
-    assert_type(polled, Polled)
+    assert_type(polled, PollResult)
     assert_type((polled.wake, polled.next_deadline_ms), tuple[bool, int | None])
     assert_type(polled.transitions, tuple[Transition, ...])
     return leader
@@ -317,6 +338,7 @@ async def led_by_asyncio(persister: InMemoryPersister) -> int:
     """Do the same in an event loop."""
     async with AsyncLeader(SharePartition(KEY), persister, reset_offset=lambda _: 0) as leader:
         assert_type(leader, AsyncLeader)
+        assert_type(monotonic_ms(), int)
         await leader.start()
         while not leader.acquire("m1", fetched()):
             await leader.wait_for_records()
@@ -335,14 +357,14 @@ def told_apart(error: ShareStateError) -> tuple[object, ...]:
         case InvalidRecordStateError(first_offset=first, last_offset=last, owner=owner):
             return assert_type((first, last, owner), tuple[int | None, int | None, str | None])
         case (
-            InvalidRequestError(first_offset=first, last_offset=last) | SplitLimitError(first_offset=first, limit=last)
+            SplitLimitError(first_offset=first, limit=last) | RequestRefusedError(first_offset=first, last_offset=last)
         ):
             return assert_type((first, last), tuple[int | None, int | None])
         case TimeReversedError(field=where) | SnapshotError(field=where) | MalformedInputError(field=where):
             return (assert_type(where, str | None),)
         case UnknownWriteError(number=detail) | InitializationError(reason=detail):
             return (assert_type(detail, int | str | None),)
-        case ForeignError(foreign_code=code, foreign_exception=exception):
+        case ExternalError(external_code=code, external_exception=exception):
             return assert_type((code, exception), tuple[ErrorCode, str])
         case _:
             return ()
@@ -351,9 +373,11 @@ def told_apart(error: ShareStateError) -> tuple[object, ...]:
 REFUSALS: tuple[type[ShareStateError], ...] = (
     AlreadyInitializedError,
     LeaderNotAvailableError,
+    LeaderStateError,
     NoReadPendingError,
     ResetOffsetRequiredError,
     InvariantError,
+    InvalidRequestError,
 )
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,

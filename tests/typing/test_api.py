@@ -37,7 +37,7 @@ def test_every_public_name_is_used() -> None:
     assert names_used(tree) >= set(sharestate.__all__)
 
 
-def test_what_was_stored_is_loaded() -> None:
+def test_a_stored_state_is_loaded() -> None:
     """A share partition starts after what was done, and of a log that ends before that nothing is acquired."""
     partition = api.loaded(api.stored_state([(10, 14, RecordState.ACKNOWLEDGED, 1)]))
 
@@ -53,7 +53,7 @@ def test_a_member_gets_and_gives() -> None:
     assert api.acquire(partition) == [0, 1, 2, 3, 4, 9]  # 5 to 8 were aborted
     assert api.acknowledge(partition) == 1
     api.let_time_pass(partition, 30_001)
-    assert {api.cell_in_words(cell) for cell in api.look(partition)} == {"on offer", "held by m1", "done"}
+    assert {api.in_words(run) for run in api.look(partition)} == {"on offer", "held by m1", "done"}
     assert api.copied(partition).snapshot() == partition.snapshot() == api.restored(partition.snapshot()).snapshot()
     api.go_on(partition, 30_001)
     assert api.is_over(partition.lifecycle)
@@ -68,13 +68,13 @@ def stored() -> sharestate.InMemoryPersister:
     return persister
 
 
-def test_what_is_led_is_persisted() -> None:
+def test_a_leader_persists_its_changes() -> None:
     """A leader brings a share partition as far as a caller could, by polling and in an event loop."""
     assert api.led(stored(), 0).partition.start_offset == 4
     assert asyncio.run(api.led_by_asyncio(stored())) == 4
 
 
-def test_what_was_told_is_told() -> None:
+def test_transitions_and_errors_have_their_types() -> None:
     """Transitions say what has happened, and errors carry what was wrong."""
     partition = api.loaded(sharestate.PersistedState(start_offset=0))
     effects = partition.acquire("m1", api.fetched(), now_ms=0)

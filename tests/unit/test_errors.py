@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import pytest
 
@@ -10,13 +11,14 @@ from sharestate import (
     Cause,
     CoordinatorNotAvailableError,
     ErrorCode,
-    ForeignError,
+    ExternalError,
     GroupIdNotFoundError,
     InitializationError,
     InvalidRecordStateError,
     InvalidRequestError,
     InvariantError,
     LeaderNotAvailableError,
+    LeaderStateError,
     MalformedInputError,
     NoReadPendingError,
     NotLeaderOrFollowerError,
@@ -39,7 +41,7 @@ WITH_FIELDS = [
     InvalidRequestError("past the end", 5, 9),
     SplitLimitError("too large", 0, 99, 10),
     InitializationError("failed to load", "state batch 5-9 is reversed"),
-    ForeignError("gone", ErrorCode.REQUEST_TIMED_OUT, "TimeoutException"),
+    ExternalError("gone", ErrorCode.REQUEST_TIMED_OUT, "TimeoutException"),
     MalformedInputError("no number", "batches[3]"),
     TimeReversedError("backwards", "now_ms"),
     UnknownWriteError("unknown", 7),
@@ -82,7 +84,14 @@ def test_each_error_has_the_code_that_a_broker_would_send(
 
 @pytest.mark.parametrize(
     "error",
-    [AlreadyInitializedError, NoReadPendingError, ResetOffsetRequiredError, UnknownWriteError, InvariantError],
+    [
+        AlreadyInitializedError,
+        NoReadPendingError,
+        ResetOffsetRequiredError,
+        UnknownWriteError,
+        LeaderStateError,
+        InvariantError,
+    ],
 )
 def test_misuse_is_no_answer_of_a_broker(error: type[ShareStateError]) -> None:
     """What no broker could answer has the code of an unknown error."""
@@ -102,11 +111,12 @@ def test_one_class_catches_them_all(error: ShareStateError) -> None:
         (MalformedInputError, ValueError),
         (TimeReversedError, ValueError),
         (UnknownWriteError, LookupError),
+        (LeaderStateError, RuntimeError),
         (InvariantError, AssertionError),
     ],
 )
 def test_misuse_is_what_python_programmers_expect(error: type[ShareStateError], builtin: type[Exception]) -> None:
-    """A wrong argument is a ValueError, an unknown number a LookupError, a broken invariant an AssertionError."""
+    """Misuse is what Python raises for it: ValueError, LookupError, RuntimeError, AssertionError."""
     assert issubclass(error, builtin)
 
 
@@ -171,29 +181,41 @@ def test_errors_that_say_the_same_are_equal(error: ShareStateError, others: list
     assert all(error != other for other in others)
 
 
-def test_what_was_done_before_a_refusal_tells_errors_apart() -> None:
-    """An error that tells of renewals is not the one that tells of none."""
-    one, other = InvalidRequestError("no"), InvalidRequestError("no")
-    other.transitions = (Transition(0, 4, Cause.RENEWED, RecordState.ACQUIRED, 1, "m1", 5, False, 0, None),)  # noqa: FBT003 - a row
-
-    assert one != other
+RENEWED = (Transition(0, 4, Cause.RENEWED, RecordState.ACQUIRED, 1, "m1", 5, False, 0, None),)  # noqa: FBT003 - a row
 
 
-def test_a_foreign_error_has_the_code_it_was_given() -> None:
+def test_the_transitions_of_a_refusal_tell_errors_apart() -> None:
+    """A refusal after renewals is not equal to one after none."""
+    error = InvalidRequestError("no")
+
+    assert error.with_transitions(RENEWED) != error
+    assert error.with_transitions(RENEWED) == InvalidRequestError("no", transitions=RENEWED)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301 - made here
+def test_a_copy_of_a_refusal_has_its_transitions(copied: Callable[[ShareStateError], ShareStateError]) -> None:
+    """Copies and pickles of a refusal carry every field, and the notes that were added."""
+    error = SplitLimitError("too large", 0, 99, 10, transitions=RENEWED)
+    error.add_note("in the test")
+
+    assert (copied(error), copied(error).__notes__) == (error, ["in the test"])
+
+
+def test_an_external_error_has_the_code_it_was_given() -> None:
     """What came from elsewhere says what it is."""
-    error = ForeignError("gone", foreign_code=ErrorCode.REQUEST_TIMED_OUT, foreign_exception="TimeoutException")
+    error = ExternalError("gone", external_code=ErrorCode.REQUEST_TIMED_OUT, external_exception="TimeoutException")
 
     assert (error.code, error.exception, error.retriable) == (ErrorCode.REQUEST_TIMED_OUT, "TimeoutException", True)
 
 
-def test_a_foreign_error_is_unknown_unless_it_says_what_it_is() -> None:
+def test_an_external_error_is_unknown_unless_it_says_what_it_is() -> None:
     """Without a code it is an unknown error."""
-    error = ForeignError("boom")
+    error = ExternalError("boom")
 
     assert (error.code, error.exception) == (ErrorCode.UNKNOWN_SERVER_ERROR, "UnknownServerException")
 
 
-# ---- the persister's error codes (spec 4.1)
+# ---- the persister's error codes (rule 4.1)
 
 
 @pytest.mark.parametrize(
@@ -212,18 +234,18 @@ def test_a_foreign_error_is_unknown_unless_it_says_what_it_is() -> None:
     ],
 )
 def test_a_persisters_code_is_told_as_kafka_tells_it(code: int, error: type[ShareStateError]) -> None:
-    """Each code of the persister becomes the exception of the spec's table, with the persister's words."""
-    told = persister_error(code, "its words")
+    """Each code of the persister becomes the exception of the table in rule 4.1, with the persister's words."""
+    made = persister_error(code, "its words")
 
-    assert (type(told), told.message) == (error, "its words")
+    assert (type(made), made.message) == (error, "its words")
 
 
 @pytest.mark.parametrize("code", [ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION])
-def test_what_brokers_tell_each_other_is_kept_from_members(code: ErrorCode) -> None:
+def test_texts_between_brokers_are_kept_from_members(code: ErrorCode) -> None:
     """Of two codes the words are replaced (PR #20884)."""
-    told = persister_error(code, "secret")
+    made = persister_error(code, "secret")
 
-    assert (type(told), told.message) == (UnknownServerError, "Unable to complete operation due to server error.")
+    assert (type(made), made.message) == (UnknownServerError, "Unable to complete operation due to server error.")
 
 
 # ---- the codes themselves

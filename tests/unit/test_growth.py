@@ -13,19 +13,27 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
+from weakref import WeakSet
 
 import pytest
+from attrs import evolve
 
 from sharestate import (
+    KAFKA_4_3,
+    KIP_932,
     AcknowledgementBatch,
     AcknowledgeType,
+    AcquireMode,
+    ControlType,
     ErrorCode,
     FetchedRecords,
     PersistedState,
+    Profile,
     RecordBatch,
     ShareConfig,
     SharePartition,
     SharePartitionKey,
+    TransactionIndex,
     WriteShareGroupState,
 )
 from sharestate.partition.cells import Cell
@@ -33,11 +41,11 @@ from sharestate.partition.cells import Cell
 if TYPE_CHECKING:
     from types import FrameType
 
-    from sharestate.partition.ledger import Ledger
+    from sharestate.partition.state import PartitionState
 
 KEY: Final = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 CONFIG: Final = ShareConfig(max_record_locks=10**9)
-LAPSED_MS: Final = CONFIG.record_lock_duration_ms + 1
+EXPIRED_MS: Final = CONFIG.record_lock_duration_ms + 1
 FEW: Final = 10
 MANY: Final = 10_000
 RECORDS: Final = 500
@@ -91,28 +99,30 @@ def work(command: Callable[[], object]) -> int:
         return None if frame.f_code.co_filename == __file__ else trace
 
     outer = sys.gettrace()
+    gc.disable()  # a collection would run finalizers of earlier tests' garbage, such as asyncio's tasks
     sys.settrace(trace)
     try:
         command()
     finally:
         sys.settrace(outer)
+        gc.enable()
     return lines + Cells.walked
 
 
 # ---- share partitions
 
 
-def opened() -> SharePartition:
+def opened(profile: Profile = KAFKA_4_3) -> SharePartition:
     """Return a share partition that is loaded and empty."""
-    partition = SharePartition(KEY, config=CONFIG)
+    partition = SharePartition(KEY, config=CONFIG, profile=profile)
     partition.initialize()
     partition.read_succeeded(PersistedState(start_offset=0))
     return partition
 
 
-def ledger_of(partition: SharePartition) -> Ledger:
+def state_of(partition: SharePartition) -> PartitionState:
     """Return what is behind *partition*."""
-    return partition._ledger  # noqa: SLF001 - how much is kept is no public fact
+    return partition._state  # noqa: SLF001 - how much is kept is no public fact
 
 
 def acquire(partition: SharePartition, first_offset: int, size: int = 1) -> None:
@@ -147,7 +157,7 @@ def split(records: int) -> SharePartition:
     partition = opened()
     acquire(partition, 0, records + 2)
     succeed(partition, acknowledge(partition, records + 1, records + 1))
-    (batch,) = ledger_of(partition).in_flight
+    (batch,) = state_of(partition).in_flight
     batch.cells = Cells(batch.cells)
     return partition
 
@@ -155,11 +165,27 @@ def split(records: int) -> SharePartition:
 # ---- the count itself
 
 
+class Cycle:
+    """An object that only a garbage collection frees."""
+
+    def __init__(self) -> None:
+        """Refer to itself."""
+        self.itself = self
+
+
 def test_the_count_is_the_same_every_time() -> None:
     """Doing the same twice is counted as the same work."""
     filled(FEW)  # what is made once and kept is made now
 
     assert work(lambda: filled(FEW)) == work(lambda: filled(FEW))
+
+
+def test_the_count_leaves_out_the_garbage_of_others() -> None:
+    """Finalizers that a garbage collection runs are no work of the command in which it happens to begin."""
+    watched: WeakSet[Cycle] = WeakSet()  # removes what is collected by a function in Python, as asyncio's tasks are
+    watched.add(Cycle())
+
+    assert work(lambda: [[] for _ in range(10 * gc.get_threshold()[0])]) == 0
 
 
 def test_the_count_sees_a_walk_over_the_batches() -> None:
@@ -229,7 +255,35 @@ def test_most_of_a_split_batch_may_be_done() -> None:
     assert one(19 * RECORDS) <= SMALL_FACTOR * early
 
 
+def test_records_may_be_acquired_one_by_one() -> None:
+    """Acquiring the next record of a split batch costs the same, however many before it were acquired one by one."""
+    partition = opened()
+    fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 2 * RECORDS)])
+
+    def one() -> int:
+        return work(lambda: partition.acquire("m", fetched, now_ms=0, max_records=1, mode=AcquireMode.RECORD_LIMIT))
+
+    one()
+    early = one()
+    for _ in range(RECORDS):
+        one()
+
+    assert one() <= SMALL_FACTOR * early
+
+
 # ---- many batches
+
+
+def given_back(partition: SharePartition, offset: int) -> int:
+    """Return what finding a batch costs that was released, after another turn of the same that had to be looked for."""
+
+    def turn() -> None:
+        succeed(partition, acknowledge(partition, offset, offset, RELEASE))
+        assert partition.next_fetch_offset() == offset
+        acquire(partition, offset)
+
+    turn()
+    return work(turn)
 
 
 @cache
@@ -247,8 +301,10 @@ def costs(batches: int) -> dict[str, int]:
         "acknowledge, last": work(lambda: writes.extend(acknowledge(partition, batches, batches))),
         "write_failed": work(lambda: partition.write_failed(writes.pop().number, ErrorCode.COORDINATOR_NOT_AVAILABLE)),
         "next_fetch_offset": work(partition.next_fetch_offset),
+        "next_fetch_offset, one record released": given_back(partition, batches - 2),
+        "release of a member that holds nothing": work(lambda: partition.release("nobody", now_ms=0)),
         "advance_log_start": work(lambda: partition.advance_log_start(3)),
-        "expire_next": work(lambda: partition.expire_next(now_ms=LAPSED_MS)),
+        "expire_next": work(lambda: partition.expire_next(now_ms=EXPIRED_MS)),
     }
 
 
@@ -258,22 +314,63 @@ def test_the_batches_in_flight_hardly_matter(operation: str) -> None:
     assert costs(MANY)[operation] <= SMALL_FACTOR * costs(FEW)[operation]
 
 
+# ---- many pending writes
+
+
+def with_pending_changes(profile: Profile, writes: int) -> SharePartition:
+    """Return a share partition with a split batch, whose last records wait for *writes* writes."""
+    partition = opened(profile)
+    acquire(partition, 0, RECORDS + 1_000)
+    for offset in range(RECORDS + 1_000 - writes, RECORDS + 1_000):
+        acknowledge(partition, offset, offset)
+    return partition
+
+
+def with_pending_expiries(profile: Profile, writes: int) -> SharePartition:
+    """Return a share partition with a batch whose lock has expired *writes* times, and that is held again."""
+    partition = opened(profile)
+    partition.configure(evolve(CONFIG, delivery_count_limit=10 * writes))
+    fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, RECORDS)])
+    for number in range(writes):
+        partition.acquire("m", fetched, now_ms=number * EXPIRED_MS)
+        partition.expire_next(now_ms=(number + 1) * EXPIRED_MS)
+    partition.acquire("m", fetched, now_ms=writes * EXPIRED_MS)
+    return partition
+
+
+@pytest.mark.parametrize("hold", [with_pending_changes, with_pending_expiries])
+@pytest.mark.parametrize("profile", [KAFKA_4_3, KIP_932], ids=lambda profile: profile.name)
+def test_pending_writes_hardly_matter(hold: Callable[[Profile, int], SharePartition], profile: Profile) -> None:
+    """With a thousand pending writes a change and each answer cost what they cost with ten."""
+    few, many = hold(profile, FEW), hold(profile, 1_000)
+
+    def change(partition: SharePartition) -> int:
+        requests = [AcknowledgementBatch(RECORDS - 1, RECORDS - 1, (ACCEPT,))]
+        return work(lambda: partition.acknowledge("m", requests, now_ms=1_000 * EXPIRED_MS))
+
+    def answers(partition: SharePartition, count: int) -> int:
+        return work(lambda: [partition.write_succeeded(number) for number in range(count + 1)])
+
+    assert change(many) <= SMALL_FACTOR * change(few)
+    assert answers(many, 1_000) <= SMALL_FACTOR * (1_000 // FEW) * answers(few, FEW)
+
+
 # ---- time
 
 
 @pytest.mark.parametrize("hold", [filled, split])
-def test_a_thousand_locks_lapse_at_the_cost_of_one_each(hold: Callable[[int], SharePartition]) -> None:
-    """When the locks of a thousand batches or records lapse one at a time, each costs the same, its write included."""
+def test_a_thousand_locks_expire_at_the_cost_of_one_each(hold: Callable[[int], SharePartition]) -> None:
+    """When the locks of a thousand batches or records expire one at a time, each costs the same, its write included."""
     held = hold(1_000)
 
-    def lapse() -> None:
-        effects = held.expire_next(now_ms=LAPSED_MS)
+    def expire() -> None:
+        effects = held.expire_next(now_ms=EXPIRED_MS)
         assert effects is not None
         succeed(held, effects.writes)
 
-    one = work(lapse)
+    one = work(expire)
 
-    assert sum(work(lapse) for _ in range(999)) <= SMALL_FACTOR * one * 999
+    assert sum(work(expire) for _ in range(999)) <= SMALL_FACTOR * one * 999
 
 
 # ---- what is kept
@@ -315,7 +412,7 @@ def fail(partition: SharePartition) -> None:
 
 @pytest.mark.parametrize("cycle", [accept, give_back, renew, fail])
 def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[[SharePartition], None]) -> None:
-    """A thousand cycles leave a bounded heap of locks, no unanswered writes and no more memory than a few did."""
+    """A thousand cycles leave a bounded heap of locks, no pending writes and no more memory than a few did."""
     partition = opened()
     for _ in range(200):
         cycle(partition)
@@ -327,6 +424,50 @@ def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert sum(1 for _ in ledger_of(partition).locks) <= 200
-    assert ledger_of(partition).writes == {}
+    assert sum(1 for _ in state_of(partition).locks) <= 200
+    assert state_of(partition).writes == {}
     assert grown < 50_000
+
+
+def test_members_that_have_left_leave_nothing() -> None:
+    """A thousand members that acquire, acknowledge and leave keep no more memory than a few did."""
+    partition = opened()
+
+    def come_and_go(number: int) -> None:
+        offset = partition.next_fetch_offset()
+        member = f"member {number}"
+        partition.acquire(member, FetchedRecords(fetch_offset=offset, batches=[RecordBatch(offset, offset)]), now_ms=0)
+        accepted = AcknowledgementBatch(offset, offset, (ACCEPT,))
+        succeed(partition, partition.acknowledge(member, [accepted], now_ms=0).writes)
+
+    for number in range(200):
+        come_and_go(number)
+    gc.collect()
+    tracemalloc.start()
+    for number in range(200, 1_200):
+        come_and_go(number)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert grown < 50_000
+
+
+# ---- transactions
+
+
+def during_a_long_transaction(others: int) -> TransactionIndex:
+    """Return the index of a log in which one transaction begins before *others* and ends after them; all abort."""
+    index = TransactionIndex([RecordBatch(0, 0, others, is_transactional=True)])
+    for producer_id in (*range(others), others):
+        for control in (None, ControlType.ABORT):
+            index.append(RecordBatch(index.next_offset, index.next_offset, producer_id, True, control))  # noqa: FBT003 - transactional
+    return index
+
+
+def test_a_fetch_during_a_long_transaction_costs_what_it_lists() -> None:
+    """A thousand times as many transactions elsewhere cost a power of the logarithm, far from a thousand times."""
+    few, many = during_a_long_transaction(FEW), during_a_long_transaction(FEW * 1_000)
+
+    assert len(many.aborted_in(11, 12)) == 2
+    assert work(lambda: many.aborted_in(11, 12)) <= 20 * work(lambda: few.aborted_in(11, 12))

@@ -1,16 +1,30 @@
-"""The house limits: files and functions stay small, and every public name says what it is for."""
+"""The house limits: files and functions stay readable in one go, and every public name says what it is for."""
 
 import ast
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import quantiles
 
 import pytest
 
 import sharestate
 
 PACKAGE = Path(sharestate.__file__).parent
+TESTS = Path(__file__).parents[1]
 FILES = sorted(PACKAGE.rglob("*.py"))
+
+MOST_LINES = 600
+"""What outgrows this is two concerns."""
+
+FEWEST_LINES = 60
+
+SMALL = {
+    "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
+    "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
+    "testing/strategies.py": "the one module of the kit that needs Hypothesis",
+    "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
+}
+"""Files of fewer lines, and why each stands alone."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = Function | ast.ClassDef
@@ -39,10 +53,15 @@ def public_names(node: ast.Module | ast.ClassDef) -> Iterator[Documented]:
                 yield from public_names(child)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_a_file_has_at_most_400_lines(file: Path) -> None:
-    """A file that outgrows 400 lines is two concerns."""
-    assert len(file.read_text().splitlines()) <= 400
+def test_a_file_has_at_most_600_lines() -> None:
+    """In the package and in its tests."""
+    lines = {
+        str(file.relative_to(root)): len(file.read_text().splitlines())
+        for root in (PACKAGE, TESTS)
+        for file in root.rglob("*.py")
+    }
+
+    assert {file: count for file, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
@@ -59,6 +78,16 @@ def test_no_function_body_is_longer_than_60_lines() -> None:
     assert {where: lines for where, lines in functions() if lines > 60} == {}
 
 
-def test_function_bodies_are_short() -> None:
-    """Half of all function bodies have no more than 8 lines."""
-    assert statistics.median(lines for _, lines in functions()) <= 8
+def test_most_function_bodies_are_short() -> None:
+    """Nine in ten function bodies have no more than 30 lines."""
+    *_, nine_in_ten = quantiles((lines for _, lines in functions()), n=10)
+
+    assert nine_in_ten <= 30
+
+
+def test_a_small_file_has_a_reason() -> None:
+    """A file of fewer than 60 lines belongs to a neighbor, unless there is a reason why it stands alone."""
+    lines = {str(file.relative_to(PACKAGE)): len(file.read_text().splitlines()) for file in FILES}
+    small = {file for file, count in lines.items() if count < FEWEST_LINES and not file.endswith("__.py")}
+
+    assert small == set(SMALL)

@@ -3,20 +3,57 @@
 import subprocess
 import sys
 
-CORE_DEPENDENCIES = {"attr", "attrs"}
+import sharestate
+
+CORE_DEPENDENCIES = {"attr", "attrs", "sortedcontainers"}
 
 LIST_NEW_MODULES = """
 import sys
 before = set(sys.modules)
 import sharestate
-print(*{name.partition(".")[0] for name in sys.modules.keys() - before})
+print(*{name for name in sys.modules.keys() - before})
 """
 
 
-def test_the_import_loads_only_the_core_dependencies() -> None:
-    """`import sharestate` loads attrs and the standard library, and nothing else."""
+def new_modules() -> set[str]:
+    """Return the modules that `import sharestate` loads into a fresh interpreter."""
     command = [sys.executable, "-c", LIST_NEW_MODULES]
-    loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+    return set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+
+
+def test_the_import_loads_only_the_core_dependencies() -> None:
+    """`import sharestate` loads attrs, sortedcontainers and the standard library, and nothing else."""
+    loaded = {name.partition(".")[0] for name in new_modules()}
 
     assert "sharestate" in loaded
     assert loaded - sys.stdlib_module_names - {"sharestate"} <= CORE_DEPENDENCIES
+
+
+def test_the_import_does_not_load_asyncio() -> None:
+    """Only who uses AsyncLeader pays for asyncio, which takes longer to load than everything else."""
+    loaded = new_modules()
+
+    assert "sharestate.leader.leader" in loaded
+    assert loaded.isdisjoint({"asyncio", "sharestate.leader.async_leader"})
+
+
+def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
+    """AsyncLeader can be imported like any other name; what does not exist cannot."""
+    assert sharestate.AsyncLeader is sharestate.leader.async_leader.AsyncLeader
+    assert not hasattr(sharestate, "AsyncFollower")
+
+
+def test_without_hypothesis_the_error_names_the_extra() -> None:
+    """`sharestate.testing` needs no Hypothesis; its strategies say what to install."""
+    command = """
+import sys
+sys.modules["hypothesis"] = None
+import sharestate.testing
+import sharestate.testing.strategies
+"""
+    run = subprocess.run([sys.executable, "-c", command], capture_output=True, check=False, text=True)
+
+    *_, message = run.stderr.splitlines()
+    assert message.endswith(
+        "sharestate.testing.strategies needs the extra 'testing': pip install 'sharestate[testing]'"
+    )

@@ -27,7 +27,7 @@ from sharestate import (
     StateBatch,
 )
 from sharestate.persister import StoredState
-from sharestate.plots import COLOURS, Step, offset_line, offset_lines
+from sharestate.plots import COLORS, Step, offset_line, offset_lines
 
 Spec = dict[str, Any]
 
@@ -53,7 +53,7 @@ def acknowledge(partition: SharePartition, member: str, first: int, last: int, k
 
 
 def busy() -> SharePartition:
-    """Return one with a record of each state, a gap at 110-114 and a write in flight for 118-119."""
+    """Return one with a record of each state, a gap at 110-114 and a pending write for 118-119."""
     partition = started()
     acquire(partition, "m1", 100, 109)
     acquire(partition, "m2", 115, 119)
@@ -79,7 +79,7 @@ def filled(spec: Spec, line: int = 0) -> list[Spec]:
 
 def runs(spec: Spec, line: int = 0) -> list[str]:
     """Return the runs of a line in words."""
-    return [run["said"] for run in filled(spec, line)]
+    return [run["text"] for run in filled(spec, line)]
 
 
 def places(spec: Spec, line: int = 0) -> list[tuple[float, float]]:
@@ -100,19 +100,19 @@ def labels(spec: Spec, line: int = 0) -> list[str]:
 
 
 def written(spec: Spec, line: int = 0) -> list[tuple[float, float]]:
-    """Return where writes are in flight."""
+    """Return the runs with pending writes."""
     return [(item["x"], item["x2"]) for _, data in layers(spec, line) for item in data if "write" in item]
 
 
-def lightness(colour: str) -> float:
-    """Return how light *colour* looks, 0 to 100: L* of CIE 1976."""
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+def lightness(color: str) -> float:
+    """Return how light *color* looks, 0 to 100: L* of CIE 1976."""
+    red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     return 116 * luminance ** (1 / 3) - 16 if luminance > 216 / 24389 else luminance * 24389 / 27
 
 
-def test_every_run_is_drawn_with_its_state_count_and_holder() -> None:
+def test_every_run_is_drawn_with_its_state_count_and_owner() -> None:
     """What is in flight is there, run by run, and what is in no batch is left out."""
     assert runs(offset_line(busy()).to_dict()) == [
         "100-101 Acquired ×1, held by m1",
@@ -121,16 +121,16 @@ def test_every_run_is_drawn_with_its_state_count_and_holder() -> None:
         "106-107 Archived ×1",
         "108-109 Acquired ×1, held by m1",
         "115-117 Acquired ×1, held by m2",
-        "118-119 Acknowledged ×1, write in flight",
+        "118-119 Acknowledged ×1, pending write",
     ]
 
 
-def test_a_record_reaches_half_way_to_its_neighbours() -> None:
-    """The blocks of neighbouring records touch, and each tick of the axis is in the middle of its record."""
+def test_a_record_reaches_half_way_to_its_neighbors() -> None:
+    """The blocks of neighboring records touch, and each tick of the axis is in the middle of its record."""
     assert places(offset_line(busy()).to_dict())[:2] == [(99.5, 101.5), (101.5, 103.5)]
 
 
-def test_counts_and_holders_are_written_into_the_runs() -> None:
+def test_counts_and_owners_are_written_into_the_runs() -> None:
     """First the delivery counts from left to right, then the members who hold something."""
     assert labels(offset_line(busy()).to_dict()) == [*["×1"] * 7, "m1", "m1", "m2"]
 
@@ -155,7 +155,7 @@ def test_both_offsets_stand_before_the_next_record_if_nothing_is_in_flight() -> 
 
 
 @pytest.mark.parametrize("start", [104, 109])
-def test_what_the_spso_has_passed_is_pale(start: int) -> None:
+def test_records_below_the_spso_are_pale(start: int) -> None:
     """A batch of which the log has lost a part is drawn in two."""
     partition = started()
     acquire(partition, "m1", 100, 109)
@@ -167,33 +167,33 @@ def test_what_the_spso_has_passed_is_pale(start: int) -> None:
     ]
 
 
-def test_what_is_written_into_runs_can_be_read() -> None:
-    """It is much lighter or darker than its run, pale ones included, and count and holder stand below each other."""
+def test_text_in_runs_can_be_read() -> None:
+    """It is much lighter or darker than its run, pale ones included, and count and owner stand below each other."""
     partition = busy()
     partition.advance_log_start(107)
     data = filled(offset_line(partition).to_dict())
-    colours = {state.name.title(): lightness(COLOURS[state]) for state in RecordState}
+    colors = {state.name.title(): lightness(COLORS[state]) for state in RecordState}
 
     assert {(run["state"], run["opacity"] < 1) for run in data} >= {("Acknowledged", True), ("Acknowledged", False)}
     for run in data:
-        behind = 100 + (colours[run["state"]] - 100) * run["opacity"]
+        behind = 100 + (colors[run["state"]] - 100) * run["opacity"]
         assert abs(lightness(run["ink"]) - behind) >= 40
         assert not run["member"] or run["member_y"] - run["count_y"] >= 11
 
 
-def test_each_state_has_its_colour() -> None:
-    """The legend names the four states in the order of the colours."""
+def test_each_state_has_its_color() -> None:
+    """The legend names the four states in the order of the colors."""
     (layer,) = [found for found, _ in layers(offset_line(busy()).to_dict()) if "fill" in found["encoding"]]
 
     assert layer["encoding"]["fill"]["scale"] == {
         "domain": ["Available", "Acquired", "Acknowledged", "Archived"],
-        "range": [COLOURS[state] for state in RecordState],
+        "range": [COLORS[state] for state in RecordState],
     }
 
 
-def test_the_colours_differ_in_print() -> None:
+def test_the_colors_differ_in_print() -> None:
     """Each is darker than the one before by a fifth of the way from white to black."""
-    shades = [lightness(COLOURS[state]) for state in RecordState]
+    shades = [lightness(COLORS[state]) for state in RecordState]
 
     assert all(lighter - darker >= 20 for lighter, darker in pairwise(shades))
 
@@ -211,7 +211,7 @@ def test_labels_are_left_out_where_there_is_no_room() -> None:
 
 
 def test_narrow_runs_have_no_edges() -> None:
-    """At a pixel a record the edges would hide the colours."""
+    """At a pixel a record the edges would hide the colors."""
     partition = started(0)
     acquire(partition, "m1", 0, 499)
     acknowledge(partition, "m1", 250, 250, 2)
@@ -311,7 +311,7 @@ def test_a_picture_becomes_an_svg() -> None:
         "×1",
         "m2",
         "Archived",
-        "write in flight",
+        "pending write",
     ):
         assert f">{text}<" in svg
 
@@ -324,7 +324,7 @@ def test_a_picture_becomes_an_svg() -> None:
         ("width", lambda: offset_line(started(), width=199)),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(field: str, draw: Any) -> None:  # noqa: ANN401 - a function
+def test_arguments_that_cannot_be_drawn_are_refused(field: str, draw: Any) -> None:  # noqa: ANN401 - a function
     """The error names the argument."""
     with pytest.raises(MalformedInputError) as refused:
         draw()

@@ -1,26 +1,74 @@
-"""The commands: what they take, and which exit code they end with."""
+"""
+The commands with their options, and their exit codes.
+
+0 and 1 are verdicts: all agree, or one differs. Everything else that may end a command has a code of its own.
+"""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import click
 
+from sharestate import __version__
 from sharestate.cli.kip import kip_command
-from sharestate.cli.progress import with_progress
-from sharestate.cli.report import Report
-from sharestate.conversation import Level, UnreadableFileError, bounded_lines, replay, serve
-from sharestate.conversation.known_differences import KnownDifference, judged, read_known_differences
+from sharestate.cli.report import Report, with_progress
+from sharestate.conversation import SERVED_SPLIT_LIMIT, Level, UnreadableFileError, bounded_lines, replay, serve
+from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
+from sharestate.json_lines import printable
 from sharestate.values.profiles import KAFKA_4_3, PROFILES, Profile
 
+INTERRUPTED: Final = 128 + 2
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
-class UnreadableInput(click.ClickException):
-    """Input that cannot be read: no difference, but no verdict either."""
+PIPE_CLOSED: Final = 128 + 13
+"""The exit code if nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
+
+
+class NoVerdict(click.ClickException):
+    """Input that cannot be read, or output that cannot be written."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        """Show *message*, which may quote an untrusted file."""
+        super().__init__(printable(message))
+
+
+def run() -> int:
+    """Run the command line with the program's arguments, and return its exit code."""
+    try:
+        code = sharestate.main(prog_name="sharestate", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.ClickException as error:
+        return _fail(error)
+    except click.Abort:
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):  # click and rich exit when they meet a closed pipe, and for no other reason
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        _drop_output()
+        return _fail(NoVerdict(error.strerror or str(error)))
+    return code or 0
+
+
+def _fail(error: click.ClickException) -> int:
+    with suppress(OSError):
+        error.show()
+    return error.exit_code
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from writing the rest of the output at its end, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
@@ -37,12 +85,22 @@ profile_option = click.option(
     default=KAFKA_4_3.name,
     show_default=True,
     callback=_profile,
-    help="Whose rules to follow: those of a release of Kafka, or the same without its bugs.",
+    help="The rules to follow: those of a release of Kafka, or the same without its bugs.",
+)
+
+
+split_limit_option = click.option(
+    "--split-limit",
+    type=click.IntRange(min=1),
+    default=SERVED_SPLIT_LIMIT,
+    show_default=True,
+    metavar="RECORDS",
+    help="The largest batch that is split into its records; small, because that costs time and memory.",
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="sharestate", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""
 
@@ -52,39 +110,47 @@ sharestate.add_command(kip_command)
 
 @sharestate.command("serve")
 @profile_option
-def serve_command(profile: Profile) -> None:
-    r"""
-    Answer the conversation protocol.
+@split_limit_option
+def serve_command(profile: Profile, split_limit: int) -> None:
+    """
+    Answer requests in the line protocol.
 
     Reads one request per line from standard input and writes one response per line to standard output, each before
-    it reads the next. A line that is no valid request, or longer than 16 million characters, is answered with
+    it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
     {"bad_request": ...}.
 
     \b
     Try it:
       echo '{"op":"open","lifecycle":"ACTIVE"}' | sharestate serve
-    """
+
+    Exit code: 0 at the end of the input, 2 if it cannot be read or the output cannot be written.
+    """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
+    if sys.stdin is None or sys.stdout is None:
+        message = "standard input or standard output is closed"
+        raise NoVerdict(message)
     requests = io.TextIOWrapper(sys.stdin.buffer, "utf-8", errors="surrogateescape", newline="\n")
-    serve(bounded_lines(requests), sys.stdout, profile)
+    serve(bounded_lines(requests), sys.stdout, profile, split_limit=split_limit)
 
 
 @sharestate.command("replay")
 @profile_option
+@split_limit_option
 @click.option(
     "--level",
     type=click.Choice([level.value for level in Level]),
     default=Level.OBSERVABLE.value,
     show_default=True,
     callback=_level,
-    help="What has to agree: what is observable, or every detail.",
+    help="The part of a response that has to agree: the observable one, or all of it.",
 )
 @click.option(
     "--known-differences",
     "known_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Traces that have to differ, and why; they are listed, but are no failures.",
+    help="A list of traces that have to differ, with reasons; they are counted, but are no failures.",
 )
+@click.option("--list-known", "lists_known", is_flag=True, help="List the known differences with their reasons.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.argument(
     "paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
@@ -94,26 +160,28 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
     *,
     profile: Profile,
+    split_limit: int,
     level: Level,
     known_file: Path | None,
+    lists_known: bool,
     as_json: bool,
     paths: tuple[Path, ...],
 ) -> None:
     """
     Replay recorded conversations and compare every response.
 
-    Takes trace files, and directories in which it looks for *.jsonl. A trace's requests are sent to a share partition
-    of ours; of the first response that differs it shows where.
+    Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
+    partitions of this library, and shows where the first response differs from the recorded one.
 
-    Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read.
+    Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """
-    report = Report(profile, level)
+    report = Report(profile, level, lists_known=lists_known)
     try:
         rows = _rows(known_file, profile, level)
         for path in with_progress(list(_traces(paths))):
-            report.add(judged(replay(path, profile, level), rows))
+            report.add(judged(replay(path, profile, level, split_limit=split_limit), rows))
     except UnreadableFileError as error:
-        raise UnreadableInput(str(error)) from error
+        raise NoVerdict(str(error)) from error
     report.print(as_json=as_json)
     context.exit(1 if report.has_failures else 0)
 
@@ -124,7 +192,7 @@ def _rows(known_file: Path | None, profile: Profile, level: Level) -> Mapping[st
 
 def _traces(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        found = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        found = sorted(file for file in path.rglob("*.jsonl") if file.is_file()) if path.is_dir() else [path]
         if not found:
             message = "no *.jsonl in this directory"
             raise UnreadableFileError(message, str(path))

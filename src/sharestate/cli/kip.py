@@ -1,16 +1,29 @@
-"""The KIP's tables on the command line."""
+"""The command ``kip``: the KIP's tables in the KIP's layout, with a mark at each text that was compared."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from io import TextIOWrapper
+from typing import Final
 
 import click
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
 
-from sharestate.cli.kip_tables import print_run
-from sharestate.kip932 import TABLES, read_table, run_table
+from sharestate.kip932 import TABLES, Caption, Printed, Row, RowRun, Table, TableRun, read_table, run_table
+from sharestate.kip932.states import KipState
 from sharestate.values.profiles import PROFILES
+
+MOST_WIDTH: Final = 100
+"""The width of tables, or less in a narrower terminal. [characters]"""
+
+_RATIOS: Final = {1: (1,), 4: (13, 14, 17, 25)}
+"""The ratios of the columns' widths, by the number of columns; with them, no word is cut at 100 characters."""
+
+_WIDE_SPACE: Final = re.compile(r"(?m)^( *)(.*?,) {2,}")
 
 
 @click.command("kip")
@@ -19,16 +32,16 @@ from sharestate.values.profiles import PROFILES
     "--profile",
     "profile_name",
     type=click.Choice(list(PROFILES)),
-    help="Whose rules the leader follows instead of the KIP's: shows where brokers differ from the KIP.",
+    help="The rules to follow instead of the KIP's at each table; those of a release show where brokers differ.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of rows instead of tables.")
 @click.pass_context
 def kip_command(context: click.Context, *, name: str | None, profile_name: str | None, as_json: bool) -> None:
     """
-    Reproduce the tables of KIP-932.
+    Run the worked examples of KIP-932 and compare them with the KIP.
 
-    Performs the operations of the KIP's worked examples with a leader, and compares with the KIP what it changes, the
-    state it is in and what it writes: requests (write), control records of an older design (control), its checkpoints
+    A leader runs the operations of each table; its state changes, its state and its writes are compared with the
+    KIP's: requests (write), control records of an older design (control), its checkpoints
     (checkpoint), and the keys of records on the share-group state topic (keys).
 
     Exit code: 0 if all agree, 1 if one differs.
@@ -43,3 +56,117 @@ def kip_command(context: click.Context, *, name: str | None, profile_name: str |
         for run in runs:
             print_run(run)
     context.exit(0 if all(run.agrees for run in runs) else 1)
+
+
+def print_run(run: TableRun) -> None:
+    """Print the table of *run* on standard output, with its verdict."""
+    console = Console(highlight=False)
+    console.width = min(console.width, MOST_WIDTH) if console.is_terminal else MOST_WIDTH
+    table = run.table
+    console.print(Text(f"{table.title.text} ({_place(table, table.source.lines)})", style="bold"))
+    for first in sorted({1, *(caption.before for caption in table.captions)}):
+        for caption in table.captions:
+            if caption.before == first:
+                console.print(
+                    Text(caption.printed.text_corrected + _star(caption.printed), style="italic"), *_noted(caption)
+                )
+        if rows := run.rows[first - 1 : _next_caption(table, first) - 1]:
+            console.print(_grid(table, rows, has_heads=first == 1))
+    for remark in _remarks(table):
+        console.print(remark)
+    console.print(Text(run.verdict, style="bold green" if run.agrees else "bold red"))
+    console.print()
+
+
+def _next_caption(table: Table, first: int) -> int:
+    """Return the number of the next row with a caption; one past the last row if there is none."""
+    later = [caption.before for caption in table.captions if caption.before > first]
+    return min(later, default=len(table.rows) + 1)
+
+
+def _place(table: Table, lines: tuple[int, int]) -> str:
+    first, last = lines
+    return f"{table.source.file.partition('_')[0]}:{first}" + f"-{last}" * (last > first)
+
+
+def _star(printed: Printed) -> str:
+    """Return the mark of a corrected text, which the correction below the table has too."""
+    return " *" if printed.reasons else ""
+
+
+def _grid(table: Table, rows: tuple[RowRun, ...], *, has_heads: bool) -> Grid:
+    grid = Grid(show_header=has_heads, show_lines=True, expand=True)
+    for head, ratio in zip(table.columns, _RATIOS[len(table.columns)], strict=True):
+        grid.add_column(head, ratio=ratio, overflow="fold")
+    for run in rows:
+        grid.add_row(*_cells(run)[-len(table.columns) :])
+    return grid
+
+
+def _cells(run: RowRun) -> tuple[RenderableType, ...]:
+    row, step = run.row, run.step
+    return (
+        _plain(row.operation),
+        _compared(row.state_changes, agrees=run.state_changes_agree, shown=_in_words(step.changes)),
+        _compared(row.cumulative_state, agrees=run.cumulative_state_agrees, shown=_in_words(step.state)),
+        Group(*_written(run), *_noted(row)),
+    )
+
+
+def _noted(about: Row | Caption) -> list[Text]:
+    return [] if about.note is None else [Text(f"({about.note})", style="dim")]
+
+
+def _plain(printed: Printed | None) -> Text:
+    return Text("" if printed is None else printed.text_corrected + _star(printed))
+
+
+def _compared(printed: Printed | None, *, agrees: bool, shown: str) -> Text:
+    """Return a text of the KIP with its mark and, if they differ, the leader's."""
+    if printed is None:
+        return Text()
+    return Text.assemble(
+        _marked(printed.text_corrected, printed, agrees=agrees), "" if agrees else f"\nthe leader: {shown}"
+    )
+
+
+def _marked(text: str, printed: Printed, *, agrees: bool) -> Text:
+    return Text.assemble(text, _star(printed), " ", _mark(agrees=agrees))
+
+
+def _mark(*, agrees: bool) -> tuple[str, str]:
+    return ("✓", "green") if agrees else ("✗", "bold red")
+
+
+def _written(run: RowRun) -> list[Text]:
+    """Return the KIP's records or requests with their marks and, if they differ, the leader's."""
+    row = run.row
+    said = [
+        _marked(_WIDE_SPACE.sub(r"\1\2\n\1", printed.text_corrected), printed, agrees=run.written_agrees)
+        for printed in row.written
+    ]
+    if row.between is not None:
+        said.insert(1, Text(row.between.text_corrected, style="italic"))
+    if run.written_agrees:
+        return said
+    return [
+        *(said or [Text.assemble(_mark(agrees=False))]),
+        *(Text(f"the leader: {json.dumps(each)}") for each in run.written),
+    ]
+
+
+def _in_words(state: KipState) -> str:
+    """Return *state* in the KIP's words."""
+    offsets = {"SPSO": state.start_offset, "SPEO": state.end_offset}
+    parts = [f"{name}={offset}" for name, offset in offsets.items() if offset is not None]
+    for first, last, record_state, count in state.records:
+        span = f"record {first}" if first == last else f"records {first}-{last}"
+        parts.append(f"{span} ({record_state.name.lower()}, delivery count {count})")
+    return ", ".join(parts) or "nothing"
+
+
+def _remarks(table: Table) -> list[Text]:
+    """Return a line for each note and each correction."""
+    corrected = sorted((each for each in table.printed if each.reasons), key=lambda printed: printed.lines)
+    corrections = [f"* {_place(table, each.lines)} {reason}" for each in corrected for reason in each.reasons]
+    return [Text(remark, style="dim") for remark in (*table.notes, *corrections)]

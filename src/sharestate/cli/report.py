@@ -1,51 +1,55 @@
-"""What a replay found, as tables for people or as JSON for programs."""
+"""The report of a replay: tables for people, or JSON for programs."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import click
 from attrs import asdict
 from rich.console import Console
-from rich.table import Table
+from rich.progress import track
+from rich.table import Column, Table
 from rich.text import Text
 
-from sharestate.conversation.levels import Level
-from sharestate.conversation.replaying import Outcome, Verdict
-from sharestate.json_lines import Json, brief
+from sharestate.conversation.compare import Level
+from sharestate.conversation.replay import Outcome, Verdict
+from sharestate.json_lines import Json, brief, printable
 from sharestate.values.profiles import Profile
 
 REPORT_VERSION: Final = 1
 """The version of the JSON document."""
 
-_PIPE_WIDTH: Final = 160
-"""How wide tables may be where there is no terminal to ask. [characters]"""
+_PIPE_WIDTH: Final = 100
+"""The width of tables where there is no terminal. [characters]"""
 
 _UNFOLDED: Final = 10_000
-"""How wide failures may be there, so that nothing that one searches for is folded. [characters]"""
+"""The width of failures there, so that no line that one may search for is folded. [characters]"""
 
 
 class Report:
     """The outcomes of a replay; those that passed are only counted."""
 
-    def __init__(self, profile: Profile, level: Level) -> None:
-        """Begin with no outcomes of a replay under *profile* at *level*."""
+    def __init__(self, profile: Profile, level: Level, *, lists_known: bool = False) -> None:
+        """Start with no outcomes of a replay under *profile* at *level*."""
         self._profile = profile
         self._level = level
+        self._lists_known = lists_known
         self._counts: Counter[Verdict] = Counter()
-        self._told: list[Outcome] = []
+        self._shown: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of one trace."""
         self._counts[outcome.verdict] += 1
         if outcome.verdict is not Verdict.PASSED:
-            self._told.append(outcome)
+            self._shown.append(outcome)
 
     @property
     def has_failures(self) -> bool:
-        """Whether a trace failed."""
+        """True if a trace failed."""
         return self._counts[Verdict.FAILED] > 0
 
     def print(self, *, as_json: bool) -> None:
@@ -56,7 +60,7 @@ class Report:
             self._print_tables()
 
     def _of(self, verdict: Verdict) -> list[Outcome]:
-        return [outcome for outcome in self._told if outcome.verdict is verdict]
+        return [outcome for outcome in self._shown if outcome.verdict is verdict]
 
     # ---- for programs
 
@@ -66,7 +70,7 @@ class Report:
             "profile": self._profile.name,
             "level": self._level.value,
             **{verdict.value: self._counts[verdict] for verdict in Verdict},
-            "outcomes": [_outcome_json(outcome) for outcome in self._told],
+            "outcomes": [_outcome_json(outcome) for outcome in self._shown],
         }
 
     # ---- for people
@@ -78,41 +82,59 @@ class Report:
         if failures := self._of(Verdict.FAILED):
             console.print(_failures(failures), width=None if console.is_terminal else _UNFOLDED)
         if known := self._of(Verdict.KNOWN):
-            console.print(_known(known))
-            console.print(f"{len(known)} known {'difference' if len(known) == 1 else 'differences'}")
+            counted = f"{len(known)} known {'difference' if len(known) == 1 else 'differences'}"
+            if self._lists_known:
+                console.print(_known(known))
+                console.print(counted)
+            else:
+                console.print(f"{counted}; the reasons: docs/how-we-know.md, or --list-known")
         console.print(self._last_line())
 
     def _last_line(self) -> str:
-        passed, failed, skipped = (self._counts[v] for v in (Verdict.PASSED, Verdict.FAILED, Verdict.SKIPPED))
-        return f"{passed} passed, {failed} failed" + f", {skipped} skipped" * (skipped > 0)
+        passed, known, failed, skipped = (
+            self._counts[verdict] for verdict in (Verdict.PASSED, Verdict.KNOWN, Verdict.FAILED, Verdict.SKIPPED)
+        )
+        expected = f"{passed + known} of {passed + known + failed} as expected"
+        return expected + f", {failed} failed" * (failed > 0) + f", {skipped} skipped" * (skipped > 0)
+
+
+def with_progress(traces: Sequence[Path]) -> Iterator[Path]:
+    """Yield *traces*, with a progress bar on standard error if that is a terminal."""
+    console = Console(stderr=True)
+    yield from track(traces, "replaying", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _outcome_json(outcome: Outcome) -> Json:
-    told = asdict(outcome, value_serializer=lambda _instance, _field, value: getattr(value, "value", value))
-    return {name: value for name, value in told.items() if value is not None}
+    members = asdict(outcome, value_serializer=lambda _instance, _field, value: getattr(value, "value", value))
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _failures(outcomes: list[Outcome]) -> Table:
     table = Table(title="Failures", title_justify="left", show_lines=True, show_header=False)
     table.add_column(overflow="fold")
     for outcome in outcomes:
-        table.add_row(Text("\n").join(_told(outcome)))
+        table.add_row(Text("\n").join(_failure(outcome)))
     return table
 
 
-def _told(outcome: Outcome) -> list[Text]:
-    lines = [Text(outcome.name, style="bold red")]
+def _failure(outcome: Outcome) -> list[Text]:
+    lines = [_text(outcome.name, style="bold red")]
     if outcome.reason is not None:
-        lines.append(Text(outcome.reason))
+        lines.append(_text(outcome.reason))
     if outcome.deviation is None:
-        return [*lines, Text(outcome.file, style="dim")]
-    lines.append(Text(f"{outcome.file}:{outcome.deviation.line}", style="dim"))
-    lines.append(Text(brief(outcome.deviation.request, limit=300)))
-    return lines + [Text(f"  {difference}") for difference in outcome.deviation.differences]
+        return [*lines, _text(outcome.file, style="dim")]
+    lines.append(_text(f"{outcome.file}:{outcome.deviation.line}", style="dim"))
+    lines.append(_text(brief(outcome.deviation.request, limit=300)))
+    return lines + [_text(f"  {difference}") for difference in outcome.deviation.differences]
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Return *text*, which may come from an untrusted file."""
+    return Text(printable(text), style=style)
 
 
 def _known(outcomes: list[Outcome]) -> Table:
-    table = Table("trace", "row", "why", title="Known differences", title_justify="left")
+    table = Table(Column("trace", overflow="fold"), "row", "why", title="Known differences", title_justify="left")
     for outcome in outcomes:
-        table.add_row(Text(outcome.name, overflow="fold"), Text(outcome.row or ""), Text(outcome.reason or ""))
+        table.add_row(_text(outcome.name), _text(outcome.row or ""), _text(outcome.reason or ""))
     return table

@@ -1,17 +1,18 @@
 """
-The conversation protocol: one JSON object per line, a request in and a response out.
+The line protocol: one JSON object per line, a request and then its response.
 
-It is how sharestate and Kafka's own class are asked the same questions, and how what they answer is compared.
+The same requests are sent to sharestate and to Kafka's own class, and the responses are compared.
 """
 
-from sharestate.conversation.errors import BadRequestError, UnreadableFileError
-from sharestate.conversation.levels import Level
-from sharestate.conversation.replaying import Outcome, Verdict, replay
-from sharestate.conversation.serving import Conversation, serve
-from sharestate.conversation.traces import Header, Step, Trace, open_trace, write_trace
+from sharestate.conversation.compare import Level
+from sharestate.conversation.replay import Outcome, Verdict, replay
+from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
+from sharestate.conversation.server import BadRequestError, Conversation, serve
+from sharestate.conversation.traces import Header, Step, Trace, UnreadableFileError, open_trace, write_trace
 from sharestate.json_lines import bounded_lines
 
 __all__ = [
+    "SERVED_SPLIT_LIMIT",
     "BadRequestError",
     "Conversation",
     "Header",

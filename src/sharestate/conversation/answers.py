@@ -1,34 +1,23 @@
-"""Reading a persister's answers: those to writes, and those to the read of an initialisation."""
+"""
+The answers of a scripted persister and of a scripted log: their JSON, and their meaning.
+
+A persister answers reads and writes; a log answers which offset a share partition starts at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from sharestate.conversation.meanings import (
-    Answer,
-    Failed,
-    Failure,
-    Held,
-    Loaded,
-    NoFuture,
-    ReadMeaning,
-    Refused,
-    Senseless,
-    Thrown,
-    Unanswered,
-    WriteMeaning,
-    Written,
-    java_exception,
-)
-from sharestate.error_codes import ErrorCode
-from sharestate.errors import ForeignError
+from attrs import frozen
+
+from sharestate.errors import ErrorCode, ExternalError
 from sharestate.json_checks import (
     MAX_INT64,
     Check,
     Field,
-    an_object,
     boolean,
     integer,
     list_of,
@@ -40,7 +29,81 @@ from sharestate.json_checks import (
     text,
 )
 from sharestate.json_lines import Json
+from sharestate.leader.answers import Failed, Loaded, ReadAnswer, Refused, WriteAnswer, Written
+from sharestate.values.config import OffsetReset
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState, StateBatch
+
+M = TypeVar("M")
+
+# ---- meanings
+
+
+@frozen
+class Held:
+    """No answer yet; a ``complete`` request brings it."""
+
+
+@frozen
+class Thrown:
+    """The persister's method threw an exception instead of returning a future."""
+
+    cause: ExternalError
+    """The exception."""
+
+
+@frozen
+class NoFuture:
+    """The persister's method returned null instead of a future."""
+
+
+Failure: TypeAlias = Refused | Failed
+"""An answer that is no success."""
+
+Unanswered: TypeAlias = Held | Thrown | NoFuture
+"""No answer: it comes later, or never."""
+
+WriteMeaning: TypeAlias = WriteAnswer | Unanswered
+"""The meaning of an answer to a write."""
+
+ReadMeaning: TypeAlias = ReadAnswer | Unanswered
+"""The meaning of an answer to a read."""
+
+
+@frozen
+class Answer(Generic[M]):
+    """An answer: its JSON and its meaning."""
+
+    as_given: Json
+    """Its JSON, which events repeat."""
+
+    meaning: M
+    """Its meaning."""
+
+
+_PACKAGE: Final = "org.apache.kafka.common."
+"""The package of the exceptions that have error codes; a class of the same name elsewhere has none."""
+
+_CODES: Final[Mapping[str, ErrorCode]] = MappingProxyType({code.exception: code for code in ErrorCode})
+
+
+def java_exception(class_name: str, message: str | None) -> ExternalError:
+    """
+    Return the error for a Java exception, given the class's full name.
+
+    >>> java_exception("org.apache.kafka.common.errors.TimeoutException", None).code.name
+    'REQUEST_TIMED_OUT'
+    >>> java_exception("java.lang.RuntimeException", "late").code.name
+    'UNKNOWN_SERVER_ERROR'
+
+    Source:
+        Errors.forException (Kafka 4.3.1).
+    """
+    simple_name = re.split(r"[.$]", class_name)[-1]
+    code = _CODES.get(simple_name) if class_name.startswith(_PACKAGE) else None
+    return ExternalError(message, code or ErrorCode.UNKNOWN_SERVER_ERROR, simple_name)
+
+
+# ---- answers of the persister
 
 S = TypeVar("S", Written, Loaded)
 
@@ -52,42 +115,49 @@ _MESSAGE: Final = Field(nullable(text), default=None)
 _ERROR: Final = one_of({code.name: code for code in ErrorCode})
 
 
-def exception_in(name: str) -> Check[ForeignError]:
+def exception_in(name: str) -> Check[ExternalError]:
     """Return the check for an object whose member *name* is a Java class, with the ``message`` of the exception."""
 
-    def make(message: str | None, **class_name: str) -> ForeignError:
+    def make(message: str | None, **class_name: str) -> ExternalError:
         return java_exception(class_name[name], message)
 
     return record({name: Field(text), "message": _MESSAGE}, make)
 
 
-def _answer(success: Check[S]) -> Check[S | Failure | Unanswered]:
-    """Return the check for an answer, which *success* takes if it is neither a failure nor one still to come."""
-    refusal = record({"error": Field(_ERROR), "message": _MESSAGE}, Refused)
-    words: Mapping[str, Failure | Unanswered] = {"hold": Held(), "null": Senseless(), "null_future": NoFuture()}
+def _answer(succeed: Callable[..., S], fields: Mapping[str, Field]) -> Check[S | Failure | Unanswered]:
+    """Return the check for an answer; one without an error has *fields*, which *succeed* takes."""
+
+    def spelled_out(error: ErrorCode, message: str | None, **state: Any) -> S | Refused:  # noqa: ANN401 - passed on
+        return succeed(**state) if error is ErrorCode.NONE else Refused(error, message)
+
+    words: Mapping[str, Callable[[], S | Failure | Unanswered]] = {
+        "ok": succeed,
+        "hold": Held,
+        "null": Failed,
+        "null_future": NoFuture,
+    }
+    error = {"error": Field(_ERROR, default=ErrorCode.NONE), "message": _MESSAGE}
+    state = record({**error, **fields}, spelled_out)
+    forms: dict[str, Check[S | Failure | Unanswered]] = {"error": state, **dict.fromkeys(fields, state)}
 
     def check(value: Json, path: str) -> S | Failure | Unanswered:
-        if isinstance(value, str):
-            return words[value] if value in words else success(value, path)
-        given = an_object(value, path)
-        return next((form for name, form in forms.items() if name in given), success)(value, path)
+        if isinstance(value, str) and value in words:
+            return words[value]()
+        if isinstance(value, dict):
+            for name, form in forms.items():
+                if name in value:
+                    return form(value, path)
+        return refuse(f"one of {', '.join(words)}, or an object with one of {', '.join(forms)}", value, path)
 
-    def error(value: Json, path: str) -> S | Failure | Unanswered:
-        refused = refusal(value, path)
-        return success(value, path) if refused.error is ErrorCode.NONE else refused
-
-    exception, throws, topics = exception_in("exception"), exception_in("throws"), _topics(check)
-    forms: Mapping[str, Check[S | Failure | Unanswered]] = {
-        "throws": lambda value, path: Thrown(throws(value, path)),
-        "exception": lambda value, path: Failed(exception(value, path)),
-        "topics": topics,
-        "error": error,
-    }
+    exception, throws = exception_in("exception"), exception_in("throws")
+    forms["exception"] = lambda value, path: Failed(exception(value, path))
+    forms["throws"] = lambda value, path: Thrown(throws(value, path))
+    forms["topics"] = _topics(check)
     return check
 
 
 def _topics(inner: Check[S | Failure | Unanswered]) -> Check[S | Failure | Unanswered]:
-    """Return the check for an answer spelled out by topics; it has a sense for one share partition only."""
+    """Return the check for an answer given by topics; it has a meaning for a single share partition only."""
     partition = record(
         {"partition": Field(_INT32), "answer": Field(inner)}, lambda partition, answer: (partition, answer)
     )
@@ -101,13 +171,9 @@ def _topics(inner: Check[S | Failure | Unanswered]) -> Check[S | Failure | Unans
             case ((True, ((0, answer),)),):
                 return answer
             case _:
-                return Senseless()
+                return Failed()
 
     return record({"topics": Field(nullable(list_of(topic)))}, meaning)
-
-
-def _written(value: Json, path: str) -> Written:
-    return Written() if value == "ok" or "error" in value else refuse("an answer to a write", value, path)
 
 
 _STATE: Final[Mapping[str, Field]] = MappingProxyType(
@@ -121,28 +187,17 @@ _STATE: Final[Mapping[str, Field]] = MappingProxyType(
     }
 )
 
-_PERSISTED: Final = record(_STATE, PersistedState)
-
-
-def _loaded(value: Json, path: str) -> Loaded:
-    if value == "ok":
-        return Loaded(PersistedState())
-    if isinstance(value, dict) and value.keys() & {"error", *_STATE}:
-        return Loaded(_PERSISTED(value, path))
-    return refuse("an answer to a read", value, path)
-
-
-_WRITE: Final = _answer(_written)
-_READ: Final = _answer(_loaded)
+_WRITE: Final = _answer(Written, {})
+_READ: Final = _answer(lambda **state: Loaded(PersistedState(**state)), _STATE)
 
 
 def write_answer(value: Json, path: str) -> Answer[WriteMeaning]:
-    """Take an answer to a write."""
+    """Check an answer to a write."""
     return Answer(value, _WRITE(value, path))
 
 
 def read_answer(value: Json, path: str) -> Answer[ReadMeaning]:
-    """Take an answer to the read of the persisted state."""
+    """Check an answer to the read of the persisted state."""
     return Answer(value, _READ(value, path))
 
 
@@ -150,4 +205,54 @@ OK: Final = write_answer("ok", "")
 """The write succeeded."""
 
 NOTHING_PERSISTED: Final = read_answer("ok", "")
-"""The read succeeded; it found no records in flight."""
+"""The read succeeded, and found offset 0 and no records in flight."""
+
+
+# ---- answers of the log
+
+Found: TypeAlias = int | ExternalError | None
+"""An offset, or the error of the look-up; None if the log has no such offset."""
+
+LOOKUP_KINDS: Final[Mapping[OffsetReset, str]] = {
+    OffsetReset.EARLIEST: "earliest",
+    OffsetReset.LATEST: "latest",
+    OffsetReset.BY_DURATION: "timestamp",
+}
+"""The name of each look-up in events and tables."""
+
+_EXCEPTION: Final = exception_in("exception")
+
+
+def _found(value: Json, path: str) -> Answer[Found]:
+    if isinstance(value, dict):
+        return Answer(value, _EXCEPTION(value, path))
+    return Answer(value, None if value is None else _OFFSET(value, path))
+
+
+_FIRST: Final[Answer[Found]] = Answer(0, 0)
+
+
+@frozen(kw_only=True)
+class LookupTable:
+    """The log's answer to each kind of look-up."""
+
+    earliest: Answer[Found] = _FIRST
+    """The first offset of the log."""
+
+    latest: Answer[Found] = _FIRST
+    """The offset after the last record."""
+
+    timestamp: Answer[Found] = _FIRST
+    """The first offset at or after a time."""
+
+    def of(self, strategy: OffsetReset) -> Answer[Found]:
+        """Return the answer for *strategy*."""
+        answer: Answer[Found] = getattr(self, LOOKUP_KINDS[strategy])
+        return answer
+
+
+NO_TABLE: Final = LookupTable()
+"""Every look-up finds offset 0."""
+
+lookup_table: Final = record({kind: Field(_found, default=_FIRST) for kind in LOOKUP_KINDS.values()}, LookupTable)
+"""The check for a table; a look-up that it does not name finds offset 0."""

@@ -1,19 +1,31 @@
-"""The grammar of requests: for each ``op``, which members it has and what they have to be."""
+"""The grammar of requests: the fields of each ``op``, their types and their defaults."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from attrs import frozen
+
 from sharestate.conversation import requests
-from sharestate.conversation.answers import NOTHING_PERSISTED, read_answer, write_answer
-from sharestate.conversation.configs import group_config, opened_config
-from sharestate.conversation.lookups import NO_TABLE, lookup_table
-from sharestate.conversation.meanings import Answer, Held
+from sharestate.conversation.answers import (
+    NO_TABLE,
+    NOTHING_PERSISTED,
+    Answer,
+    Held,
+    LookupTable,
+    WriteMeaning,
+    lookup_table,
+    read_answer,
+    write_answer,
+)
+from sharestate.errors import MalformedInputError
 from sharestate.json_checks import (
     MAX_INT64,
     Check,
@@ -30,21 +42,21 @@ from sharestate.json_checks import (
     row,
     text,
 )
-from sharestate.json_lines import Json
+from sharestate.json_lines import Json, brief
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.records import (
-    NO_PRODUCER_ID,
-    AbortedTransaction,
-    AcquireMode,
-    ControlType,
-    FetchedRecords,
-    IsolationLevel,
-    RecordBatch,
-)
+from sharestate.values.config import AutoOffsetReset, ShareConfig
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.records import NO_PRODUCER_ID, AbortedTransaction, AcquireMode, ControlType, RecordBatch
 
 E = TypeVar("E", bound=Enum)
 M = TypeVar("M")
+
+MAX_NAME: Final = 256
+"""The largest length of a member, a key or another name. [characters]"""
+
+MAX_DEFAULT_ANSWER: Final = 1024
+"""The largest length of a default answer, as JSON. [characters]"""
 
 _int32: Final = integer(-(2**31), 2**31 - 1)
 _int64: Final = integer()
@@ -57,8 +69,75 @@ def _word(*words: str) -> Check[str]:
 
 
 def _value_of(enumeration: type[E]) -> Check[E]:
-    """Return the check for a member of *enumeration*, which stands in JSON with its value."""
+    """Return the check for the JSON value of a member of *enumeration*."""
     return one_of({each.value: each for each in enumeration})
+
+
+# ---- config
+
+DEFAULT_CONFIG: Final = ShareConfig(max_record_locks=200, delivery_count_limit=5, record_lock_duration_ms=30_000)
+"""The config of a new share partition; it is that of Kafka's tests, not a broker's defaults."""
+
+_BY_DURATION: Final = "by_duration:"
+_ISO_8601: Final = re.compile(
+    r"P(?=.)(?:(?P<days>\d+)D)?(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_named_reset: Final = one_of({"latest": AutoOffsetReset.latest(), "earliest": AutoOffsetReset.earliest()})
+
+
+def auto_offset_reset(value: Json, path: str) -> AutoOffsetReset:
+    """
+    Check the strategy for a start without persisted state; null is latest.
+
+    >>> auto_offset_reset("by_duration:PT1H30M", "").duration
+    datetime.timedelta(seconds=5400)
+    """
+    if value is None:
+        return AutoOffsetReset.latest()
+    name = text(value, path)
+    if not name.startswith(_BY_DURATION):
+        return _named_reset(name, path)
+    return AutoOffsetReset.by_duration(_duration(name.removeprefix(_BY_DURATION), path))
+
+
+def _duration(value: str, path: str) -> timedelta:
+    match = _ISO_8601.fullmatch(value)
+    if match is None:
+        refuse("a duration as PnDTnHnMn.nS", value, path)
+    try:
+        return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
+    except OverflowError:
+        refuse(f"a duration up to {timedelta.max.days} days", value, path)
+
+
+_number: Final = Field(integer(0, 2**31 - 1), default=None)
+
+_OPENED: Final[Mapping[str, Field]] = MappingProxyType(
+    {
+        "max_record_locks": _number,
+        "delivery_count_limit": _number,
+        "record_lock_duration_ms": _number,
+    }
+)
+
+
+def _given(**settings: Any) -> Mapping[str, Any]:  # noqa: ANN401 - settings of different types
+    return MappingProxyType({name: value for name, value in settings.items() if value is not None})
+
+
+opened_config: Final[Check[Mapping[str, Any]]] = record(_OPENED, _given)
+"""The check for the config of ``open``; it returns the settings that are named."""
+
+group_config: Final[Check[Mapping[str, Any]]] = record(
+    {
+        **_OPENED,
+        "renew_acknowledge_enable": Field(boolean, default=None),
+        "auto_offset_reset": Field(auto_offset_reset, default=None),
+    },
+    _given,
+)
+"""The check for the config of ``configure``; it returns the settings that are named."""
 
 
 # ---- acquire
@@ -113,7 +192,7 @@ def _acquire(
 
 
 def _uuid(value: Json, path: str) -> str:
-    """Take a UUID in base64, with or without padding, and return it as Kafka prints it."""
+    """Check a UUID in base64, with or without padding, and return it as Kafka prints it."""
     given = text(value, path).rstrip("=")
     try:
         raw = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
@@ -124,49 +203,73 @@ def _uuid(value: Json, path: str) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _settled(check: Check[Answer[M]]) -> Check[Answer[M]]:
-    """Return *check* for an answer that may not be held back any longer."""
-
-    def check_settled(value: Json, path: str) -> Answer[M]:
-        answer = check(value, path)
-        return refuse("an answer that settles it", value, path) if isinstance(answer.meaning, Held) else answer
-
-    return check_settled
+def _name(value: Json, path: str) -> str:
+    """Check a member, a key or another name, which states and events may repeat for every record."""
+    name = text(value, path)
+    return name if len(name) <= MAX_NAME else refuse(f"at most {MAX_NAME} characters", value, path)
 
 
-_complete_read: Final = record(
-    {"answer": Field(_settled(read_answer)), "lookup": Field(lookup_table, default=None)}, requests.CompleteRead
-)
-_complete_write: Final = record(
-    {"write": Field(_offset), "answer": Field(_settled(write_answer))}, requests.CompleteWrite
-)
+def _default_answer(value: Json, path: str) -> Answer[WriteMeaning]:
+    """Check an answer to writes, which events may repeat for every record."""
+    if len(brief(value, MAX_DEFAULT_ANSWER)) > MAX_DEFAULT_ANSWER:
+        refuse(f"at most {MAX_DEFAULT_ANSWER} characters", value, path)
+    return write_answer(value, path)
 
 
-def _complete(value: Json, path: str) -> requests.Command:
-    return (_complete_read if value.get("write") == "read" else _complete_write)(value, path)
+def _held(value: Json, path: str) -> int | None:
+    """Check the number of a write; ``"read"`` stands for the read, and becomes None."""
+    return None if value == "read" else _offset(value, path)
 
 
-def _command(make: Callable[..., requests.Command], **fields: Field) -> Check[requests.Command]:
-    return record(fields, make)
+def _complete(write: int | None, answer: tuple[Json, str], lookup: LookupTable | None) -> requests.Command:
+    """Return the command for ``complete``; the meaning of its *answer* depends on *write*."""
+    if write is None:
+        return requests.CompleteRead(answer=_final(read_answer(*answer), answer), lookup=lookup)
+    if lookup is not None:
+        message = "only a read is followed by a look-up"
+        raise MalformedInputError(message, "lookup")
+    return requests.CompleteWrite(write=write, answer=_final(write_answer(*answer), answer))
 
 
-_member: Final = Field(text)
+def _final(answer: Answer[M], given: tuple[Json, str]) -> Answer[M]:
+    return refuse("an answer other than hold", *given) if isinstance(answer.meaning, Held) else answer
 
-_COMMANDS: Final[Mapping[str, Check[requests.Command]]] = MappingProxyType(
+
+# ---- requests
+
+
+@frozen
+class Operation:
+    """An operation: the fields of its request, besides those of every request."""
+
+    make: Callable[..., requests.Command]
+    """The class of its command, or a function that returns one."""
+
+    fields: Mapping[str, Field]
+    """The fields, by name."""
+
+
+def _operation(make: Callable[..., requests.Command], **fields: Field) -> Operation:
+    return Operation(make, MappingProxyType(fields))
+
+
+_member: Final = Field(_name)
+
+OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
     {
-        "open": _command(
+        "open": _operation(
             requests.Open,
             leader_epoch=Field(_int32, default=0),
             config=Field(opened_config, default=MappingProxyType({})),
             lifecycle=Field(_value_of(Lifecycle), default=Lifecycle.EMPTY),
             timer=Field(_word("fifo", "mock"), default="fifo"),
         ),
-        "initialize": _command(
+        "initialize": _operation(
             requests.Initialize,
             answer=Field(read_answer, default=NOTHING_PERSISTED),
             lookup=Field(lookup_table, default=NO_TABLE),
         ),
-        "acquire": _command(
+        "acquire": _operation(
             _acquire,
             member=_member,
             mode=Field(_value_of(AcquireMode), default=AcquireMode.BATCH_OPTIMIZED),
@@ -177,52 +280,69 @@ _COMMANDS: Final[Mapping[str, Check[requests.Command]]] = MappingProxyType(
             aborted=Field(nullable(list_of(row(_int64, _offset, make=AbortedTransaction))), default=None),
             isolation=Field(one_of(_ISOLATIONS), default=IsolationLevel.READ_UNCOMMITTED),
         ),
-        "acknowledge": _command(
+        "acknowledge": _operation(
             requests.Acknowledge,
             member=_member,
             batches=Field(list_of(row(_int64, _int64, list_of(_int64), make=AcknowledgementBatch))),
         ),
-        "release": _command(requests.Release, member=_member),
-        "next_fetch_offset": _command(requests.NextFetchOffset),
-        "can_acquire": _command(requests.CanAcquire),
-        "log_start": _command(requests.LogStart, offset=Field(_offset)),
-        "lock_fetch": _command(requests.LockFetch, id=Field(_uuid)),
-        "unlock_fetch": _command(requests.UnlockFetch, id=Field(_uuid)),
-        "fence": _command(requests.Fence),
-        "configure": _command(requests.Configure, config=Field(nullable(group_config))),
-        "advance": _command(
+        "release": _operation(requests.Release, member=_member),
+        "next_fetch_offset": _operation(requests.NextFetchOffset),
+        "can_acquire": _operation(requests.CanAcquire),
+        "log_start": _operation(requests.LogStart, offset=Field(_offset)),
+        "lock_fetch": _operation(requests.LockFetch, id=Field(_uuid)),
+        "unlock_fetch": _operation(requests.UnlockFetch, id=Field(_uuid)),
+        "fence": _operation(requests.Fence),
+        "configure": _operation(requests.Configure, config=Field(nullable(group_config))),
+        "advance": _operation(
             requests.Advance,
             ms=Field(_offset),
             clock=Field(_word("both", "timer", "time"), default="both"),
         ),
-        "fire_lock": _command(requests.FireLock, first=Field(_offset), last=Field(_offset)),
-        "complete": _complete,
-        "default_answer": _command(requests.DefaultAnswer, answer=Field(write_answer)),
-        "lookup": _command(requests.Lookup, lookup=Field(lookup_table)),
-        "timers": _command(requests.Timers),
-        "state": _command(requests.State),
+        "fire_lock": _operation(requests.ExpireLock, first=Field(_offset), last=Field(_offset)),
+        "complete": _operation(
+            _complete,
+            write=Field(_held),
+            answer=Field(lambda value, path: (value, path)),
+            lookup=Field(lookup_table, default=None),
+        ),
+        "default_answer": _operation(requests.DefaultAnswer, answer=Field(_default_answer)),
+        "lookup": _operation(requests.Lookup, lookup=Field(lookup_table)),
+        "timers": _operation(requests.Timers),
+        "state": _operation(requests.State),
     }
 )
 
-_OP: Final = Field(one_of({op: op for op in _COMMANDS}))
-_KEY: Final = Field(text, default="")
-_ANSWERS: Final = Field(list_of(write_answer), default=())
-_QUIET: Final = Field(boolean, default=False)
+"""The operations of the protocol."""
+
+ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
+    {
+        "op": Field(one_of({op: op for op in OPERATIONS})),
+        "key": Field(_name, default=""),
+        "answers": Field(list_of(write_answer), default=()),
+        "quiet": Field(boolean, default=False),
+    }
+)
+"""The fields of every request."""
+
+
+def _request_of(operation: Operation) -> Check[requests.Request]:
+    """Return the check for a whole request of *operation*."""
+
+    def make(**fields: Any) -> requests.Request:  # noqa: ANN401 - of different types
+        envelope = {name: fields.pop(name) for name in ENVELOPE}
+        return requests.Request(command=operation.make(**fields), **envelope)
+
+    return record({**ENVELOPE, **operation.fields}, make)
+
+
+_REQUESTS: Final = MappingProxyType({op: _request_of(operation) for op, operation in OPERATIONS.items()})
 
 
 def read_request(value: Json) -> requests.Request:
     """
-    Return the request that *value*, one line's JSON, stands for.
+    Return the request of *value*, the JSON of one line.
 
     Raises:
-        MalformedInputError: It is none; ``field`` is the path of the part that is wrong.
+        MalformedInputError: It is not a request; ``field`` is the path of the wrong part.
     """
-    members = an_object(value, "")
-    op = member(members, "op", _OP, "")
-    return requests.Request(
-        op=op,
-        key=member(members, "key", _KEY, ""),
-        answers=member(members, "answers", _ANSWERS, ""),
-        quiet=member(members, "quiet", _QUIET, ""),
-        command=_COMMANDS[op](members, ""),
-    )
+    return _REQUESTS[member(an_object(value, ""), "op", ENVELOPE["op"], "")](value, "")

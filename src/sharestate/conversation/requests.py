@@ -1,54 +1,56 @@
-"""The requests of a conversation, as typed values: one class for each ``op``."""
+"""Requests of a conversation as typed values: one class for each ``op``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from attrs import frozen
 
-from sharestate.conversation.lookups import LookupTable
-from sharestate.conversation.meanings import Answer, NoFuture, ReadMeaning, Thrown, WriteMeaning
+from sharestate.conversation.answers import Answer, LookupTable, NoFuture, ReadMeaning, Thrown, WriteMeaning
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.records import AcquireMode, FetchedRecords
+from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.records import AcquireMode
+
+R = TypeVar("R")
 
 
 def can_give(answer: Answer[Any]) -> bool:
-    """Return whether a persister in Python can answer so: it does not throw instead, as one in Java may."""
+    """Return whether *answer* is supported: a call that throws, or returns no future, exists in Java only."""
     return not isinstance(answer.meaning, Thrown | NoFuture)
 
 
 class Command:
-    """What a request asks for; ``key``, ``answers`` and ``quiet`` are not part of it."""
+    """The operation of a request with its arguments, without ``key``, ``answers`` and ``quiet``."""
 
     __slots__ = ()
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it."""
+        """True if this implementation has the operation with these arguments."""
         return True
 
 
 @frozen(kw_only=True)
 class Open(Command):
-    """Start with a new share partition."""
+    """Open a new share partition in place of the one before."""
 
     leader_epoch: int
     """The leader's epoch."""
 
     config: Mapping[str, Any]
-    """The settings that were named."""
+    """The settings that the request names."""
 
     lifecycle: Lifecycle
-    """Where it starts."""
+    """Its lifecycle state at first."""
 
     timer: str
-    """How equal deadlines fire."""
+    """The order of locks with the same deadline: ``fifo`` or that of Kafka's mock timer."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it: no timer without an order."""
+        """True for the timer ``fifo``."""
         return self.timer == "fifo"
 
 
@@ -57,10 +59,10 @@ class Initialize(Command):
     """Load the persisted state."""
 
     answer: Answer[ReadMeaning]
-    """What the persister answers to the read."""
+    """The persister's answer to the read."""
 
     lookup: LookupTable
-    """The look-up table from now on."""
+    """The log's answers to look-ups from now on."""
 
 
 @frozen(kw_only=True)
@@ -71,40 +73,51 @@ class Acquire(Command):
     """The member."""
 
     mode: AcquireMode
-    """How strictly ``max_records`` is taken."""
+    """The acquire mode: whether ``max_records`` is a strict limit."""
 
     batch_size: int
-    """How many records one new batch may have. [records]"""
+    """The largest size of a new batch. [records]"""
 
     max_records: int
-    """How many records the member asks for. [records]"""
+    """The number of records that the member asks for. [records]"""
 
     fetched: FetchedRecords
-    """What the log gave."""
+    """The records that were fetched from the log."""
 
     is_isolation_supported: bool
-    """Whether the isolation level is one of share groups."""
+    """True if share groups have the isolation level."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it: no fetch up to the log's end."""
+        """True for all isolation levels but ``log_end``."""
         return self.is_isolation_supported
+
+    def call(self, acquire: Callable[..., R], *, now_ms: int) -> R:
+        """Return the result of *acquire*, the method of a `SharePartition` or of a `Leader`, with these arguments."""
+        return acquire(
+            self.member,
+            self.fetched,
+            now_ms=now_ms,
+            max_records=self.max_records,
+            batch_size=self.batch_size,
+            mode=self.mode,
+        )
 
 
 @frozen(kw_only=True)
 class Acknowledge(Command):
-    """Say what became of records."""
+    """Acknowledge records."""
 
     member: str
     """The member."""
 
     batches: tuple[AcknowledgementBatch, ...]
-    """Which records, and what became of them."""
+    """The ranges of offsets with their acknowledge types."""
 
 
 @frozen(kw_only=True)
 class Release(Command):
-    """Give back all that a member holds."""
+    """Release all records of a member, as at the end of its share session."""
 
     member: str
     """The member."""
@@ -112,20 +125,20 @@ class Release(Command):
 
 @frozen
 class NextFetchOffset(Command):
-    """Ask where the next fetch begins."""
+    """Return the next fetch offset."""
 
 
 @frozen
 class CanAcquire(Command):
-    """Ask whether there is room for more records in flight."""
+    """Return whether more records can be acquired."""
 
 
 @frozen(kw_only=True)
 class LogStart(Command):
-    """Tell that the log starts later now."""
+    """Move the start of the log."""
 
     offset: int
-    """Its first offset."""
+    """The log's first offset now."""
 
 
 @frozen(kw_only=True)
@@ -133,20 +146,20 @@ class LockFetch(Command):
     """Take the fetch lock."""
 
     id: str
-    """Who takes it."""
+    """The id of the fetch that takes it."""
 
 
 @frozen(kw_only=True)
 class UnlockFetch(Command):
-    """Let the fetch lock go."""
+    """Release the fetch lock."""
 
     id: str
-    """Who had it."""
+    """The id of the fetch that holds it."""
 
 
 @frozen
 class Fence(Command):
-    """Tell that another leader has taken over."""
+    """Fence the share partition: another broker is its leader now."""
 
 
 @frozen(kw_only=True)
@@ -154,60 +167,60 @@ class Configure(Command):
     """Set the group's configuration."""
 
     config: Mapping[str, Any] | None
-    """The settings that were named; None if the group has no configuration."""
+    """The settings that the request names; None if the group has no configuration."""
 
 
 @frozen(kw_only=True)
 class Advance(Command):
-    """Let time pass."""
+    """Advance the clock, and handle the locks that expire."""
 
     ms: int
-    """How much. [ms]"""
+    """The time that passes. [ms]"""
 
     clock: str
-    """Which clock moves."""
+    """The clock: ``both``, or one of the two that Kafka's tests have."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it: no second clock."""
+        """True for the clock ``both``."""
         return self.clock == "both"
 
 
 @frozen(kw_only=True)
-class FireLock(Command):
-    """Fire a lock that has not lapsed, as some of Kafka's white-box tests do."""
+class ExpireLock(Command):
+    """Expire a lock before its deadline, as some of Kafka's white-box tests do."""
 
     first: int
-    """The first offset that it covers."""
+    """The first offset of its batch or record."""
 
     last: int
-    """The last one."""
+    """The last offset."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it: it has not."""
+        """False: only tests of Kafka's own class can do it."""
         return False
 
 
 @frozen(kw_only=True)
 class CompleteRead(Command):
-    """Answer the read that was held."""
+    """Answer the held read."""
 
     answer: Answer[ReadMeaning]
     """The answer."""
 
     lookup: LookupTable | None
-    """The look-up table from now on; None to keep the one there is."""
+    """The log's answers to look-ups from now on; None for no change."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it: what was called long ago can no longer throw."""
+        """True if this implementation can give the answer."""
         return can_give(self.answer)
 
 
 @frozen(kw_only=True)
 class CompleteWrite(Command):
-    """Answer a write that was held."""
+    """Answer a held write."""
 
     write: int
     """The write's number."""
@@ -217,26 +230,26 @@ class CompleteWrite(Command):
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it."""
+        """True if this implementation can give the answer."""
         return can_give(self.answer)
 
 
 @frozen(kw_only=True)
 class DefaultAnswer(Command):
-    """Set the answer to writes without one of their own."""
+    """Set the answer to writes for which the request has none."""
 
     answer: Answer[WriteMeaning]
     """The answer."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation has it."""
+        """True if this implementation can give the answer."""
         return can_give(self.answer)
 
 
 @frozen(kw_only=True)
 class Lookup(Command):
-    """Set the look-up table."""
+    """Set the log's answers to look-ups."""
 
     lookup: LookupTable
     """The table."""
@@ -244,12 +257,12 @@ class Lookup(Command):
 
 @frozen
 class Timers(Command):
-    """Ask how many locks will lapse."""
+    """Return the number of scheduled acquisition locks."""
 
 
 @frozen
 class State(Command):
-    """Ask for nothing but the state."""
+    """Return nothing; the response has the state anyway."""
 
 
 @frozen(kw_only=True)
@@ -260,18 +273,18 @@ class Request:
     """The operation's name."""
 
     key: str
-    """Which share partition is meant."""
+    """The name of the share partition in the conversation."""
 
     answers: tuple[Answer[WriteMeaning], ...]
-    """The answers to the writes made on the way, in order."""
+    """The answers to the writes that it causes, in order."""
 
     quiet: bool
-    """Whether the response leaves the state out."""
+    """True if the response leaves out the state."""
 
     command: Command
-    """What is asked for."""
+    """The operation."""
 
     @property
     def is_supported(self) -> bool:
-        """Whether this implementation can do all of it."""
+        """True if this implementation has the operation with its arguments and answers."""
         return self.command.is_supported and all(map(can_give, self.answers))

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
-from attrs import asdict, frozen
+from attrs import asdict, define, frozen
 
-from sharestate.conversation.errors import UnreadableFileError
-from sharestate.errors import MalformedInputError
+from sharestate.errors import MalformedInputError, ShareStateError
 from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, record, text, version
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 
@@ -32,7 +31,26 @@ NOT_REPLAYABLE: Final = frozenset(
         "stale-timer-run",
     }
 )
-"""Flags of traces in which something happened that no request tells of."""
+"""Flags of traces in which something happened that is not in the requests."""
+
+
+@define(eq=False, slots=False)
+class UnreadableFileError(ShareStateError):
+    """A trace, or a list of known differences, that cannot be read."""
+
+    file: str = ""
+    """The file, as it was given."""
+
+    line: int | None = None
+    """The line's number, the first one being 1; None if the file as a whole cannot be read."""
+
+    field: str = ""
+    """The path of the wrong part of the line; empty for the line as a whole."""
+
+    def __str__(self) -> str:
+        """Return the place and the message in one line: ``a.jsonl:1: trace: ...``."""
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (place, self.field, self.message) if part)
 
 
 @frozen(kw_only=True)
@@ -40,22 +58,22 @@ class Header:
     """The first line of a trace."""
 
     source: str = ""
-    """Where it was recorded."""
+    """The system that was recorded."""
 
     name: str
     """The test that was recorded."""
 
     status: str = ""
-    """How the test ended."""
+    """The result of the test."""
 
     partitions: int = 0
-    """How many share partitions it made."""
+    """The number of share partitions that it made."""
 
     calls: int = 0
-    """How many calls of public methods were recorded."""
+    """The number of calls of public methods that were recorded."""
 
     flags: tuple[str, ...] = ()
-    """What else there is to say about it."""
+    """Peculiarities of the recording; some of them forbid a replay."""
 
     @property
     def obstacles(self) -> tuple[str, ...]:
@@ -111,10 +129,13 @@ _header: Final = record(
         "flags": Field(list_of(text), default=()),
     },
     lambda trace, **members: Header(**members),  # noqa: ARG005 - the version has been checked
+    extensible=True,  # recorders add fields of their own
 )
 
 _step: Final = record(
-    {"request": Field(an_object), "response": Field(an_object)}, lambda request, response: (request, response)
+    {"request": Field(an_object), "response": Field(an_object)},
+    lambda request, response: (request, response),
+    extensible=True,
 )
 
 
@@ -124,7 +145,7 @@ def open_trace(path: Path) -> Iterator[Trace]:
     Read the trace at *path*.
 
     Raises:
-        UnreadableFileError: It is no trace, or not of TRACE_VERSION; file, line and field say where.
+        UnreadableFileError: It is not a trace, or not of TRACE_VERSION; the error has file, line and field.
     """
     file = str(path)
     try:

@@ -1,8 +1,19 @@
-"""The KIP's worked examples as data, and how they come out of a leader."""
+"""The KIP's worked examples as data, run by a leader and compared with the KIP."""
 
-from sharestate.kip932.reading import read_scenario, read_table
-from sharestate.kip932.running import RowRun, TableRun, run_table
-from sharestate.kip932.tables import TABLES, Caption, Printed, Row, Scenario, Source, Table
+from sharestate.kip932.run import RowRun, Step, TableRun, run_table
+from sharestate.kip932.tables import (
+    TABLES,
+    Caption,
+    Printed,
+    Row,
+    Scenario,
+    Source,
+    Table,
+    read_scenario,
+    read_table,
+    scenario_from_json,
+    table_from_json,
+)
 
 __all__ = [
     "TABLES",
@@ -12,9 +23,12 @@ __all__ = [
     "RowRun",
     "Scenario",
     "Source",
+    "Step",
     "Table",
     "TableRun",
     "read_scenario",
     "read_table",
     "run_table",
+    "scenario_from_json",
+    "table_from_json",
 ]

@@ -1,4 +1,4 @@
-"""The state of a share partition in the KIP's terms: as its texts say it, and as a leader has it."""
+"""The state of a share partition in the KIP's terms: read from its texts, and made of a leader's snapshot."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 
 
 class RecordsState(NamedTuple):
-    """What is true of a range of records."""
+    """
+    The state of a range of records.
+
+    Attributes:
+        first_offset: The first offset of the range.
+        last_offset: The last offset of the range, included.
+        state: Their state.
+        delivery_count: The delivery count; None where the KIP leaves it out. [deliveries]
+    """
 
     first_offset: int
-    """The first offset of the range."""
-
     last_offset: int
-    """The last offset of the range, included."""
-
     state: RecordState
-    """Their state."""
-
     delivery_count: int | None
-    """How often they have been delivered; None where the KIP does not say. [deliveries]"""
 
 
 R = TypeVar("R", RecordsState, StateBatch)
@@ -38,25 +39,28 @@ R = TypeVar("R", RecordsState, StateBatch)
 
 @frozen(kw_only=True)
 class KipState:
-    """A state, or what has changed of one: what is None, or in no range, is not spoken of."""
+    """
+    A state, or the changes of one: None, and records in no range, are left out.
+
+    Attributes:
+        start_offset: The SPSO.
+        end_offset: The KIP's SPEO, which is exclusive: the offset after the last record in flight, or the SPSO if there
+            is none.
+        records: The records in flight, in ascending order.
+    """
 
     start_offset: int | None = None
-    """The SPSO."""
-
     end_offset: int | None = None
-    """The KIP's SPEO, which is exclusive: where what is in flight ends, or the SPSO if nothing is."""
-
     records: tuple[RecordsState, ...] = ()
-    """The records in flight, in ascending order."""
 
     def offsets(self) -> Mapping[int, tuple[RecordState, int | None]]:
-        """Return state and delivery count of each record that is spoken of."""
+        """Return state and delivery count of each record, by offset."""
         return {
             offset: (state, count) for first, last, state, count in self.records for offset in range(first, last + 1)
         }
 
 
-# ---- as the KIP says it
+# ---- texts of the KIP
 
 _OUTSIDE_BRACKETS: Final = re.compile(r", (?![^(]*\))")
 _OFFSET: Final = re.compile(r"(SPSO|SPEO)=(\d+)")
@@ -66,13 +70,13 @@ _STATES: Final = {state.name.lower(): state for state in RecordState}
 
 def read_state(text: str, path: str = "") -> KipState:
     """
-    Read a text of the columns "State changes" and "Cumulative state".
+    Return the state in a text of the column "State changes" or "Cumulative state".
 
     >>> read_state("SPSO=110, records 110-112 (acquired, delivery count 2), record 119 acknowledged").records[1]
     RecordsState(first_offset=119, last_offset=119, state=<RecordState.ACKNOWLEDGED: 2>, delivery_count=None)
 
     Raises:
-        MalformedInputError: It is no such text; ``field`` is *path*.
+        MalformedInputError: *text* is none of these; ``field`` is *path*.
     """
     offsets: dict[str, int] = {}
     records = []
@@ -95,11 +99,11 @@ def _records(item: str, path: str) -> RecordsState:
     return RecordsState(int(first), int(last or first), _STATES[state], int(count) if count else None)
 
 
-# ---- as a leader has it
+# ---- the state of a leader
 
 
 def state_of(snapshot: Snapshot) -> KipState:
-    """Return the state of which *snapshot* was taken; linear in what is in flight."""
+    """Return the state in *snapshot*; linear in the records in flight."""
     records = tuple(
         RecordsState(first, last, RecordState(state), count) for first, last, state, count in live(snapshot)
     )
@@ -111,7 +115,7 @@ def state_of(snapshot: Snapshot) -> KipState:
 
 
 def live(snapshot: Snapshot) -> tuple[StateBatch, ...]:
-    """Return what is in flight at or above the SPSO, in ascending order; equal neighbours are one."""
+    """Return the records in flight at or above the SPSO, in ascending order; equal neighbors are merged."""
     return tuple(_merged(record for record in _cached(snapshot) if record.first_offset >= snapshot.start_offset))
 
 
@@ -128,9 +132,9 @@ def _cached(snapshot: Snapshot) -> Iterator[StateBatch]:
 
 def changes(before: KipState, after: KipState) -> KipState:
     """
-    Return what of *after* was not so *before*.
+    Return the parts of *after* that were different *before*.
 
-    Records that have passed the SPSO are not spoken of any more: the KIP says it with the SPSO alone.
+    Records that the SPSO has passed are left out: in the KIP, only the SPSO shows that.
     """
     known = before.offsets()
     changed = (
@@ -150,7 +154,7 @@ def _changed(before: int | None, after: int | None) -> int | None:
 
 
 def _merged(records: Iterable[R]) -> Iterator[R]:
-    """Yield *records* with neighbours of which the same is true made one."""
+    """Yield *records* with equal neighbors merged."""
     run: R | None = None
     for each in records:
         if run is not None and run[2:] == each[2:] and run.last_offset + 1 == each.first_offset:
@@ -163,17 +167,17 @@ def _merged(records: Iterable[R]) -> Iterator[R]:
         yield run
 
 
-def agrees(said: KipState, shown: KipState) -> bool:
+def agrees(expected: KipState, found: KipState) -> bool:
     """
-    Return whether *shown* is what is *said*: both speak of the same offsets and records.
+    Return whether *found* has the offsets and records of *expected*.
 
-    A delivery count that the KIP does not say may be any.
+    A delivery count that *expected* leaves out may have any value.
     """
-    words, facts = said.offsets(), shown.offsets()
+    wanted, got = expected.offsets(), found.offsets()
     return (
-        (said.start_offset, said.end_offset) == (shown.start_offset, shown.end_offset)
-        and words.keys() == facts.keys()
+        (expected.start_offset, expected.end_offset) == (found.start_offset, found.end_offset)
+        and wanted.keys() == got.keys()
         and all(
-            state == facts[offset][0] and count in {None, facts[offset][1]} for offset, (state, count) in words.items()
+            state == got[offset][0] and count in {None, got[offset][1]} for offset, (state, count) in wanted.items()
         )
     )

@@ -1,10 +1,31 @@
-"""The KIP's worked examples as data: what its tables print, where, and what is right where they slip."""
+"""The KIP's worked examples as data: the texts of its tables, their places in the KIP, and corrections."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
+
+from sharestate.conversation.grammar import read_request
+from sharestate.errors import MalformedInputError
+from sharestate.json_checks import (
+    Check,
+    Field,
+    an_object,
+    boolean,
+    integer,
+    list_of,
+    member,
+    nullable,
+    one_of,
+    record,
+    row,
+    text,
+    version,
+)
+from sharestate.json_lines import Json, read_json
+from sharestate.values.checks import expect
 
 if TYPE_CHECKING:
     from sharestate.conversation.requests import Command
@@ -12,121 +33,127 @@ if TYPE_CHECKING:
 TABLES: Final = ("write", "control", "checkpoint", "keys")
 """The names of the tables: requests, control records, checkpoints, and keys of records."""
 
+TABLE_VERSION: Final = 1
+"""The version of the format of tables."""
+
+SCENARIO_VERSION: Final = 1
+"""The version of the format of scenarios."""
+
+SCENARIOS: Final = ("examples", "keys")
+"""The names of the scenarios: the tables but ``keys`` share one."""
+
 
 @frozen(kw_only=True)
 class Source:
-    """Where something is printed."""
+    """
+    A place in one of the KIP's documents.
+
+    Attributes:
+        file: The document.
+        lines: The first line and the last one, included; counted from 1.
+        lost: The columns that the document lacks, if it is a copy.
+    """
 
     file: str
-    """The document."""
-
     lines: tuple[int, int]
-    """The first line and the last one, included; counted from 1."""
-
     lost: tuple[str, ...] = ()
-    """Which columns the document has lost, if it is a copy."""
 
 
 @frozen(kw_only=True)
 class Printed:
-    """A text of the KIP."""
+    """
+    A text of the KIP.
+
+    Attributes:
+        lines: The first and the last line of its place in the document.
+        text: The text as it is printed; no-break spaces are written as spaces, and empty lines left out.
+        text_corrected: The text with corrections: the same unless there are reasons.
+        reasons: The errors of the text as printed, one for each correction.
+    """
 
     lines: tuple[int, int]
-    """The first and the last line of the document where it stands."""
-
     text: str
-    """The text as it is printed; no-break spaces are written as spaces, and empty lines left out."""
-
     text_corrected: str
-    """The text as it should be: the same, unless there are reasons."""
-
     reasons: tuple[str, ...]
-    """What is wrong with the text as printed, one reason for each correction."""
 
 
 @frozen(kw_only=True)
 class Caption:
-    """A text between the rows of a table."""
+    """
+    A text between the rows of a table.
+
+    Attributes:
+        before: The number of the row below it, counted from 1; one more than the number of rows at the end.
+        printed: The text.
+        copies: Further places where it is printed.
+        note: A remark that is not the KIP's.
+    """
 
     before: int
-    """The row before which it stands, counted from 1; one more than there are for the end."""
-
     printed: Printed
-    """The text."""
-
     copies: tuple[Source, ...]
-    """Where else it is printed."""
-
     note: str | None
-    """What there is to say about it that the KIP does not say."""
 
 
 @frozen(kw_only=True)
 class Row:
-    """A row of a table."""
+    """
+    A row of a table.
+
+    Attributes:
+        source: The place where it is printed.
+        copies: Further places where it is printed.
+        operation: The operation, in one line or two.
+        state_changes: The state changes.
+        cumulative_state: The cumulative state after it.
+        written: The request or the records that are written; of two, the second is in place of the first.
+        between: The text between the two.
+        takes_checkpoint: Whether a SHARE_CHECKPOINT of the state after it is printed.
+        note: A remark that is not the KIP's.
+    """
 
     source: Source
-    """Where it is printed."""
-
     copies: tuple[Source, ...]
-    """Where else it is printed."""
-
     operation: Printed | None
-    """What is done, in one line or two."""
-
     state_changes: Printed | None
-    """What that changes."""
-
     cumulative_state: Printed | None
-    """The state after it."""
-
     written: tuple[Printed, ...]
-    """The request, or the records, that are written; if two, then the second in place of the first."""
-
     between: Printed | None
-    """What stands between the two."""
-
     takes_checkpoint: bool
-    """Whether a SHARE_CHECKPOINT of the state after it is printed."""
-
     note: str | None
-    """What there is to say about it that the KIP does not say."""
 
     @property
     def printed(self) -> tuple[Printed, ...]:
         """All texts of the row, in the order of its columns."""
-        said = (self.operation, self.state_changes, self.cumulative_state)
-        cells = (*said, *self.written[:1], self.between, *self.written[1:])
+        texts = (self.operation, self.state_changes, self.cumulative_state)
+        cells = (*texts, *self.written[:1], self.between, *self.written[1:])
         return tuple(cell for cell in cells if cell is not None)
 
 
 @frozen(kw_only=True)
 class Table:
-    """One of the KIP's tables."""
+    """
+    One of the KIP's tables.
+
+    Attributes:
+        name: Its name in TABLES.
+        title: The heading above it.
+        source: Where it is printed, with its captions.
+        scenario: The name of the scenario of its rows.
+        columns: The heads of its columns.
+        notes: Remarks that are not the KIP's.
+        captions: The texts between its rows.
+        rows: Its rows.
+    """
 
     name: str
-    """Its name in TABLES."""
-
     title: Printed
-    """The heading above it."""
-
     source: Source
-    """Where it is printed, with its captions."""
-
     scenario: str
-    """The name of the scenario that performs its rows."""
-
     columns: tuple[str, ...]
-    """The heads of its columns."""
-
     notes: tuple[str, ...]
-    """What there is to say about it that the KIP does not say."""
-
     captions: tuple[Caption, ...]
-    """The texts between its rows."""
-
     rows: tuple[Row, ...]
-    """Its rows."""
 
     @property
     def printed(self) -> tuple[Printed, ...]:
@@ -136,19 +163,181 @@ class Table:
 
     @property
     def correction_count(self) -> int:
-        """How many corrections there are. [corrections]"""
+        """The number of corrections in it. [corrections]"""
         return sum(len(printed.reasons) for printed in self.printed)
 
 
 @frozen(kw_only=True)
 class Scenario:
-    """The commands that perform the rows of a table."""
+    """
+    The commands that a leader runs for the rows of a table.
+
+    Attributes:
+        name: Its name.
+        notes: Reasons for these commands.
+        steps: The commands of each row, as requests of the line protocol.
+    """
 
     name: str
-    """Its name."""
-
     notes: tuple[str, ...]
-    """Why the commands are as they are."""
-
     steps: tuple[tuple[Command, ...], ...]
-    """The commands of each row, as requests of the line protocol."""
+
+
+# ---- reading
+
+_lines: Final = row(integer(1), integer(1), make=lambda first, last: (first, last))
+_texts: Final = list_of(text)
+_name: Final = one_of({name: name for name in TABLES})
+_scenario_name: Final = one_of({name: name for name in SCENARIOS})
+
+_FILE: Final = Field(text)
+_LINES: Final = Field(_lines)
+_TEXTS: Final = Field(_texts)
+_NOTE: Final = Field(nullable(text), default=None)
+
+
+def _text_or_lines(value: Json, path: str) -> str:
+    """Check a text, or a list of its lines."""
+    return "\n".join(_texts(value, path)) if isinstance(value, list) else text(value, path)
+
+
+_any_printed: Final = record(
+    {
+        "lines": _LINES,
+        "text": Field(_text_or_lines),
+        "text_corrected": Field(nullable(_text_or_lines), default=None),
+        "reasons": Field(_texts, default=()),
+    },
+    lambda text, text_corrected, **members: Printed(
+        text=text, text_corrected=text if text_corrected is None else text_corrected, **members
+    ),
+    extensible=True,  # a caption is one too
+)
+
+
+def _printed(value: Json, path: str) -> Printed:
+    printed = _any_printed(value, path)
+    if (printed.text != printed.text_corrected) != bool(printed.reasons):
+        message = "a correction differs from the text, and has reasons"
+        raise MalformedInputError(message, f"{path}.text_corrected")
+    return printed
+
+
+_CELL: Final = Field(nullable(_printed), default=None)
+_COPIES: Final = Field(
+    list_of(record({"file": _FILE, "lines": _LINES, "lost": Field(_texts, default=())}, Source)), default=()
+)
+
+
+def _caption(value: Json, path: str) -> Caption:
+    return record(
+        {"before": Field(integer(1)), "copies": _COPIES, "note": _NOTE},
+        lambda **members: Caption(printed=_printed(value, path), **members),
+        extensible=True,  # its text is checked by itself
+    )(value, path)
+
+
+def _row_of(file: str) -> Check[Row]:
+    """Return the check for a row of a table that is printed in *file*."""
+    return record(
+        {
+            "lines": _LINES,
+            "copies": _COPIES,
+            "operation": _CELL,
+            "state_changes": _CELL,
+            "cumulative_state": _CELL,
+            "written": Field(list_of(_printed)),
+            "between": _CELL,
+            "takes_checkpoint": Field(boolean, default=False),
+            "note": _NOTE,
+        },
+        lambda lines, **members: Row(source=Source(file=file, lines=lines), **members),
+    )
+
+
+def table_from_json(value: Json) -> Table:
+    """
+    Return the table in *value*, in the format of the JSON files beside this module.
+
+    Raises:
+        MalformedInputError: *value* is no table; ``field`` is the path of the wrong part.
+    """
+    file = member(an_object(value, ""), "file", _FILE, "")
+    return record(
+        {
+            "kip932_table": Field(version(TABLE_VERSION)),
+            "file": _FILE,
+            "name": Field(_name),
+            "title": Field(_printed),
+            "lines": _LINES,
+            "scenario": Field(text),
+            "columns": _TEXTS,
+            "notes": _TEXTS,
+            "captions": Field(list_of(_caption)),
+            "rows": Field(list_of(_row_of(file))),
+        },
+        lambda kip932_table, file, lines, **members: Table(source=Source(file=file, lines=lines), **members),  # noqa: ARG005 - the version has been checked
+    )(value, "")
+
+
+def _command(value: Json, path: str) -> Command:
+    try:
+        return read_request(value).command
+    except MalformedInputError as error:
+        raise MalformedInputError(error.message, f"{path}.{error.field}") from error
+
+
+_scenario: Final = record(
+    {
+        "kip932_scenario": Field(version(SCENARIO_VERSION)),
+        "name": Field(text),
+        "notes": _TEXTS,
+        "steps": Field(list_of(list_of(_command))),
+    },
+    lambda kip932_scenario, **members: Scenario(**members),  # noqa: ARG005 - the version has been checked
+)
+
+
+def scenario_from_json(value: Json) -> Scenario:
+    """
+    Return the scenario in *value*, in the format of the JSON files beside this module.
+
+    >>> own = {"kip932_scenario": 1, "name": "own", "notes": [], "steps": [[{"op": "advance", "ms": 10}]]}
+    >>> scenario_from_json(own).steps
+    ((Advance(ms=10, clock='both'),),)
+
+    Raises:
+        MalformedInputError: *value* is no scenario; ``field`` is the path of the wrong part.
+    """
+    return _scenario(value, "")
+
+
+def _read(folder: str, name: str) -> Json:
+    return read_json(files(__package__).joinpath(folder, f"{name}.json").read_text(encoding="utf-8"))
+
+
+def read_table(name: str) -> Table:
+    """
+    Return the table *name*, one of TABLES.
+
+    >>> read_table("write").rows[1].operation.text
+    'Fetch records 100-109'
+
+    Raises:
+        MalformedInputError: There is no such table.
+    """
+    return table_from_json(_read("tables", _name(name, "name")))
+
+
+def read_scenario(table: Table) -> Scenario:
+    """
+    Return the scenario of *table*.
+
+    >>> read_scenario(read_table("write")).steps[7]
+    (Advance(ms=20001, clock='both'),)
+
+    Raises:
+        MalformedInputError: *table* is no table, for example the name of one, or it has a scenario of your own.
+    """
+    name = expect(table, Table, "table", such_as='read_table("write")').scenario
+    return scenario_from_json(_read("scenarios", _scenario_name(name, "table.scenario")))

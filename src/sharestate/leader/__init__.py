@@ -1,6 +1,9 @@
-"""A share partition bound to a persister and to its caller's clock: by polling, or with asyncio."""
+"""
+A share partition bound to a persister and to its caller's clock.
 
-from sharestate.leader.async_leader import AsyncLeader
-from sharestate.leader.leader import FENCING, Leader, Polled
+``AsyncLeader`` stays in its module: only who uses it has to load asyncio.
+"""
 
-__all__ = ["FENCING", "AsyncLeader", "Leader", "Polled"]
+from sharestate.leader.leader import FENCING, Leader, PollResult, monotonic_ms
+
+__all__ = ["FENCING", "Leader", "PollResult", "monotonic_ms"]

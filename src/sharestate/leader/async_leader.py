@@ -1,65 +1,72 @@
-"""A leader for asyncio: it waits for answers and for locks by itself."""
+"""A leader for asyncio: a task of its own takes answers and expires locks."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from sharestate.errors import InvalidRequestError
-from sharestate.leader.leader import MAX_POLL_RECORDS, Leader
-from sharestate.partition.partition import SharePartition
+from sharestate.errors import LeaderStateError, ShareStateError
+from sharestate.leader.leader import Leader, monotonic_ms
+from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.checks import a_callable, integer
 from sharestate.values.config import AutoOffsetReset, ShareConfig
-from sharestate.values.records import AcquiredRecords, AcquireMode, FetchedRecords
-from sharestate.values.transitions import Transition
-
-
-def monotonic_ms() -> int:
-    """Return the time of a clock that nobody sets, as the timers of Kafka's acquisition locks read it. [ms]"""
-    return time.monotonic_ns() // 1_000_000
+from sharestate.values.effects import Transition
+from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.records import AcquiredRecords, AcquireMode
 
 
 class AsyncLeader:
     """
-    One share partition with its persister and a clock, in an event loop.
+    One share partition, its persister and a clock, in an event loop.
 
-    A task of its own takes answers and handles lapsed locks when they are due, from ``async with`` on until it is left.
-    What is awaited ends when the persister has answered. Cancelling who waits cancels neither the write nor what it
-    does to the state: it only no longer tells.
+    **Who polls.** The leader itself: between ``async with`` and its end a task takes the persister's answers, in
+    whatever thread they arrive, and expires locks when they are due. Outside of it every command is refused.
 
-    Leaving the context waits until what was sent by then is answered, then closes the leader; leaving it with an
-    exception, or being cancelled in that, closes it at once. What is not answered by then may be stored or not, and who
-    awaits it is told NotLeaderOrFollowerError.
+    An awaited command ends when the persister has answered. Cancelling the awaiting task does not cancel the write.
+
+    Leaving the context waits for the answers to what was sent, then closes the leader; leaving it with an exception, or
+    being cancelled meanwhile, closes it at once. Writes without an answer may be stored or not then, and whoever awaits
+    one gets NotLeaderOrFollowerError.
 
     Args:
-        partition: The share partition. Look at it as you like; commands go through the leader.
-        persister: Who keeps its state. Its futures may be completed in any thread.
-        reset_offset: Asked where to start when nothing was persisted. It must not block: look the offsets up before.
-        clock: The time; a step back is taken for standing still. [ms]
-        tell: Called with the transitions as they happen, if the share partition was told to say so.
+        partition: The share partition. Read it as you like; give commands to the leader. One that was restored and is
+            ACTIVE needs no ``start``.
+        persister: Stores its state. Its futures may be completed in any thread.
+        reset_offset: Returns the offset at which to start if none is persisted. It must not block: find the offsets
+            before.
+        clock: The time; a step back counts as standing still. In a test, let a clock of your own jump and call
+            ``tick``. [ms]
+        on_transitions: Called with the transitions as they happen, if the share partition records them.
+        on_error: Called with the error of a failed write that nobody awaits, such as that of an expired lock.
+
+    An exception of *clock* or of a hook closes the leader; leaving the context raises it.
+
+    Raises:
+        LeaderStateError: *partition* was restored with requests pending: see ``Leader``.
 
     Not thread-safe: it belongs to the event loop in which it was entered.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a leader is made of, and two hooks
         self,
         partition: SharePartition,
         persister: Persister,
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
         clock: Callable[[], int] = monotonic_ms,
-        tell: Callable[[tuple[Transition, ...]], object] = lambda _: None,
+        on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
+        on_error: Callable[[ShareStateError], object] = lambda _: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
         self._leader = Leader(partition, persister, reset_offset=reset_offset, notify=self._notify)
-        self._clock = clock
-        self._tell = tell
+        self._clock = a_callable(clock, "clock")
+        self._on_transitions = a_callable(on_transitions, "on_transitions")
+        self._on_error = a_callable(on_error, "on_error")
         self._last_ms = 0
         self._is_due = asyncio.Event()
         self._is_woken = asyncio.Event()
@@ -68,16 +75,16 @@ class AsyncLeader:
 
     @property
     def partition(self) -> SharePartition:
-        """The share partition."""
+        """The share partition, to read."""
         return self._leader.partition
 
     # ---- life
 
     async def __aenter__(self) -> Self:
-        """Begin to keep time; nothing is loaded yet."""
+        """Start the task that polls; nothing is loaded yet."""
         if self._keeper is not None:
-            message = "an AsyncLeader is entered once"
-            raise InvalidRequestError(message)
+            message = "an AsyncLeader is entered once: make another one"
+            raise LeaderStateError(message)
         self._loop = asyncio.get_running_loop()
         self._keeper = self._loop.create_task(self._keep_time())
         return self
@@ -85,7 +92,7 @@ class AsyncLeader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for what is not answered, unless there is an *error*; then stop for good."""
+        """Wait for the missing answers, unless there is an *error*; then close the leader."""
         try:
             if kind is None:
                 await asyncio.gather(*map(asyncio.wrap_future, self._leader.unanswered), return_exceptions=True)
@@ -97,25 +104,38 @@ class AsyncLeader:
         Load the persisted state.
 
         Raises:
-            ShareStateError: Why that failed: see ``Leader.start``.
-            InvalidRequestError: It was not entered: answers would never be taken.
+            ShareStateError: It could not be loaded: see ``Leader.start``.
+            LeaderStateError: The leader was not entered.
         """
-        if self._keeper is None:
-            message = "an AsyncLeader keeps time between `async with` and its end: enter it first"
-            raise InvalidRequestError(message)
-        await self._sent(self._leader.start(now_ms=self._now_ms()))
+        await asyncio.wrap_future(self._entered().start(now_ms=self._now_ms()))
+
+    def tick(self) -> None:
+        """
+        Poll now: take the answers that have arrived, expire the locks that are due by the clock, wake who waits.
+
+        Not needed with a clock that runs; a test calls it after it has moved a clock of its own.
+        """
+        self._entered()
+        self._poll()
+        self._is_due.set()  # the task looks for the next deadline again
 
     def fence(self) -> None:
-        """Let another leader take over: nothing is acquired any more."""
-        self._leader.fence(now_ms=self._now_ms())
-        self._is_due.set()
+        """Stop acquiring because another leader takes over; pending writes go on with the old epochs."""
+        self._entered().fence(now_ms=self._now_ms())
 
     def configure(self, config: ShareConfig) -> None:
-        """Take over the settings of *config* that the profile lets change."""
-        self._leader.configure(config, now_ms=self._now_ms())
-        self._is_due.set()
+        """Apply the settings of *config* that the profile allows to change."""
+        self._entered().configure(config, now_ms=self._now_ms())
 
     # ---- records
+
+    def can_acquire(self) -> bool:
+        """Return whether a fetch could acquire records: see ``SharePartition.can_acquire``."""
+        return self._entered().can_acquire(now_ms=self._now_ms())
+
+    def next_fetch_offset(self) -> int:
+        """Return the offset at which to fetch from the log: see ``SharePartition.next_fetch_offset``."""
+        return self._entered().next_fetch_offset(now_ms=self._now_ms())
 
     def acquire(
         self,
@@ -126,61 +146,60 @@ class AsyncLeader:
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
     ) -> tuple[AcquiredRecords, ...]:
-        """Let a member acquire what it may of what was fetched from the log: see ``SharePartition.acquire``."""
-        now_ms = self._now_ms()
-        self._is_due.set()
-        return self._leader.acquire(
-            member_id, fetched, now_ms=now_ms, max_records=max_records, batch_size=batch_size, mode=mode
+        """Acquire fetched records for a member: see ``SharePartition.acquire``."""
+        return self._entered().acquire(
+            member_id, fetched, now_ms=self._now_ms(), max_records=max_records, batch_size=batch_size, mode=mode
         )
 
     async def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch]) -> None:
         """
-        Take what a member says of the records that it holds, and wait until it is persisted.
+        Acknowledge records that a member has acquired, and wait until that is persisted.
 
         Raises:
             ShareStateError: It was refused, or not persisted.
         """
-        self._is_due.set()
-        await self._sent(self._leader.acknowledge(member_id, batches, now_ms=self._now_ms()))
+        await asyncio.wrap_future(self._entered().acknowledge(member_id, batches, now_ms=self._now_ms()))
 
     async def release(self, member_id: str) -> None:
         """
-        Give back everything that a member holds, and wait until it is persisted.
+        Release all records that a member has acquired, and wait until that is persisted.
 
         Raises:
             ShareStateError: It was not persisted.
         """
-        self._is_due.set()
-        await self._sent(self._leader.release(member_id, now_ms=self._now_ms()))
+        await asyncio.wrap_future(self._entered().release(member_id, now_ms=self._now_ms()))
 
     def advance_log_start(self, offset: int) -> None:
-        """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
-        self._leader.advance_log_start(offset, now_ms=self._now_ms())
-        self._is_due.set()
+        """Advance the log start offset to *offset*; ignored if that is not above the SPSO."""
+        self._entered().advance_log_start(offset, now_ms=self._now_ms())
 
     async def wait_for_records(self) -> None:
         """
-        Wait until a fetch that found nothing should look again.
+        Wait until a fetch that found nothing should try again.
 
         Raises:
             NotLeaderOrFollowerError: The leader is closed, or is closed meanwhile.
         """
-        if not self._leader.is_closed:
+        if not self._entered().is_closed:
             await self._is_woken.wait()
         self._leader.expect_open()
 
     # ---- time
 
+    def _entered(self) -> Leader:
+        """Return the leader for a command, after which the task polls once more."""
+        if self._keeper is None:
+            message = "an AsyncLeader takes commands between `async with` and its end: enter it first"
+            raise LeaderStateError(message)
+        self._is_due.set()
+        return self._leader
+
     def _now_ms(self) -> int:
-        self._last_ms = max(self._last_ms, self._clock())
+        self._last_ms = max(self._last_ms, integer(self._clock(), "clock", 0))
         return self._last_ms
 
-    async def _sent(self, told: Future[None]) -> None:
-        self._is_due.set()
-        await asyncio.wrap_future(told)
-
     def _notify(self) -> None:
-        """Have the answers looked at; called in any thread."""
+        """Have the task poll; called in any thread."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._is_due.set)
@@ -196,25 +215,29 @@ class AsyncLeader:
             self._close()
 
     def _poll(self) -> float | None:
-        """Let happen what is due, and return how long nothing else is. [s]"""
+        """Poll, pass on what has happened, and return how long no lock expires. [s]"""
+        # rule 16
         self._is_due.clear()
-        polled = self._leader.poll(now_ms=self._now_ms())
-        if polled.transitions:
-            self._tell(polled.transitions)
-        if polled.wake:
+        result = self._leader.poll(now_ms=self._now_ms())
+        if result.transitions:
+            self._on_transitions(result.transitions)
+        for error in result.errors:
+            self._on_error(error)
+        if result.wake:
             self._wake()
-        return None if polled.next_deadline_ms is None else max(0, polled.next_deadline_ms - self._last_ms) / 1000
+        return None if result.next_deadline_ms is None else max(0, result.next_deadline_ms - self._last_ms) / 1000
 
     def _wake(self) -> None:
         self._is_woken.set()
         self._is_woken = asyncio.Event()
 
     def _close(self) -> None:
+        # rule 16
         self._leader.close()
         self._wake()
 
     async def _stop(self) -> None:
-        """Close, and raise what the keeper of time has stumbled over, if it has."""
+        """Close the leader, and raise the exception that has ended its task, if one has."""
         self._close()
         keeper = self._keeper
         if keeper is not None:

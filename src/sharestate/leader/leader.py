@@ -1,5 +1,5 @@
 """
-A share partition at work: its writes are sent, its answers taken, its lapsed locks handled.
+A share partition at work: a leader sends its writes, takes the answers and expires its acquisition locks.
 
 Source:
     SharePartitionManager (Kafka 4.3.1), as far as it concerns one share partition.
@@ -10,26 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
+from math import inf
+from threading import TIMEOUT_MAX
+from time import monotonic, monotonic_ns
 from typing import Any, Final
 
 from attrs import frozen
 
-from sharestate.error_codes import ErrorCode
-from sharestate.errors import NotLeaderOrFollowerError, ShareStateError
-from sharestate.leader import persistence
-from sharestate.leader.outbox import Outbox, kept
-from sharestate.partition.partition import SharePartition
+from sharestate.errors import (
+    ErrorCode,
+    LeaderStateError,
+    NotLeaderOrFollowerError,
+    RequestRefusedError,
+    ShareStateError,
+)
+from sharestate.leader.answers import answer_read, answer_write, read_answer, send_read, send_write, write_answer
+from sharestate.leader.outbox import Outbox, done_future
+from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.checks import expect
+from sharestate.values.checks import a_callable, brief_repr, expect, refuse
 from sharestate.values.config import AutoOffsetReset, ShareConfig
-from sharestate.values.effects import Effects
-from sharestate.values.records import AcquiredRecords, AcquireMode, FetchedRecords
-from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState
-from sharestate.values.transitions import Transition
-
-MAX_POLL_RECORDS: Final = 500
-"""``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
+from sharestate.values.effects import Effects, Transition
+from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.records import AcquiredRecords, AcquireMode
 
 FENCING: Final = frozenset(
     {
@@ -39,46 +43,67 @@ FENCING: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""What a leader that is told so is no leader any more (spec, share coordinator, 2.5)."""
+"""The errors of a member's write after which a leader is fenced (rule 16)."""
+
+
+def monotonic_ms() -> int:
+    """Return the time of the clock that never goes back, like Kafka's timers of acquisition locks. [ms]"""
+    return monotonic_ns() // 1_000_000
 
 
 @frozen(kw_only=True)
-class Polled:
-    """What has come of a share partition since it was polled last."""
+class PollResult:
+    """
+    The result of a poll: everything since the last one, commands included.
+
+    Attributes:
+        wake: Whether fetches that wait for records should try again.
+        next_deadline_ms: When to poll again at the latest, because a lock expires; None if none is held. [ms]
+        transitions: The record transitions and their causes; empty unless the share partition records them.
+        errors: The errors of failed writes that no future reports, such as those of expired locks.
+    """
 
     wake: bool
-    """Fetches that wait for records should look again."""
-
     next_deadline_ms: int | None
-    """When to poll again if nothing happens before: the next lock is due then. None if nothing is locked. [ms]"""
-
     transitions: tuple[Transition, ...]
-    """What has happened to which records and why; only if the share partition was told to say so."""
+    errors: tuple[ShareStateError, ...]
 
 
 class Leader:
     """
-    One share partition with its persister.
+    One share partition and its persister, for callers that poll.
 
-    The caller has the clock: each command takes ``now_ms``, and what is due by then happens before it. Between commands
-    ``poll`` lets it happen; it is to be called when ``next_deadline_ms`` has come and when answers have. What the
-    persister has answered by the time it returns is taken at once.
+    **Who polls.** The caller. A leader has no thread and no clock: it takes the persister's answers, completes the
+    futures and expires the acquisition locks while ``poll``, ``wait`` or another command runs, and at no other time.
+    Call ``poll`` when ``notify`` was called and when ``next_deadline_ms`` has come; or ``wait`` for one future. An
+    answer that is there when the persister's method returns is taken at once.
 
-    Futures that are handed out end when the persister has answered. They cannot be cancelled, for neither can a write.
+    Every command takes the caller's time: what is due by ``now_ms`` happens before the command.
+
+    Futures are done when the persister has answered and the answer was taken. Waiting for one without a timeout raises
+    LeaderStateError as long as it is not done, because whoever waits does not poll. Cancelling does nothing: a write
+    cannot be taken back.
 
     Args:
-        partition: The share partition. Look at it as you like; commands go through the leader.
-        persister: Who keeps its state. Retrying is its business: what it answers is final.
-        reset_offset: Asked where to start when nothing was persisted; raises if the log does not know.
-        notify: Called when an answer has come that ``poll`` would take, from whatever thread that happens in.
+        partition: The share partition. Read it as you like; give commands to the leader. One that was restored and is
+            ACTIVE needs no ``start``.
+        persister: Stores its state. Its answers are final: it retries by itself.
+        reset_offset: Returns the offset at which to start if none is persisted; raises if the log does not know.
+        notify: Called by each arrival of an answer, in the thread in which it arrives.
 
-    >>> from sharestate import EARLIEST, AcknowledgementBatch, InMemoryPersister, RecordBatch, SharePartitionKey
+    Raises:
+        LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
+            them to the share partition before you bind it (``write_succeeded``, ``write_failed``; a write of unknown
+            outcome has failed), or load the state anew.
+
+    >>> from sharestate import AcknowledgementBatch, AutoOffsetReset, InMemoryPersister, RecordBatch, SharePartitionKey
     >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
     >>> persister = InMemoryPersister()
     >>> begin = InitializeStateParameters.of("g", "t", PartitionStateData(partition=0))
     >>> future = persister.initialize_state(begin)
     >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0))
-    >>> leader = Leader(partition, persister, reset_offset=lambda strategy: 0 if strategy == EARLIEST else 10)
+    >>> offsets = {AutoOffsetReset.earliest(): 0, AutoOffsetReset.latest(): 10}
+    >>> leader = Leader(partition, persister, reset_offset=offsets.__getitem__)
     >>> leader.start(now_ms=0).result()
     >>> fetched = FetchedRecords(fetch_offset=10, batches=[RecordBatch(10, 14)])
     >>> leader.acquire("m1", fetched, now_ms=1)
@@ -90,7 +115,7 @@ class Leader:
     >>> partition.start_offset, leader.poll(now_ms=3).next_deadline_ms
     (13, 30002)
     >>> leader.poll(now_ms=30_002)
-    Polled(wake=True, next_deadline_ms=None, transitions=())
+    PollResult(wake=True, next_deadline_ms=None, transitions=(), errors=())
 
     Not thread-safe: one caller at a time.
     """
@@ -104,15 +129,30 @@ class Leader:
         notify: Callable[[], None] = lambda: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
-        self.partition: Final = expect(partition, SharePartition, "partition")
-        """The share partition."""
+        self._partition = expect(partition, SharePartition, "partition")
+        _expect_nothing_pending(partition)
         self._persister = persister
-        self._reset_offset = reset_offset
-        self._outbox = Outbox(notify)
+        self._reset_offset = a_callable(reset_offset, "reset_offset")
+        self._outbox = Outbox(a_callable(notify, "notify"))
         self._wake = False
         self._transitions: list[Transition] = []
-        self.is_closed = False
-        """Whether it has stopped for good."""
+        self._errors: list[ShareStateError] = []
+        self._is_closed = False
+
+    @property
+    def partition(self) -> SharePartition:
+        """The share partition, to read."""
+        return self._partition
+
+    @property
+    def is_closed(self) -> bool:
+        """True once ``close`` was called."""
+        return self._is_closed
+
+    @property
+    def unanswered(self) -> tuple[Future[None], ...]:
+        """The futures of requests whose answers were not taken yet, in the order of sending."""
+        return self._outbox.unanswered
 
     # ---- life
 
@@ -121,77 +161,112 @@ class Leader:
         Load the persisted state.
 
         Returns:
-            A future that ends when it was taken over, or fails with the reason why not; the share partition is FAILED
-            then, and another leader has to be made.
+            A future that is done when the share partition is ACTIVE. If it fails the share partition is FAILED: make
+            another one and another leader.
 
         Raises:
-            ShareStateError: The share partition does not wait to be loaded, or the leader is closed.
+            ShareStateError: The share partition is not EMPTY, or the leader is closed.
         """
         self._catch_up(now_ms)
         read = self.partition.initialize()
-        sent = self._outbox.send(partial(persistence.send_read, self._persister, read), self._state_answered)
-        self._outbox.settle()
-        return sent
+        future = self._outbox.send(partial(send_read, self._persister, read), self._take_state)
+        self._outbox.take_answers()
+        return future
 
     def fence(self, *, now_ms: int) -> None:
-        """Let another leader take over: nothing is acquired any more; what is in flight goes on with the old epochs."""
+        """Stop acquiring because another leader takes over; pending writes go on with the old epochs."""
         self._catch_up(now_ms)
         self._fence()
 
     def configure(self, config: ShareConfig, *, now_ms: int) -> None:
-        """Take over the settings of *config* that the profile lets change."""
+        """Apply the settings of *config* that the profile allows to change."""
         self._catch_up(now_ms)
         self._carry_out(self.partition.configure(config))
 
-    def poll(self, *, now_ms: int) -> Polled:
+    def poll(self, *, now_ms: int) -> PollResult:
         """
-        Take the answers that have come, and handle the locks that have lapsed, one by one.
+        Take the answers that have arrived and expire the locks that are due, one by one (rule 16).
 
         Returns:
-            What has come of the share partition since the last poll, commands included.
+            Everything since the last poll, commands included.
 
         Raises:
             TimeReversedError: *now_ms* is before the time of an earlier command.
             NotLeaderOrFollowerError: The leader is closed.
         """
         self._catch_up(now_ms)
-        polled = Polled(
+        result = PollResult(
             wake=self._wake,
             next_deadline_ms=self.partition.next_deadline_ms(),
             transitions=tuple(self._transitions),
+            errors=tuple(self._errors),
         )
         self._wake = False
         self._transitions.clear()
-        return polled
+        self._errors.clear()
+        return result
+
+    def wait(self, future: Future[None], *, clock: Callable[[], int], timeout_s: float = inf) -> None:
+        """
+        Block until *future* is done, and do meanwhile what ``poll`` does; the next poll returns what has happened.
+
+        Args:
+            future: A future of this leader.
+            clock: Returns the time that commands get as ``now_ms``, such as ``monotonic_ms``. [ms]
+            timeout_s: How long to wait at most. [s]
+
+        Raises:
+            ShareStateError: The error of *future*: refused or not persisted.
+            TimeoutError: It is not done in time; it still may be, later.
+            LeaderStateError: It is a future of another leader, which this one never completes.
+        """
+        expect(future, Future, "future")
+        a_callable(clock, "clock")
+        give_up_s = monotonic() + _duration_s(timeout_s)
+        while not future.done():
+            if future not in self.unanswered:
+                message = "the future belongs to another leader: wait there"
+                raise LeaderStateError(message)
+            self._outbox.arrival.clear()  # before answers are taken, so that none arrives unseen
+            now_ms = clock()
+            self._catch_up(now_ms)
+            if not future.done():
+                self._outbox.arrival.wait(self._patience_s(now_ms, give_up_s))
+        future.result()
 
     def close(self) -> None:
         """
         Stop for good: the share partition is fenced, and every later command is refused.
 
-        Answers that have come are taken. Futures whose answers have not come fail with NotLeaderOrFollowerError: their
-        writes may be stored or not.
+        Answers that have arrived are taken. Futures without an answer fail with NotLeaderOrFollowerError: their writes
+        may be stored or not.
         """
-        self._outbox.settle()
-        self.is_closed = True
+        self._outbox.take_answers()
+        self._is_closed = True
         self.partition.fence()
         self._outbox.abandon(self._closed())
 
     def expect_open(self) -> None:
         """
-        Do nothing, if the leader is open.
+        Check that the leader is not closed.
 
         Raises:
-            NotLeaderOrFollowerError: It is closed.
+            NotLeaderOrFollowerError: It is.
         """
         if self.is_closed:
             raise self._closed()
 
-    @property
-    def unanswered(self) -> tuple[Future[None], ...]:
-        """What ends when the requests end that the persister has not answered yet, in the order in which they went."""
-        return self._outbox.unanswered
-
     # ---- records
+
+    def can_acquire(self, *, now_ms: int) -> bool:
+        """Return whether a fetch could acquire records: see ``SharePartition.can_acquire``."""
+        self._catch_up(now_ms)
+        return self.partition.can_acquire()
+
+    def next_fetch_offset(self, *, now_ms: int) -> int:
+        """Return the offset at which to fetch from the log: see ``SharePartition.next_fetch_offset``."""
+        self._catch_up(now_ms)
+        return self.partition.next_fetch_offset()
 
     def acquire(  # noqa: PLR0913 - what a fetch request says
         self,
@@ -203,7 +278,7 @@ class Leader:
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
     ) -> tuple[AcquiredRecords, ...]:
-        """Let a member acquire what it may of what was fetched from the log: see ``SharePartition.acquire``."""
+        """Acquire fetched records for a member: see ``SharePartition.acquire``."""
         self._catch_up(now_ms)
         effects = self._run(
             lambda: self.partition.acquire(
@@ -215,100 +290,115 @@ class Leader:
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Future[None]:
         """
-        Take what a member says of the records that it holds.
+        Acknowledge records that a member has acquired.
 
         Returns:
-            A future that ends when it is persisted, or fails with what the member is told.
+            A future that is done when it is persisted, or fails with the error for the member.
 
         Raises:
-            ShareStateError: It was refused: see ``SharePartition.acknowledge``.
+            ShareStateError: It is refused: see ``SharePartition.acknowledge``.
         """
         self._catch_up(now_ms)
-        self._wake = True  # waiting fetches look again whatever becomes of it (spec 16)
+        self._wake = True  # rule 16: waiting fetches look again, whatever the outcome
         return self._write(self._run(lambda: self.partition.acknowledge(member_id, batches, now_ms=now_ms)))
 
     def release(self, member_id: str, *, now_ms: int) -> Future[None]:
         """
-        Give back everything that a member holds, because its session was closed.
+        Release all records that a member has acquired, because its share session was closed (rule 16).
 
         Returns:
-            A future that ends when it is persisted, or fails with what the member is told.
+            A future that is done when it is persisted, or fails with the error for the member.
         """
         self._catch_up(now_ms)
         self._wake = True
         return self._write(self._run(lambda: self.partition.release(member_id, now_ms=now_ms)))
 
     def advance_log_start(self, offset: int, *, now_ms: int) -> None:
-        """Tell that the log starts at *offset* now; ignored if that is not above the SPSO."""
+        """Advance the log start offset to *offset*; ignored if that is not above the SPSO."""
         self._catch_up(now_ms)
         self._carry_out(self.partition.advance_log_start(offset))
 
-    # ---- what commands come down to
+    # ---- behind the commands
 
     def _catch_up(self, now_ms: int) -> None:
         self.expect_open()
-        self._outbox.settle()
+        self._outbox.take_answers()
         while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
             self._carry_out(effects)
+
+    def _patience_s(self, now_ms: int, give_up_s: float) -> float:
+        """Return how long an arrival may be waited for: until a lock expires, or *give_up_s* has come. [s]"""
+        left_s = give_up_s - monotonic()
+        if left_s <= 0:
+            message = "the persister has not answered in time"
+            raise TimeoutError(message)
+        deadline_ms = self.partition.next_deadline_ms()
+        return min(left_s, TIMEOUT_MAX if deadline_ms is None else (deadline_ms - now_ms) / 1000, TIMEOUT_MAX)
 
     def _run(self, command: Callable[[], Effects]) -> Effects:
         try:
             return command()
-        except ShareStateError as error:
+        except RequestRefusedError as error:
             self._transitions += error.transitions
             raise
 
     def _write(self, effects: Effects) -> Future[None]:
-        """Carry out what a member has asked for, and return what it waits for."""
-        sent = self._carry_out(effects, is_awaited=True)
-        return sent[0] if sent else kept()
+        """Carry out a member's command, and return its future."""
+        futures = self._carry_out(effects, is_awaited=True)
+        return futures[0] if futures else done_future()
 
     def _carry_out(self, effects: Effects, *, is_awaited: bool = False) -> list[Future[None]]:
+        # rule 16
         self._wake |= effects.wake
         self._transitions += effects.transitions
-        sent = [
+        futures = [
             self._outbox.send(
-                partial(persistence.send_write, self._persister, write),
-                partial(self._write_answered, write.number, is_awaited),
+                partial(send_write, self._persister, write),
+                partial(self._take_outcome, write.number, is_awaited),
             )
             for write in effects.writes
         ]
-        self._outbox.settle()
-        return sent
+        self._outbox.take_answers()
+        return futures
 
     def _fence(self) -> None:
+        # rule 16
         self._carry_out(self.partition.fence())
         self._wake = True
 
-    def _state_answered(self, answer: Future[Any]) -> ShareStateError | None:
-        effects = self._taken_over(answer)
+    def _take_state(self, answer: Future[Any]) -> ShareStateError | None:
+        # rule 16
+        effects = answer_read(self.partition, read_answer(answer, self.partition.key), self._reset_offset)
         self._carry_out(effects)
         self._wake = True
         return effects.error
 
-    def _taken_over(self, answer: Future[Any]) -> Effects:
-        try:
-            state = persistence.state_read(answer, self.partition.key)
-            return self.partition.read_succeeded(state, reset_offset=self._start_of(state))
-        except Exception as cause:  # noqa: BLE001 - the persister and the log are not ours
-            return self.partition.read_failed(persistence.read_error(self.partition.key, cause))
-
-    def _start_of(self, state: PersistedState) -> int | None:
-        if state.start_offset != UNINITIALIZED_START_OFFSET:
-            return None
-        return self._reset_offset(self.partition.config.auto_offset_reset)
-
-    def _write_answered(self, number: int, is_awaited: bool, answer: Future[Any]) -> ShareStateError | None:  # noqa: FBT001 - `partial` says it
-        try:
-            persistence.expect_written(answer, self.partition.key)
-        except ShareStateError as error:
-            effects = self.partition.write_failed(number, error)
-        else:
-            effects = self.partition.write_succeeded(number)
+    def _take_outcome(self, number: int, is_awaited: bool, answer: Future[Any]) -> ShareStateError | None:  # noqa: FBT001 - `partial` names it
+        # rule 16
+        effects = answer_write(self.partition, number, write_answer(answer, self.partition.key))
         self._carry_out(effects)
-        if is_awaited and effects.error is not None and effects.error.code in FENCING:
+        if effects.error is not None and not is_awaited:
+            self._errors.append(effects.error)
+        elif effects.error is not None and effects.error.code in FENCING:
             self._fence()
         return effects.error
 
     def _closed(self) -> ShareStateError:
         return NotLeaderOrFollowerError(f"the leader of {self.partition.key} is closed")
+
+
+def _duration_s(timeout_s: Any) -> float:  # noqa: ANN401 - whatever the caller has passed
+    if not isinstance(timeout_s, int | float) or not timeout_s >= 0:  # NaN is not less than 0 either
+        refuse(f"expected a number of seconds, got {brief_repr(timeout_s)}", "timeout_s")
+    return timeout_s
+
+
+def _expect_nothing_pending(partition: SharePartition) -> None:
+    snapshot = partition.snapshot()
+    pending = [f"write {write.number}" for write in snapshot.writes] + ["the read"] * snapshot.is_read_pending
+    if pending:
+        message = (
+            f"{partition.key} was restored with requests whose answers never come here: {', '.join(pending)}; "
+            "report their outcomes to the share partition first, or load its state anew"
+        )
+        raise LeaderStateError(message)

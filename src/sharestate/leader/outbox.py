@@ -1,4 +1,4 @@
-"""Requests on their way to the persister, and the answers that have come."""
+"""Requests on their way to the persister, and answers that have arrived."""
 
 from __future__ import annotations
 
@@ -6,104 +6,139 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from threading import Event
 from typing import Any, TypeAlias
 
 from attrs import Factory, define
 
-from sharestate.errors import ShareStateError
+from sharestate.errors import LeaderStateError, ShareStateError
 
-Settle: TypeAlias = Callable[[Future[Any]], ShareStateError | None]
-"""What is done with an answer; it returns how the request has failed, if it has."""
-
-
-def promise() -> Future[None]:
-    """Return a future that nobody can cancel: what it stands for is on its way."""
-    promised: Future[None] = Future()
-    promised.set_running_or_notify_cancel()
-    return promised
+TakeAnswer: TypeAlias = Callable[[Future[Any]], ShareStateError | None]
+"""Takes an answer; returns the error with which the request has failed, if it has."""
 
 
-def kept() -> Future[None]:
-    """Return a future of something that is done already."""
-    promised = promise()
-    promised.set_result(None)
-    return promised
+class _LeaderFuture(Future[None]):
+    """
+    A future that is done once the leader has taken the persister's answer.
+
+    It cannot be cancelled, for neither can the request, and it refuses to be waited for without a timeout: whoever
+    waits so in the thread that polls would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_running_or_notify_cancel()  # from now on `cancel` does nothing
+
+    def result(self, timeout: float | None = None) -> None:
+        """Return None, or raise the request's error; a *timeout* is needed while it is not done."""
+        self._expect_an_end(timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return the request's error, or None; a *timeout* is needed while it is not done."""
+        self._expect_an_end(timeout)
+        return super().exception(timeout)
+
+    def _expect_an_end(self, timeout: float | None) -> None:
+        if timeout is None and not self.done():
+            message = (
+                "the persister's answer has not been taken, and only Leader.poll takes answers: "
+                "call Leader.wait(future, clock=...), or pass a timeout if another thread polls"
+            )
+            raise LeaderStateError(message)
+
+
+def done_future() -> Future[None]:
+    """Return a future that is done."""
+    future = _LeaderFuture()
+    future.set_result(None)
+    return future
 
 
 @define(eq=False)
-class _Sent:
-    settle: Settle
-    told: Future[None] = Factory(promise)
+class _Request:
+    take: TakeAnswer
+    future: Future[None] = Factory(_LeaderFuture)
 
 
 class Outbox:
     """
-    What was sent, and what has arrived.
+    The requests that were sent, and the answers that have arrived.
 
-    Answers may arrive in any thread; they are settled in the one that calls ``settle``, in the order of their arrival.
+    Answers arrive in any thread; ``take_answers`` takes them in the caller's, in the order of their arrival.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:
         """Make an empty one that calls *notify* when an answer has arrived."""
+        self.arrival = Event()
+        """Set by every arrival; cleared by whoever waits for the next one."""
         self._notify = notify
-        self._unanswered: dict[_Sent, None] = {}
-        self._arrived: deque[tuple[_Sent, Future[Any]]] = deque()
-        self._is_settling = False
+        self._unanswered: dict[_Request, None] = {}
+        self._arrived: deque[tuple[_Request, Future[Any]]] = deque()
+        self._is_taking = False
 
     @property
     def unanswered(self) -> tuple[Future[None], ...]:
-        """What was promised for requests whose answers are not settled yet, in the order in which they went."""
-        return tuple(sent.told for sent in self._unanswered)
+        """The futures of requests whose answers were not taken, in the order of sending."""
+        return tuple(request.future for request in self._unanswered)
 
-    def send(self, ask: Callable[[], Future[Any]], settle: Settle) -> Future[None]:
+    def send(self, ask: Callable[[], Future[Any]], take: TakeAnswer) -> Future[None]:
         """
-        Send a request; whatever goes wrong with that is its answer.
+        Send a request by calling *ask*, whose exception, if it raises one, is the answer.
 
         Returns:
-            What ends when *settle* has dealt with the answer.
+            A future that is done once *take* has taken the answer.
         """
-        sent = _Sent(settle)
-        self._unanswered[sent] = None
+        request = _Request(take)
+        self._unanswered[request] = None
         try:
-            ask().add_done_callback(partial(self._arrive, sent))
-        except Exception as error:  # noqa: BLE001 - the persister is not ours
+            ask().add_done_callback(partial(self._arrive, request))
+        except BaseException as error:
             answer: Future[Any] = Future()
             answer.set_exception(error)
-            self._arrive(sent, answer)
-        return sent.told
+            self._arrived.append((request, answer))  # without `notify`: the sender takes answers next
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+        return request.future
 
-    def settle(self) -> None:
+    def take_answers(self) -> None:
         """
-        Settle every answer that has arrived, in the order of arrival.
+        Take every answer that has arrived, in the order of arrival.
 
-        While one is being settled this does nothing: what it leads to has its turn afterwards.
+        Does nothing while an answer is being taken: the answers to what that sends are taken after it.
         """
-        while self._arrived and not self._is_settling:
-            sent, answer = self._arrived.popleft()
-            if sent in self._unanswered:  # if not, nobody waits any more
-                del self._unanswered[sent]
-                _end(sent.told, self._settled(sent, answer))
+        while self._arrived and not self._is_taking:
+            request, answer = self._arrived.popleft()
+            if request in self._unanswered:  # not so after `abandon`
+                del self._unanswered[request]
+                self._end(request, answer)
 
-    def _settled(self, sent: _Sent, answer: Future[Any]) -> ShareStateError | None:
-        self._is_settling = True
+    def _end(self, request: _Request, answer: Future[Any]) -> None:
+        self._is_taking = True
         try:
-            return sent.settle(answer)
+            error = request.take(answer)
+        except BaseException as bug:
+            request.future.set_exception(bug)  # a future that never ends would hide it
+            raise
         finally:
-            self._is_settling = False
+            self._is_taking = False
+        _set(request.future, error)
 
     def abandon(self, error: ShareStateError) -> None:
-        """Wait for nothing any more; who waits is told *error*."""
-        unanswered, self._unanswered = self._unanswered, {}
-        for sent in unanswered:
-            _end(sent.told, error)
+        """Complete every future that is not done with *error*; later answers are ignored."""
+        while self._unanswered:
+            request = next(iter(self._unanswered))
+            del self._unanswered[request]  # first, so that a callback that raises leaves the others for the next call
+            _set(request.future, error)
 
-    def _arrive(self, sent: _Sent, answer: Future[Any]) -> None:
-        self._arrived.append((sent, answer))
+    def _arrive(self, request: _Request, answer: Future[Any]) -> None:
+        self._arrived.append((request, answer))
+        self.arrival.set()
         self._notify()
 
 
-def _end(told: Future[None], error: ShareStateError | None) -> None:
+def _set(future: Future[None], error: ShareStateError | None) -> None:
     if error is None:
-        told.set_result(None)
+        future.set_result(None)
     else:
-        told.set_exception(error)
+        future.set_exception(error)

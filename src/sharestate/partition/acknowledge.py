@@ -1,38 +1,36 @@
 """
-Spec 8, 8.1 and 8.3: a member acknowledges what it holds.
+A member acknowledges the records that it holds.
 
-The whole request is taken or refused. Its entries are judged in order and the first refusal withdraws every change that
-the entries before it have begun; batches that were split and locks that were renewed on the way stay so, because a real
-broker's later writes show it.
+The whole request is accepted or refused. Its entries are judged in order, and the first refusal withdraws every
+transition of the entries before it. Batches that were split and locks that were renewed on the way stay so,
+because a real broker's later writes show it.
 
 Source:
-    SharePartition.acknowledge (Kafka 4.3.1).
+    SharePartition.acknowledge (Kafka 4.3.1); KIP-1222.
 """
 
 from __future__ import annotations
 
-from itertools import cycle, islice
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress, cycle, islice
+from typing import Final
 
-from sharestate.errors import InvalidRecordStateError, InvalidRequestError, ShareStateError, SplitLimitError
-from sharestate.partition.cells import NOBODY
-from sharestate.partition.outcomes import issue_change, withdraw
-from sharestate.partition.pending import PendingWrite
-from sharestate.partition.renew import renew
-from sharestate.partition.singles import acknowledge_singles, singles_from
-from sharestate.partition.transitions import ACKNOWLEDGEMENTS, Input
+from sharestate.errors import InvalidRecordStateError, InvalidRequestError
+from sharestate.partition.batches import Batch, as_range, distinct
+from sharestate.partition.cells import NO_MEMBER, Cell
+from sharestate.partition.locks import Lock
+from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
+from sharestate.partition.state import PartitionState
+from sharestate.partition.writes import Change, issue
+from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
+from sharestate.values.requests import WriteShareGroupState
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+_INPUTS: Final = dict(ACKNOWLEDGEMENTS)  # a dict is looked up twice as fast as the mapping proxy
+_WITHOUT_RENEW: Final = {kind: input_ for kind, input_ in _INPUTS.items() if input_ is not Input.RENEW}
 
-    from sharestate.partition.batch import Batch
-    from sharestate.partition.cells import Cell
-    from sharestate.partition.ledger import Ledger
-    from sharestate.values.acknowledgements import AcknowledgementBatch
-    from sharestate.values.requests import WriteShareGroupState
-
-_INPUTS: Final = dict(ACKNOWLEDGEMENTS)
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 _PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
 _PAST_LAST = "Batch record not found. The last offset in request is past acquired records."
@@ -44,163 +42,248 @@ _RENEW_DISABLED = "Renewing acquisition locks is not enabled for the group."
 
 
 def acknowledge(
-    ledger: Ledger, member_id: str, batches: Sequence[AcknowledgementBatch]
+    state: PartitionState, member_id: str, requests: Sequence[AcknowledgementBatch]
 ) -> tuple[WriteShareGroupState, ...]:
-    """Begin what *member_id* says of the records that it holds, and issue the write."""
-    if ledger.in_flight.largest > ledger.split_limit:
-        for request in batches:
-            _refuse_oversized(ledger, member_id, request)
-    change = PendingWrite(ledger.start_offset, ledger.config.delivery_count_limit)
+    """Begin what *member_id* reports of the records that it holds, and issue the write (rule 8)."""
+    change = Change(state)
     try:
-        _acknowledge_all(ledger, change, member_id, batches)
-    except ShareStateError:
-        withdraw(change)
+        _Acknowledgement(state, member_id, change).take(requests)
+        return issue(state, change)
+    except BaseException:
+        change.withdraw()
         raise
-    return issue_change(ledger, change)
 
 
-def _acknowledge_all(
-    ledger: Ledger, change: PendingWrite, member_id: str, requests: Sequence[AcknowledgementBatch]
-) -> None:
-    index = 0
-    while index < len(requests):
-        batch, records = singles_from(ledger, requests, index)
-        if batch is None or not acknowledge_singles(change, member_id, batch, records):
-            for request in records:
-                _acknowledge_range(ledger, change, member_id, request)
-        index += len(records)
+class _Acknowledgement:
+    """One member's acknowledgement while it is judged (rule 8.1)."""
 
+    __slots__ = ("_change", "_has_looked_at_all", "_member_id", "_state")
 
-def _refuse_oversized(ledger: Ledger, member_id: str, request: AcknowledgementBatch) -> None:
-    first, last, types = request
-    if last < ledger.start_offset:
-        return
-    for batch in ledger.in_flight.from_floor(first, last):
-        if batch.is_split or batch.size <= ledger.split_limit or batch.last_offset < ledger.start_offset:
-            continue
-        if batch.cells[0].member_id == member_id and _needs_split(ledger, batch, first, last, types):
-            message = f"the batch {batch.first_offset}-{batch.last_offset} is too large to be split"
-            raise SplitLimitError(message, batch.first_offset, batch.last_offset, ledger.split_limit)
+    def __init__(self, state: PartitionState, member_id: str, change: Change) -> None:
+        self._state = state
+        self._member_id = member_id
+        self._change = change
+        self._has_looked_at_all = False
 
+    def take(self, requests: Sequence[AcknowledgementBatch]) -> None:
+        """Begin what *requests* report, in order (rules 8.1 and 24.5)."""
+        if self._state.in_flight.oversized_count:  # first of all: this refusal leaves locks and batches as they were
+            for request in requests:
+                self._refuse_oversized(request)
+        index = 0
+        while index < len(requests):
+            batch, singles = self._singles_from(requests, index)
+            if batch is None or not self._take_singles(batch, singles):
+                for request in singles:
+                    self._take_range(request)
+            index += len(singles)
 
-def _needs_split(ledger: Ledger, batch: Batch, first: int, last: int, types: Sequence[int]) -> bool:
-    is_full = first <= batch.first_offset and batch.last_offset <= last
-    return not is_full or len(types) > 1 or batch.first_offset < ledger.start_offset <= batch.last_offset
-
-
-def _acknowledge_range(ledger: Ledger, change: PendingWrite, member_id: str, request: AcknowledgementBatch) -> None:
-    first, last, types = request
-    try:
-        inputs = list(map(_INPUTS.__getitem__, types))
-    except KeyError:
-        message = f"Invalid acknowledge type: {list(map(int, types))}"
-        raise InvalidRequestError(message, first, last) from None
-    if last < ledger.start_offset:
-        return
-    for batch in _batches_of(ledger, first, last):
-        if batch.last_offset >= ledger.start_offset:
-            _acknowledge_batch(ledger, change, member_id, batch, first, last, inputs)
-
-
-def _batches_of(ledger: Ledger, first: int, last: int) -> list[Batch]:
-    """Return the batches of a range; only the last one is held against it, so gaps inside the range pass."""
-    batches = ledger.in_flight.from_floor(first, last)
-    if not batches or first < batches[0].first_offset:
-        batches = ledger.in_flight.from_floor(ledger.start_offset, last) if first < ledger.start_offset else []
-        if not batches or ledger.start_offset < batches[0].first_offset:
-            raise InvalidRecordStateError(_NOT_FOUND, first, last)
-    if batches[-1].last_offset < first:
-        raise InvalidRequestError(_PAST_FIRST, first, last)
-    if batches[-1].last_offset < last:
-        raise InvalidRequestError(_PAST_LAST, first, last)
-    return batches
-
-
-def _acknowledge_batch(  # noqa: PLR0913 - one batch of one request
-    ledger: Ledger,
-    change: PendingWrite,
-    member_id: str,
-    batch: Batch,
-    first: int,
-    last: int,
-    inputs: Sequence[Input],
-) -> None:
-    if not batch.is_split:
-        _refuse_batch(batch, member_id)
-        if not _needs_split(ledger, batch, first, last, inputs):
-            _acknowledge_whole(ledger, change, batch, inputs[0])
+    def _refuse_oversized(self, request: AcknowledgementBatch) -> None:
+        # rule 24.5
+        first, last, types = request
+        start = self._state.start_offset
+        if last < start:
             return
-        batch.split(ledger.locks)
-    low = max(first, batch.first_offset, ledger.start_offset)
-    high = min(last, batch.last_offset)
-    if low <= high:
-        own = inputs if len(inputs) == 1 else inputs[low - first : high - first + 1]
-        _acknowledge_records(ledger, change, member_id, batch, low, high, own)
+        for batch in self._state.in_flight.from_floor(first, last):
+            if batch.is_split or not self._state.in_flight.is_oversized(batch) or batch.last_offset < start:
+                continue
+            if batch.cells[0].member_id == self._member_id and self._needs_split(batch, first, last, types):
+                raise self._state.split_refusal(batch.first_offset, batch.last_offset)
+
+    def _needs_split(self, batch: Batch, first: int, last: int, types: Sequence[int]) -> bool:
+        # rule 8.1, step 6.3
+        is_covered = first <= batch.first_offset and batch.last_offset <= last
+        return not is_covered or len(types) > 1 or batch.first_offset < self._state.start_offset <= batch.last_offset
+
+    # ---- a range
+
+    def _take_range(self, request: AcknowledgementBatch) -> None:
+        # rule 8.1, steps 1 and 2
+        first, last, types = request
+        try:
+            inputs = list(map(_INPUTS.__getitem__, types))
+        except KeyError:
+            message = f"Invalid acknowledge type: {list(map(int, types))}"
+            raise InvalidRequestError(message, first, last) from None
+        if last < self._state.start_offset:
+            return
+        for batch in self._batches_of(first, last):
+            if batch.last_offset >= self._state.start_offset:
+                self._take_batch(batch, first, last, inputs)
+
+    def _batches_of(self, first: int, last: int) -> list[Batch]:
+        """Return the batches from the floor batch of *first* on; from that of the SPSO if the range reaches across."""
+        # rule 8.1, steps 3 to 5. As in Kafka only the last batch is compared with the range: offsets in gaps between
+        # two batches are ignored, and a floor batch that ends before the range is judged with the others.
+        in_flight, start = self._state.in_flight, self._state.start_offset
+        batches = in_flight.from_floor(first, last)
+        if not batches or first < batches[0].first_offset:
+            batches = in_flight.from_floor(start, last) if first < start else []
+            if not batches or start < batches[0].first_offset:  # rule 24.2, B5
+                raise InvalidRecordStateError(_NOT_FOUND, first, last)
+        if batches[-1].last_offset < first:
+            raise InvalidRequestError(_PAST_FIRST, first, last)
+        if batches[-1].last_offset < last:
+            raise InvalidRequestError(_PAST_LAST, first, last)
+        return batches
+
+    def _take_batch(self, batch: Batch, first: int, last: int, inputs: Sequence[Input]) -> None:
+        # rule 8.1, step 6
+        if not batch.is_split:
+            self._refuse_batch(batch)
+            if not self._needs_split(batch, first, last, inputs):
+                self._take_whole(batch, inputs[0])
+                return
+            batch.split(self._state.locks)
+        low = max(first, batch.first_offset, self._state.start_offset)
+        high = min(last, batch.last_offset)
+        if low <= high:
+            self._take_records(batch, low, high, inputs if len(inputs) == 1 else inputs[low - first : high - first + 1])
+
+    def _refuse_batch(self, batch: Batch) -> None:
+        # rule 8.1, step 6.2
+        owner = batch.cells[0].member_id
+        if owner == NO_MEMBER:
+            raise InvalidRecordStateError(_BATCH_NOT_ACQUIRED, batch.first_offset, batch.last_offset)
+        if owner != self._member_id:
+            raise InvalidRecordStateError(_BATCH_OF_ANOTHER, batch.first_offset, batch.last_offset, owner)
+
+    def _take_whole(self, batch: Batch, input_: Input) -> None:
+        # rules 8.1 and 20.2
+        if input_ is not Input.RENEW:
+            self._change.begin_whole(batch, input_)
+        elif self._state.config.renew_acknowledge_enable:
+            _renew(self._state, batch, batch.first_offset, (True,))
+        else:
+            raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
+
+    def _take_records(self, batch: Batch, low: int, high: int, inputs: Sequence[Input]) -> None:
+        # rule 8.1, step 6.3
+        part = batch.part(low, high)
+        held = distinct(part)
+        refused, refusal = self._first_refusal(part, held, low)
+        renews = Input.RENEW in inputs
+        if renews:
+            # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
+            self._renew_before(batch, low, inputs, refused)
+        if refusal is not None:
+            raise refusal
+        if len(inputs) > 1:
+            self._begin_each(batch, low, inputs, renews=renews)
+        elif not renews:
+            self._change.begin(batch, low, part, inputs[0], held)
+
+    def _first_refusal(
+        self, part: Sequence[Cell], held: Iterable[Cell], low: int
+    ) -> tuple[int, InvalidRecordStateError | None]:
+        """Return how many records stand before the first one that the member does not hold, and the refusal."""
+        for cell in held:
+            if not cell.is_held_by(self._member_id):
+                index = part.index(cell)
+                return index, _refusal_of(cell, low + index)
+        return len(part), None
+
+    def _renew_before(self, batch: Batch, low: int, inputs: Sequence[Input], refused: int) -> None:
+        """Renew what is to be renewed of the first *refused* records; refuse if the group does not renew."""
+        # rules 20.2 and 24.3
+        if self._state.config.renew_acknowledge_enable:
+            _renew(self._state, batch, low, [input_ is Input.RENEW for input_ in islice(cycle(inputs), refused)])
+        elif (renewal := inputs.index(Input.RENEW)) < refused:
+            raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
+
+    def _begin_each(self, batch: Batch, low: int, inputs: Sequence[Input], *, renews: bool) -> None:
+        if not renews:
+            self._change.begin_each(batch, range(low, low + len(inputs)), inputs)
+            return
+        others = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
+        if others:
+            self._change.begin_each(batch, [low + index for index in others], [inputs[index] for index in others])
+
+    # ---- single records: members often acknowledge record by record, and many entries are taken in one go
+
+    def _singles_from(
+        self, requests: Sequence[AcknowledgementBatch], index: int
+    ) -> tuple[Batch | None, Sequence[AcknowledgementBatch]]:
+        """
+        Return the entries from *index* on that report one record each of the same split batch, and that batch.
+
+        Returns:
+            None and the entry at *index*, if it is none of them.
+        """
+        first, last, _ = requests[index]
+        batch = self._state.in_flight.floor(first) if first == last else None
+        if batch is None or not batch.is_split:
+            return None, requests[index : index + 1]
+        low, high = max(batch.first_offset, self._state.start_offset), batch.last_offset
+        if len(requests) > index + 1 and not self._has_looked_at_all:  # once: a look for each entry would be quadratic
+            self._has_looked_at_all = True
+            others = requests[index:]
+            if _are_singles(others, low, high):
+                return batch, others
+        end = index
+        while end < len(requests):
+            first, last, types = requests[end]
+            if first != last or not low <= first <= high or len(types) > 1:
+                break
+            end += 1
+        return (batch, requests[index:end]) if end > index else (None, requests[index : index + 1])
+
+    def _take_singles(self, batch: Batch, requests: Sequence[AcknowledgementBatch]) -> bool:
+        """
+        Begin what entries report of single records of *batch*.
+
+        Returns:
+            False, and nothing has changed, unless the member holds every record, names each only once and renews none:
+            those entries are judged one after the other.
+        """
+        if len(requests) == 1:
+            offset, _, types = requests[0]
+            input_ = _WITHOUT_RENEW.get(types[0])
+            if input_ is None or not batch.at(offset).is_held_by(self._member_id):
+                return False
+            self._change.begin_record(batch, offset, input_)
+            return True
+        firsts, _, types = zip(*requests, strict=True)
+        kinds, offsets = tuple(chain.from_iterable(types)), as_range(firsts)
+        if not _WITHOUT_RENEW.keys() >= set(kinds) or len(set(offsets)) < len(offsets):
+            return False
+        if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
+            return False
+        self._change.begin_each(batch, offsets, tuple(map(_WITHOUT_RENEW.__getitem__, kinds)))
+        return True
 
 
-def _refuse_batch(batch: Batch, member_id: str) -> None:
-    owner = batch.cells[0].member_id
-    if owner == NOBODY:
-        raise InvalidRecordStateError(_BATCH_NOT_ACQUIRED, batch.first_offset, batch.last_offset)
-    if owner != member_id:
-        raise InvalidRecordStateError(_BATCH_OF_ANOTHER, batch.first_offset, batch.last_offset, owner)
-
-
-def _acknowledge_whole(ledger: Ledger, change: PendingWrite, batch: Batch, input_: Input) -> None:
-    if input_ is not Input.RENEW:
-        change.begin_whole(batch, input_)
-    elif ledger.config.renew_acknowledge_enable:
-        renew(ledger, batch, batch.first_offset, (True,))
-    else:
-        raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
-
-
-def _acknowledge_records(  # noqa: PLR0913 - one record range of one request
-    ledger: Ledger, change: PendingWrite, member_id: str, batch: Batch, low: int, high: int, inputs: Sequence[Input]
-) -> None:
-    part = batch.part(low, high)
-    held = dict.fromkeys(part)
-    refused, refusal = _first_refusal(member_id, part, held, low)
-    renews = Input.RENEW in inputs
-    if renews:
-        _renew_before(ledger, batch, low, inputs, refused)
-    if refusal is not None:
-        raise refusal
-    if len(inputs) > 1:
-        _begin_each(change, batch, low, inputs, renews=renews)
-    elif not renews:
-        change.begin(batch, low, high, inputs[0], held)
-
-
-def _renew_before(ledger: Ledger, batch: Batch, low: int, inputs: Sequence[Input], refused: int) -> None:
-    """Renew what is to be renewed of the records before the refused one; that stands, changes are withdrawn anyway."""
-    if ledger.config.renew_acknowledge_enable:
-        renew(ledger, batch, low, [input_ is Input.RENEW for input_ in islice(cycle(inputs), refused)])
-    elif (renewal := inputs.index(Input.RENEW)) < refused:
-        raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
-
-
-def _begin_each(change: PendingWrite, batch: Batch, low: int, inputs: Sequence[Input], *, renews: bool) -> None:
-    if not renews:
-        change.begin_each(batch, range(low, low + len(inputs)), inputs)
-        return
-    begun = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
-    if begun:
-        change.begin_each(batch, [low + index for index in begun], [inputs[index] for index in begun])
-
-
-def _first_refusal(
-    member_id: str, part: Sequence[Cell], held: Iterable[Cell], low: int
-) -> tuple[int, InvalidRecordStateError | None]:
-    """Return how many records stand before the first one that *member_id* does not hold, and why it is refused."""
-    for cell in held:
-        if not cell.is_held_by(member_id):
-            index = part.index(cell)
-            return index, _refusal_of(cell, low + index)
-    return len(part), None
+def _are_singles(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
+    """Return whether all *requests* report one record each within low..high; C code looks at column after column."""
+    firsts, lasts, types = zip(*requests, strict=True)
+    return firsts == lasts and low <= min(firsts) and max(firsts) <= high and sum(map(len, types)) == len(types)
 
 
 def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:
+    # rule 8.1, step 6.3
     if cell.state is not RecordState.ACQUIRED:
         return InvalidRecordStateError(_OFFSET_NOT_ACQUIRED, offset, offset)
     return InvalidRecordStateError(_OFFSET_OF_ANOTHER, offset, offset, cell.member_id)
+
+
+def _renew(state: PartitionState, batch: Batch, first_offset: int, chosen: Sequence[bool]) -> None:
+    """
+    Give a new lock to the acquired records from *first_offset* on that *chosen* names in turn (rule 20.2).
+
+    Only the lock changes: no state, no count, no write.
+    """
+    last_offset = first_offset + len(chosen) - 1 if batch.is_split else batch.last_offset  # one cell for a whole batch
+    part = batch.part(first_offset, last_offset)
+    renewed = Counter(compress(part, chosen))
+    if not renewed:
+        return
+    locks, batch_offset = state.locks, batch.first_offset
+    member_id, count, number = next(iter(renewed)).member_id, renewed.total(), locks.next_creation
+    lock = Lock(state.lock_deadline_ms, number, member_id, batch_offset, first_offset, last_offset, count)
+    after = {cell: cell.renewed(lock) for cell in renewed}
+    cells = [after[cell] if is_chosen else cell for cell, is_chosen in zip(part, chosen, strict=True)]
+    for cell, references in renewed.items():
+        state.release_lock(cell, references)
+    locks.add(lock)
+    state.put_cells(batch, first_offset, cells)
+    state.record(batch, first_offset, last_offset, dict.fromkeys(after.values(), Cause.RENEWED))

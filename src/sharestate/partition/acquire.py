@@ -1,35 +1,40 @@
 """
-Spec 7.1, 7.2, 7.4 and 7.5: a member fetches.
+A member acquires what was fetched.
+
+First it is decided whether anything is acquired, how much, and from which offset on. Then all steps are planned before
+the first is taken, so a refusal changes nothing: offsets that are not cached become new batches, and available ones
+that are cached are delivered again. Records that keep failing are delivered in ever smaller pieces, the last time each
+one alone.
 
 Source:
-    SharePartition.acquire, lastOffsetAndMaxRecordsToAcquire (Kafka 4.3.1).
+    SharePartition.acquire, lastOffsetAndMaxRecordsToAcquire, acquireNewBatchRecords, createBatches,
+    acquireSubsetBatchRecords, shouldThrottleRecordsDelivery (Kafka 4.3.1; KAFKA-17541).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Final, NamedTuple, Protocol
 
-from sharestate.partition.aborted import without_aborted
-from sharestate.partition.acquisition import Acquisition
-from sharestate.partition.compacted import archive_compacted
-from sharestate.partition.gaps import shrink_window
+from sharestate.errors import SplitLimitError
+from sharestate.partition.advance import advance
+from sharestate.partition.archive import archive_compacted, without_aborted
+from sharestate.partition.batches import Batch
+from sharestate.partition.cells import Cell, unowned
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.natural_gap import is_at_natural_gap, skip_natural_gap
-from sharestate.partition.new_batches import plan_new
-from sharestate.partition.redelivery import plan_overlap
-from sharestate.partition.snapshots import restore_ledger, take_snapshot
+from sharestate.partition.state import PartitionState
+from sharestate.values.effects import Cause
+from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import Quirk
+from sharestate.values.records import AcquiredRecords, AcquireMode, RecordBatch, RecordState
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sharestate.partition.acquisition import Step
-    from sharestate.partition.ledger import Ledger
-    from sharestate.values.records import AcquiredRecords, AcquireMode, FetchedRecords
+_NEVER_DELIVERED: Final = unowned(RecordState.AVAILABLE, 0)
 
 
-def acquire(  # noqa: PLR0913 - what a fetch request says
-    ledger: Ledger,
+def acquire(  # noqa: PLR0913 - the parts of a fetch request
+    state: PartitionState,
     member_id: str,
     fetched: FetchedRecords,
     max_records: int,
@@ -37,79 +42,449 @@ def acquire(  # noqa: PLR0913 - what a fetch request says
     mode: AcquireMode,
 ) -> tuple[AcquiredRecords, ...]:
     """
-    Let *member_id* acquire what it may of what was fetched.
+    Acquire for *member_id* what it may have of *fetched* (rules 7 and 7.1).
 
     Complexity:
         O(log n) in the batches, linear in the records that are looked at.
     """
-    if max_records <= 0 or not _is_of_use(ledger, fetched):
+    if max_records <= 0 or not _is_eligible(state, fetched):
         return ()
-    request = (member_id, fetched, max_records, batch_size, mode)
-    if is_at_natural_gap(ledger, fetched):
-        if _may_be_refused(ledger, fetched):
-            copy = restore_ledger(take_snapshot(ledger), ledger.profile)
-            skip_natural_gap(copy, fetched)
-            _plan(copy, *request)
-        skip_natural_gap(ledger, fetched)
-    acquisition, steps = _plan(ledger, *request)
-    if acquisition.limit <= 0:
+    position = None  # to return to: the natural gap is skipped before the steps are planned
+    if _is_at_natural_gap(state, fetched):
+        position = state.position()
+        _skip_natural_gap(state, fetched)
+        if not _is_eligible(state, fetched):
+            return ()
+    limit, last_offset = _capacity(state, fetched, max_records)
+    if limit <= 0:
         return ()
-    archive_compacted(ledger, fetched.fetch_offset, acquisition.first_offset)
-    acquired = [records for step in steps for records in step.take(ledger, acquisition)]
+    log, is_strict = fetched.batches, mode is AcquireMode.RECORD_LIMIT
+    request = Request(member_id, log[0].first_offset, log, last_offset, limit, batch_size, is_strict)
+    try:
+        steps = _plan(state, request)
+    except SplitLimitError:
+        if position is not None:
+            state.return_to(position)
+        raise
+    if fetched.fetch_offset < request.first_offset:
+        archive_compacted(state, fetched.fetch_offset, request.first_offset)
+    acquired = [records for step in steps for records in step.take(state, request)]
     if not acquired:
         return ()
-    shrink_window(ledger, acquired[-1].last_offset + 1)
-    return without_aborted(ledger, fetched, acquired)
+    state.shrink_gap_window(acquired[-1].last_offset + 1)
+    return without_aborted(state, fetched, acquired)
 
 
-def _may_be_refused(ledger: Ledger, fetched: FetchedRecords) -> bool:
-    """Return whether something is so large that it could have to be split and cannot."""
-    span = fetched.batches[-1].last_offset - fetched.batches[0].first_offset + 1
-    return max(ledger.in_flight.largest, span) > ledger.split_limit
-
-
-def _is_of_use(ledger: Ledger, fetched: FetchedRecords) -> bool:
+def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:
+    # rule 7.1
     return (
-        ledger.lifecycle is Lifecycle.ACTIVE
+        state.lifecycle is Lifecycle.ACTIVE
         and len(fetched.batches) > 0
-        and fetched.batches[-1].last_offset >= ledger.start_offset
+        and fetched.batches[-1].last_offset >= state.start_offset
     )
 
 
-def _room(ledger: Ledger, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
-    """Return how many records may be acquired, and up to which offset; in a full window only what is cached already."""
-    last_fetched = fetched.batches[-1].last_offset
-    room = min(max_records, ledger.config.max_record_locks - ledger.in_flight_count)
-    if room > 0 or fetched.fetch_offset > ledger.end_offset:
-        return room, last_fetched
-    room = min(max_records, ledger.end_offset - fetched.fetch_offset + 1)
-    return room, min(last_fetched, ledger.end_offset)
-
-
-def _plan(  # noqa: PLR0913 - what a fetch request says
-    ledger: Ledger, member_id: str, fetched: FetchedRecords, max_records: int, batch_size: int, mode: AcquireMode
-) -> tuple[Acquisition, Sequence[Step]]:
-    limit, last_offset = _room(ledger, fetched, max_records) if _is_of_use(ledger, fetched) else (0, 0)
-    acquisition = Acquisition(member_id, fetched.batches, last_offset, limit, batch_size, mode)
-    return acquisition, tuple(_steps(ledger, acquisition)) if limit > 0 else ()
-
-
-def _steps(ledger: Ledger, acquisition: Acquisition) -> Iterable[Step]:
-    base = _base_offset(ledger, acquisition.first_offset)
-    first, last = min(acquisition.first_offset, base), acquisition.last_offset
-    if first > last:
+def _plan(state: PartitionState, request: Request) -> Sequence[Step]:
+    # rules 7.4 and 7.5
+    base = _base_offset(state, request.first_offset)
+    first = min(request.first_offset, base)
+    if first > request.last_offset:  # rule 24.2, B1': the log was compacted, and the window is full
         return ()
-    overlap = ledger.in_flight.beginning_in(first, last)
+    overlap = state.in_flight.beginning_in(first, request.last_offset)
     if overlap:
-        return plan_overlap(ledger, acquisition, base, overlap)
-    return (plan_new(ledger, acquisition, base, last, acquisition.limit),)
+        return tuple(plan_overlap(state, request, base, overlap))
+    return (plan_new(state, request, base, request.last_offset, request.limit),)
 
 
-def _base_offset(ledger: Ledger, first_fetched: int) -> int:
+def _capacity(state: PartitionState, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
+    """Return how many records may be acquired, and up to which offset; in a full window only what is cached already."""
+    # rule 7.2
+    last_fetched = fetched.batches[-1].last_offset
+    capacity = min(max_records, state.config.max_record_locks - state.in_flight_count)
+    if capacity > 0 or fetched.fetch_offset > state.end_offset:
+        return capacity, last_fetched
+    capacity = min(max_records, state.end_offset - fetched.fetch_offset + 1)
+    return capacity, min(last_fetched, state.end_offset)
+
+
+def _base_offset(state: PartitionState, first_fetched: int) -> int:
     """Return where the acquisition begins: at the cached batch that holds *first_fetched*, or not below the SPSO."""
-    floor = ledger.in_flight.floor(first_fetched)
+    # rules 7.4 and 24.1
+    floor = state.in_flight.floor(first_fetched)
     if floor is not None and floor.last_offset >= first_fetched:
         return floor.first_offset
-    if floor is None or not ledger.profile.has(Quirk.B6):
-        return max(first_fetched, ledger.start_offset)
+    # Kafka lifts the base to the SPSO only if no batch in flight begins before the fetched data (B6).
+    if floor is None or not state.profile.has(Quirk.ACQUIRES_BELOW_START):
+        return max(first_fetched, state.start_offset)
     return first_fetched
+
+
+# ---- natural gaps: offsets that the log does not have
+
+
+def _is_at_natural_gap(state: PartitionState, fetched: FetchedRecords) -> bool:
+    """
+    Return whether *fetched* shows that the log has nothing at the SPSO, which no cached batch covers (rule 24.1).
+
+    Kafka waits there for ever (rule 24.1): no batch ever covers the SPSO, so it cannot advance. Healed, the first fetch
+    that begins after the gap shows that there is nothing in it.
+    """
+    if state.profile.has(Quirk.STALLS_AT_NATURAL_GAP) or not state.in_flight:
+        return False
+    if not fetched.fetch_offset <= state.start_offset < fetched.batches[0].first_offset:
+        return False
+    floor = state.in_flight.floor(state.start_offset)
+    return floor is None or floor.last_offset < state.start_offset
+
+
+def _skip_natural_gap(state: PartitionState, fetched: FetchedRecords) -> None:
+    """Move the SPSO to where *fetched* shows that the log goes on (rule 24.1)."""
+    first_fetched = fetched.batches[0].first_offset
+    following = state.in_flight.higher(state.start_offset)
+    state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
+    state.end_offset = max(state.end_offset, state.start_offset)
+    window = state.active_gap_window
+    if window is not None:
+        state.shrink_gap_window(max(window.first_offset, state.start_offset))
+    advance(state)
+
+
+# ---- the steps
+
+
+class Request(NamedTuple):
+    """
+    One member's request for records of one fetch, as far as there is capacity for it.
+
+    Attributes:
+        member_id: The member that acquires.
+        first_offset: The first offset that was fetched.
+        log: The batches of the log that were fetched, in ascending order; at least one.
+        last_offset: The last offset that may be acquired.
+        limit: How many records may be acquired. [records]
+        batch_size: New batches are cut at batches of the log as soon as they have as many records. [records]
+        is_strict: Whether *limit* is never exceeded; else it is rounded up to batches of the log.
+    """
+
+    member_id: str
+    first_offset: int
+    log: Sequence[RecordBatch]
+    last_offset: int
+    limit: int
+    batch_size: int
+    is_strict: bool
+
+    def log_index(self, offset: int) -> int:
+        """Return the index of the last batch of the log that begins at or before *offset*; -1 if there is none."""
+        return bisect_right(self.log, offset, key=itemgetter(0)) - 1
+
+    def log_batch_end(self, offset: int) -> int:
+        """Return the last offset of the log's batch that holds *offset*; *offset* itself if none does."""
+        index = self.log_index(offset)
+        return max(offset, self.log[index].last_offset) if index >= 0 else offset
+
+
+class Step(Protocol):
+    """A part of an acquisition, planned and not taken yet."""
+
+    @property
+    def count(self) -> int:
+        """The number of records that it acquires. [records]"""
+
+    def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
+        """Change the state, and return what the member acquires."""
+
+
+# ---- new records
+
+
+class AddBatches:
+    """Acquire records of a range of the log in which nothing is cached (rule 7.8)."""
+
+    __slots__ = ("count", "first_offset", "last_offset")
+
+    def __init__(self, first_offset: int, last_offset: int, count: int) -> None:
+        """Plan to cache first_offset..last_offset, and to acquire its first *count* records."""
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.count = count
+
+    def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
+        """Cache the range, and move the SPSO and the SPEO to it where they belong (rule 7.8, steps 3 to 5)."""
+        if self.count < self.last_offset - self.first_offset + 1:
+            acquired = [self._add_partly(state, request.member_id)]
+        else:
+            acquired = [_add(state, request.member_id, first, last) for first, last in self._ranges(request)]
+        if state.in_flight.first.first_offset == self.first_offset:  # there is no record from the SPSO up to here
+            state.move_start(self.first_offset)
+        state.end_offset = max(state.end_offset, self.last_offset)
+        return acquired
+
+    def _ranges(self, request: Request) -> Iterator[tuple[int, int]]:
+        """Cut the range before batches of the log, so that each piece has batch_size offsets at least (rule 7.9)."""
+        first = self.first_offset
+        size, log = request.batch_size, request.log
+        if not request.is_strict and self.count > size:
+            for index in range(request.log_index(first) + 1, len(log)):
+                base = log[index].first_offset
+                if base > self.last_offset:
+                    break
+                if base - first >= size:
+                    yield first, base - 1
+                    first = base
+        yield first, self.last_offset
+
+    def _add_partly(self, state: PartitionState, member_id: str) -> AcquiredRecords:
+        """Acquire the first records of a batch; the others are cached as available, never delivered (rule 20.1)."""
+        first, last = self.first_offset, self.first_offset + self.count - 1
+        lock = state.locks.create(state.lock_deadline_ms, member_id, first, first, last, self.count)
+        held = _NEVER_DELIVERED.acquired(member_id, lock)
+        cells = [held] * self.count + [_NEVER_DELIVERED] * (self.last_offset - last)
+        batch = Batch(first, self.last_offset, cells, is_split=True)
+        state.add_batch(batch)
+        state.record(batch, first, self.last_offset, {held: Cause.ACQUIRED, _NEVER_DELIVERED: Cause.CACHED})
+        return AcquiredRecords(first, last, held.delivery_count)
+
+
+def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: int) -> AcquiredRecords:
+    lock = state.locks.create(state.lock_deadline_ms, member_id, first_offset, first_offset, last_offset, 1)
+    held = _NEVER_DELIVERED.acquired(member_id, lock)
+    batch = Batch(first_offset, last_offset, [held])
+    state.add_batch(batch)
+    state.record_all(batch, Cause.ACQUIRED)
+    return AcquiredRecords(first_offset, last_offset, held.delivery_count)
+
+
+def plan_new(state: PartitionState, request: Request, first_offset: int, last_offset: int, limit: int) -> AddBatches:
+    """
+    Plan to acquire *limit* records of a range in which nothing is cached (rules 7.8, 20.1 and 24.5).
+
+    The limit is rounded up to a batch of the log. In batch_optimized mode the member acquires all of that; in
+    record_limit mode as many as it wants, and the rest is cached.
+
+    Raises:
+        SplitLimitError: A batch of the log is too large to be kept record by record.
+    """
+    if limit < last_offset - first_offset + 1:
+        rounded = request.log_batch_end(first_offset + limit - 1)
+        # In the gap window the range ends before the next cached batch, and a log batch may reach beyond that.
+        last_offset = rounded if state.active_gap_window is None else min(rounded, last_offset)
+    size = last_offset - first_offset + 1
+    if not request.is_strict or size <= limit:
+        return AddBatches(first_offset, last_offset, size)
+    if size > state.split_limit:
+        raise state.split_refusal(first_offset, last_offset)
+    return AddBatches(first_offset, last_offset, limit)
+
+
+# ---- cached records
+
+
+class TakeBatch:
+    """Acquire all of a whole batch (rule 7.6, step 5)."""
+
+    __slots__ = ("batch", "count")
+
+    def __init__(self, batch: Batch) -> None:
+        """Plan to acquire *batch*."""
+        self.batch = batch
+        self.count = batch.size
+
+    def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
+        """Lock the batch for the member."""
+        first, last = self.batch.first_offset, self.batch.last_offset
+        lock = state.locks.create(state.lock_deadline_ms, request.member_id, first, first, last, 1)
+        held = self.batch.cells[0].acquired(request.member_id, lock)
+        state.put_cells(self.batch, first, [held])
+        state.taken(first, last)
+        state.record(self.batch, first, last, {held: Cause.ACQUIRED})
+        return [AcquiredRecords(first, last, held.delivery_count)]
+
+
+class TakeRecords:
+    """Acquire runs of records of one batch, which is split for it (rule 7.6, step 4)."""
+
+    __slots__ = ("batch", "count", "low", "runs")
+
+    def __init__(self, batch: Batch, low: int, runs: Sequence[tuple[int, int, Cell]]) -> None:
+        """Plan to acquire *runs* (first, last, cell): the first acquirable records of *batch* from *low* on."""
+        self.batch = batch
+        self.low = low
+        self.runs = runs
+        self.count = sum(last - first + 1 for first, last, _ in runs)
+
+    def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
+        """Lock each record for the member; neighbors with equal counts are returned as one range."""
+        batch = self.batch
+        if not batch.is_split:
+            batch.split(state.locks)
+        first, last = self.runs[0][0], self.runs[-1][1]
+        state.taken(self.low, last)
+        member_id, batch_offset = request.member_id, batch.first_offset
+        lock = state.locks.create(state.lock_deadline_ms, member_id, batch_offset, first, last, self.count)
+        held = {cell: cell.acquired(member_id, lock) for _, _, cell in self.runs}
+        acquired: list[AcquiredRecords] = []
+        for run_first, run_last, cell in self.runs:
+            state.put_cells(batch, run_first, [held[cell]] * (run_last - run_first + 1))
+            count = held[cell].delivery_count
+            if acquired and acquired[-1].last_offset + 1 == run_first and acquired[-1].delivery_count == count:
+                acquired[-1] = acquired[-1]._replace(last_offset=run_last)
+            else:
+                acquired.append(AcquiredRecords(run_first, run_last, count))
+        state.record(batch, first, last, dict.fromkeys(held.values(), Cause.ACQUIRED))
+        return acquired
+
+
+class Throttled:
+    """Acquire nothing: available records that are held back are recorded as such, and stay as they are (rule 20.3)."""
+
+    __slots__ = ("batches", "count")
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        """Plan to leave what is still available of *batches*."""
+        self.batches = batches
+        self.count = 0
+
+    def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
+        """Record them."""
+        if state.recorder is not None:
+            for batch in self.batches:
+                low = max(batch.first_offset, request.first_offset)
+                high = min(batch.last_offset, request.last_offset)
+                available = (cell for cell in batch.cells if cell.is_acquirable)
+                state.record(batch, low, high, dict.fromkeys(available, Cause.THROTTLED))
+        return []
+
+
+def plan_overlap(state: PartitionState, request: Request, base_offset: int, overlap: Sequence[Batch]) -> Iterator[Step]:
+    """
+    Plan to acquire what is available of the cached batches *overlap*, and what was fetched between and after them.
+
+    Offsets between two batches are acquired only in an active gap window; elsewhere the log has nothing there.
+
+    Raises:
+        SplitLimitError: A batch is too large to be split.
+    """
+    # rules 7.6 and 7.7
+    window = state.active_gap_window
+    gap_offset, remaining = base_offset, request.limit
+    for index, batch in enumerate(overlap):
+        if remaining <= 0:
+            return
+        if window is not None:
+            first = _not_below_start(state, gap_offset)
+            if first < batch.first_offset:
+                gap = plan_new(state, request, first, batch.first_offset - 1, remaining)
+                remaining -= gap.count
+                yield gap
+            gap_offset = batch.last_offset + 1
+            if remaining <= 0:
+                return
+        throttles = _is_throttled(state, request, batch)
+        if throttles and remaining < request.limit:
+            yield Throttled(overlap[index:])
+            return
+        step = _plan_batch(state, request, batch, remaining, throttles=throttles)
+        if step is not None:
+            remaining -= step.count
+            yield step
+            if throttles:
+                yield Throttled(overlap[index:] if remaining > 0 else (batch,))
+                return
+    first = _not_below_start(state, overlap[-1].last_offset + 1)
+    if remaining > 0 and first <= request.last_offset:
+        yield plan_new(state, request, first, request.last_offset, remaining)
+
+
+def _not_below_start(state: PartitionState, offset: int) -> int:
+    # rule 24.1
+    return offset if state.profile.has(Quirk.ACQUIRES_BELOW_START) else max(offset, state.start_offset)
+
+
+def _plan_batch(
+    state: PartitionState, request: Request, batch: Batch, remaining: int, *, throttles: bool
+) -> Step | None:
+    # rules 7.6, 20.1 and 24.5
+    is_full = request.first_offset <= batch.first_offset and batch.last_offset <= request.last_offset
+    if is_full and not batch.is_split and not throttles and not (request.is_strict and batch.size > remaining):
+        return TakeBatch(batch) if batch.cells[0].is_acquirable else None
+    low = max(request.first_offset, batch.first_offset)
+    high = min(request.last_offset, batch.last_offset)
+    budget = remaining if request.is_strict else None
+    looked_from = _looked_from(state, batch, low)
+    runs = list(_offered_runs(batch, looked_from, high, state.config.delivery_count_limit, budget))
+    if not runs:
+        return None
+    if not batch.is_split and state.in_flight.is_oversized(batch):
+        raise state.split_refusal(batch.first_offset, batch.last_offset)
+    return TakeRecords(batch, low, runs)
+
+
+# ---- throttling: a batch that keeps failing may hold one record that its consumers cannot process
+
+_LEAST_THRESHOLD: Final = 2
+"""Records are never throttled before their third delivery. [deliveries]"""
+
+_LEAST_LIMIT: Final = 3
+"""A limit below this leaves no delivery to set apart. [deliveries]"""
+
+
+def threshold(delivery_count_limit: int) -> int:
+    """
+    Return the delivery count from which on records are throttled (rule 20.3).
+
+    >>> [threshold(limit) for limit in (2, 5, 10)]
+    [2, 3, 5]
+    """
+    return max(_LEAST_THRESHOLD, (delivery_count_limit + 1) // 2)
+
+
+def _looked_from(state: PartitionState, batch: Batch, low: int) -> int:
+    """Return from where on *batch* has to be looked at for acquirable records at or after *low*."""
+    return max(low, state.acquirable_from) if batch.is_split else low
+
+
+def _is_throttled(state: PartitionState, request: Request, batch: Batch) -> bool:
+    """Return whether an acquirable record of *batch* that was fetched has been delivered too often (rule 20.3)."""
+    low = _looked_from(state, batch, max(request.first_offset, batch.first_offset))
+    high = min(request.last_offset, batch.last_offset)
+    counts = (cell.delivery_count for cell in dict.fromkeys(batch.part(low, high)) if cell.is_acquirable)
+    return max(counts, default=0) >= threshold(state.config.delivery_count_limit)
+
+
+def _offered_runs(
+    batch: Batch, first_offset: int, last_offset: int, delivery_count_limit: int, budget: int | None
+) -> Iterator[tuple[int, int, Cell]]:
+    """
+    Go through the runs of equal records of a range that one acquisition may take of *batch*, stopping where it must.
+
+    Args:
+        batch: The batch, whole or split.
+        first_offset: The first offset of the range, clipped to the batch.
+        last_offset: The last offset of the range, clipped to the batch.
+        delivery_count_limit: ``share.delivery.count.limit``.
+        budget: How many records may be taken at most; None for any number. [records]
+
+    Yields:
+        (first offset, last offset, cell) of each run.
+    """
+    # rule 20.3
+    last_delivery = delivery_count_limit - 1 if delivery_count_limit >= _LEAST_LIMIT else None
+    taken, cap = 0, None
+    for first, last, cell in batch.runs(first_offset, last_offset):
+        if not cell.is_acquirable:
+            continue
+        count = cell.delivery_count
+        is_last = count == last_delivery
+        if is_last and taken:  # a record on its last delivery takes no healthy ones with it
+            return
+        # The first run at the threshold decides: half of the batch, and half of that for each delivery past the
+        # threshold. As in Kafka the size is that of the whole batch, terminal records included.
+        if cap is None and count >= threshold(delivery_count_limit):
+            cap = max(1, batch.size >> (count - threshold(delivery_count_limit) + 1))
+        stops = [stop - taken for stop in (cap, budget) if stop is not None and stop > taken]
+        size = min([1 if is_last else last - first + 1, *stops])
+        yield first, first + size - 1, cell
+        taken += size
+        if is_last or size in stops:
+            return

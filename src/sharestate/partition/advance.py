@@ -1,5 +1,5 @@
 """
-Spec 12: the SPSO advances over what is done, and whole batches leave the cache.
+The SPSO advances over durable records, and whole batches leave the cache.
 
 Source:
     SharePartition.maybeUpdateCachedStateAndOffsets (Kafka 4.3.1).
@@ -7,122 +7,127 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from sharestate.partition.batch import Batch
-from sharestate.partition.gaps import active_window
+from sharestate.partition.batches import Batch
+from sharestate.partition.state import PartitionState
+from sharestate.values.effects import Cause
 from sharestate.values.profiles import Quirk
-from sharestate.values.transitions import Cause
-
-if TYPE_CHECKING:
-    from sharestate.partition.chronicle import Chronicle
-    from sharestate.partition.ledger import Ledger
 
 
-class Settled(Protocol):
-    """Says which records are done."""
+class Durability(Protocol):
+    """A judge of which records are durable: terminal, and known to be persisted."""
 
-    def is_settled(self, batch: Batch, offset: int) -> bool:
-        """Return whether the record at *offset*, which lies within *batch*, is done."""
+    def is_durable(self, batch: Batch, offset: int) -> bool:
+        """Return whether the record at *offset*, which lies within *batch*, is durable."""
 
-    def settled_last(self, batch: Batch) -> int:
-        """Return the last offset of *batch* up to which every record is done; first_offset - 1 if the first is not."""
+    def durable_last(self, batch: Batch) -> int:
+        """Return the last offset of *batch* up to which every record is durable; first_offset - 1 if none is."""
 
 
-class _Confirmed:
-    """What is done and confirmed."""
+class _Committed:
+    """Records are durable once their write has succeeded."""
 
     @staticmethod
-    def is_settled(batch: Batch, offset: int) -> bool:
-        return batch.at(offset).is_settled
+    def is_durable(batch: Batch, offset: int) -> bool:
+        return batch.at(offset).is_durable
 
-    settled_last = staticmethod(Batch.settled_last)
+    @staticmethod
+    def durable_last(batch: Batch) -> int:
+        return batch.durable_last()
 
 
-class Passage(NamedTuple):
-    """What the SPSO could pass."""
+class AdvancePlan(NamedTuple):
+    """The records that the SPSO can pass."""
 
-    done: int
-    """The last offset up to which all that is cached is done."""
+    last_durable: int
+    """The last offset up to which all that is cached is durable."""
 
     completed: int
-    """How many records at or above the SPSO that are. [records]"""
+    """The number of records at or above the SPSO that are passed. [records]"""
 
-    following: Batch | None
-    """The batch in which, or before which, it comes to a halt; None if all that is cached is done."""
+    next_batch: Batch | None
+    """The batch in which, or before which, the SPSO stops; None if it passes all that is cached."""
 
 
-def advance(ledger: Ledger) -> bool:
+def advance(state: PartitionState) -> bool:
     """
-    Move the SPSO past everything that is settled, and forget the batches that it has passed.
+    Move the SPSO past everything that is durable, and remove the batches that it has passed (rules 12 and 20.4).
 
     Returns:
         Whether anything changed.
 
     Complexity:
-        O(k log n), n the batches, k those that are removed; the settled records of a batch are walked once in its life.
+        O(k log n), n the batches, k those that are removed; durable records of a batch are walked once in its life.
     """
-    passage = _passage(ledger, _Confirmed)
-    if passage is None:
+    plan = _plan_advance(state, _Committed)
+    if plan is None:
         return False
-    ledger.start_offset = _start_past(ledger, passage)
-    if ledger.chronicle is not None:
-        _tell_passed(ledger, ledger.chronicle, passage.done)
-    if passage.following is None:
-        ledger.end_offset = ledger.start_offset
-        ledger.delivery_complete_count = 0
-        ledger.in_flight.clear()
+    start = _start_after(state, plan)
+    window = state.active_gap_window
+    if window is not None and not state.profile.has(Quirk.WAITS_AT_WINDOW_END):  # rule 24.1
+        state.shrink_gap_window(max(window.first_offset, start))
+    if plan.next_batch is None:
+        state.move_start(start, state.delivery_complete_count)
+        state.end_offset = start
     else:
-        ledger.delivery_complete_count -= passage.completed
-        ledger.in_flight.remove_up_to(passage.done)
+        state.move_start(start, plan.completed)
+    if plan.next_batch is not state.in_flight.first:  # else the SPSO stays within the first batch: nothing to remove
+        for batch in state.in_flight.remove_up_to(plan.last_durable):
+            state.record_all(batch, Cause.PASSED)
     return True
 
 
-def start_offset_after(ledger: Ledger, settled: Settled) -> int:
-    """Return where the SPSO would be if the records were done that *settled* says are."""
-    passage = _passage(ledger, settled)
-    return ledger.start_offset if passage is None else _start_past(ledger, passage)
+def start_offset_after(state: PartitionState, durability: Durability) -> int:
+    """Return where the SPSO would be if the records were durable that *durability* says are."""
+    plan = _plan_advance(state, durability)
+    return state.start_offset if plan is None else _start_after(state, plan)
 
 
-def _passage(ledger: Ledger, settled: Settled) -> Passage | None:
-    start = ledger.start_offset
-    floor = ledger.in_flight.floor(start)
-    if floor is None or not settled.is_settled(floor, min(start, floor.last_offset)):
+def _plan_advance(state: PartitionState, durability: Durability) -> AdvancePlan | None:
+    # rules 12, 20.4 and 24.1
+    start = state.start_offset
+    floor = state.in_flight.floor(start)
+    # rule 24.2, B7: the log start may have moved past the end of the floor batch
+    if floor is None or not durability.is_durable(floor, min(start, floor.last_offset)):
         return None
-    window = active_window(ledger)
-    done, completed, following = None, 0, None
-    for batch in ledger.in_flight:
+    window = state.active_gap_window
+    gap = None if window is None else window.first_offset
+    last_durable, completed, next_batch = None, 0, None
+    for batch in state.in_flight:
         first = batch.first_offset
-        if window is not None and batch.last_offset >= window.first_offset:
-            following = batch
-            break
-        last = settled.settled_last(batch)
+        # Records may be missing from the first gap of the window on. Kafka stops at any batch that reaches it, also one
+        # that covers the gap (B17); healed, only an offset that no batch covers stops the walk.
+        if gap is not None and batch.last_offset >= gap:
+            if first > gap or state.profile.has(Quirk.WAITS_AT_WINDOW_END):
+                next_batch = batch
+                break
+            gap = batch.last_offset + 1
+        last = durability.durable_last(batch)
         if last >= first:
-            done = last
-            completed += max(0, last - max(first, start) + 1)
+            last_durable = last
+            completed += state.not_below_start(first, last)
         if last < batch.last_offset:
-            following = batch
+            next_batch = batch
             break
-    return None if done is None else Passage(done, completed, following)
+    return None if last_durable is None else AdvancePlan(last_durable, completed, next_batch)
 
 
-def _start_past(ledger: Ledger, passage: Passage) -> int:
-    """Return where the SPSO is once *passage* was passed."""
-    old, following = ledger.start_offset, passage.following
-    if following is None:
-        return passage.done + 1 if ledger.profile.has(Quirk.B9B) else max(old, passage.done + 1)
-    if following.first_offset <= passage.done:
-        return max(old, passage.done + 1)
-    window = active_window(ledger)
-    new = max(old, following.first_offset)
+def _start_after(state: PartitionState, plan: AdvancePlan) -> int:
+    """Return where the SPSO is once *plan* is carried out (rules 12 and 24.1)."""
+    old, next_batch = state.start_offset, plan.next_batch
+    if next_batch is None:
+        new = plan.last_durable + 1
+        return new if state.profile.has(Quirk.START_MOVES_BACK) else max(old, new)
+    if next_batch.first_offset <= plan.last_durable:  # it stops within this batch
+        return max(old, plan.last_durable + 1)
+    # It skips a natural gap up to the next batch, but not what is to be fetched again in the gap window.
+    window = state.active_gap_window
+    new = max(old, next_batch.first_offset)
     if window is None:
         return new
-    new = min(new, window.first_offset)
-    return new if ledger.profile.has(Quirk.B9B) else max(old, new)
-
-
-def _tell_passed(ledger: Ledger, chronicle: Chronicle, done: int) -> None:
-    for batch in ledger.in_flight:
-        if batch.last_offset > done:
-            break
-        chronicle.tell_all(batch, Cause.PASSED)
+    gap = window.first_offset
+    if not state.profile.has(Quirk.WAITS_AT_WINDOW_END):
+        gap = max(gap, plan.last_durable + 1)
+    new = min(new, gap)
+    return new if state.profile.has(Quirk.START_MOVES_BACK) else max(old, new)

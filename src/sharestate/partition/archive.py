@@ -1,82 +1,195 @@
 """
-Spec 14: records are taken out of the queue, whoever holds them.
+Records are archived because the log no longer offers them, whoever holds them.
+
+Three things lead here: a fetch shows that log compaction has removed records, a transaction was aborted, or the log
+start has moved. Nothing is persisted.
 
 Source:
-    SharePartition.archiveRecords (Kafka 4.3.1).
+    SharePartition.archiveRecords, maybeArchiveStaleBatches, maybeFilterAbortedTransactionalAcquiredRecords,
+    updateCacheAndOffsets (Kafka 4.3.1).
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from sharestate.partition.chronicle import cause_of
-from sharestate.partition.transitions import Input
+from sharestate.partition.batches import Batch
+from sharestate.partition.record_machine import TERMINAL, Input
+from sharestate.partition.state import PartitionState
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import Quirk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sharestate.partition.batch import Batch
-    from sharestate.partition.ledger import Ledger
-    from sharestate.values.records import RecordState
+from sharestate.values.records import NO_PRODUCER_ID, AcquiredRecords, ControlType, RecordBatch, RecordState
 
 
-def archive_range(  # noqa: PLR0913 - a range of batches, and what happens to it
-    ledger: Ledger,
+def archive_range(  # noqa: PLR0913 - a range of batches, and the input that archives it
+    state: PartitionState,
     batches: Iterable[Batch],
     first_offset: int,
     last_offset: int,
-    state: RecordState,
+    from_state: RecordState,
     input_: Input,
-    *,
-    counts: bool,
-) -> bool:
+) -> int:
     """
-    Archive the records of *batches* within a range that are in *state*; a write in flight goes on, and decides nothing.
+    Archive the records of *batches* within a range that are in *from_state*; a pending write of them goes on.
 
     Args:
-        ledger: Whose batches they are.
-        batches: The batches to look at, in ascending order. One in *state* is split if the range does not cover it,
-            even if it does not touch it.
+        state: The share partition's.
+        batches: The batches to look at, in ascending order. One in *from_state* is split if the range does not cover
+            it; as in Kafka, even if it ends before the range: later writes of its records show that.
         first_offset: The first offset of the range.
         last_offset: The last offset of the range, included.
-        state: The state that the records are taken from.
-        input_: Why.
-        counts: Whether they count as complete from now on.
+        from_state: The state that the records are in.
+        input_: The input that archives them.
 
     Returns:
-        Whether there were any.
+        How many of them count as complete from now on, if anything was archived; -1 if nothing was. [records]
     """
-    archived = 0
+    # rules 14 and 24.5
+    completed = -1
     for batch in batches:
         if batch.first_offset > last_offset:
             break
         if not batch.is_split and not (first_offset <= batch.first_offset and batch.last_offset <= last_offset):
-            if batch.cells[0].state is not state:
+            if batch.cells[0].state is not from_state:
                 continue
-            if batch.size <= ledger.split_limit:
-                batch.split(ledger.locks)
+            if not state.in_flight.is_oversized(batch):
+                batch.split(state.locks)
             elif input_ is not Input.BELOW_START or batch.last_offset > last_offset:
-                continue
+                continue  # it is left as it is until the range covers it
         low, high = max(first_offset, batch.first_offset), min(last_offset, batch.last_offset)
         if not batch.is_split:
-            low = batch.first_offset
+            low = batch.first_offset  # one that is too large to be split may begin before the range
         if low <= high:
-            archived += _archive(ledger, batch, low, high, state, input_, counts=counts)
-    return archived > 0
+            completed = _archive(state, batch, low, high, from_state, input_, completed)
+    return completed
 
 
 def _archive(  # noqa: PLR0913 - as above, for one batch
-    ledger: Ledger, batch: Batch, low: int, high: int, state: RecordState, input_: Input, *, counts: bool
+    state: PartitionState, batch: Batch, low: int, high: int, from_state: RecordState, input_: Input, completed: int
 ) -> int:
-    become = {}
+    # rules 14, 20.4 and 24.1
+    replacements = {}
     for cell, references in batch.tally(low, high).items():
-        if cell.state is state:
-            become[cell] = cell.archived(input_)
-            ledger.locks.let_go_of(cell, references)
-    if counts:
-        from_offset = low if ledger.profile.has(Quirk.B22) else max(low, ledger.start_offset)
-        ledger.delivery_complete_count += batch.record_count(from_offset, high, become)
-    ledger.recast(batch, low, high, become, partial(cause_of, input_))
-    return len(become)
+        if cell.state is from_state:
+            replacements[cell] = cell.archived(input_)
+            state.release_lock(cell, references)
+    if not replacements:
+        return completed
+    from_offset = low if state.profile.has(Quirk.COUNTS_BELOW_START) else max(low, state.start_offset)
+    archived = batch.record_count(from_offset, high, replacements)
+    state.replace_cells(batch, low, high, replacements, input_)
+    return max(completed, 0) + archived
+
+
+# ---- log compaction
+
+
+def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: int) -> None:
+    """
+    Archive what is available from *fetch_offset* to before *first_fetched*: the log no longer has it.
+
+    Only the hole at the beginning of a fetch is seen; one between two of its batches is not.
+    """
+    # rules 7.3 and 20.4
+    floor = state.in_flight.floor(fetch_offset)
+    from_offset = floor.first_offset if floor is not None and floor.last_offset >= fetch_offset else fetch_offset
+    batches = state.in_flight.beginning_in(from_offset, first_fetched - 1)
+    completed = archive_range(
+        state, batches, fetch_offset, first_fetched - 1, RecordState.AVAILABLE, Input.COMPACTED_AWAY
+    )
+    if completed >= 0:
+        state.count_completed(completed)
+        state.find_next = True
+
+
+# ---- aborted transactions
+
+
+def without_aborted(
+    state: PartitionState, fetched: FetchedRecords, acquired: Sequence[AcquiredRecords]
+) -> tuple[AcquiredRecords, ...]:
+    """
+    Archive the records of aborted transactions if the group reads committed ones only; return the rest of *acquired*.
+
+    The whole fetch is looked at, not only what was acquired, and whoever holds the records. Transaction markers are
+    acquired like data: the client skips them.
+    """
+    # rules 7.10 and 20.4
+    if fetched.isolation is not IsolationLevel.READ_COMMITTED or not fetched.aborted_transactions:
+        return tuple(acquired)
+    aborted = list(_aborted_batches(fetched))
+    for batch in aborted:
+        first, last = batch.first_offset, batch.last_offset
+        cached = state.in_flight.from_floor(first, last)  # rule 24.2, B8: there may be no floor batch
+        completed = archive_range(state, cached, first, last, RecordState.ACQUIRED, Input.ABORTED)
+        state.count_completed(max(completed, 0))
+    return tuple(_subtract(acquired, aborted))
+
+
+def _aborted_batches(fetched: FetchedRecords) -> Iterator[RecordBatch]:
+    """Go through the data batches whose transaction was aborted (rule 7.10, step 1)."""
+    listed = sorted(fetched.aborted_transactions, key=lambda transaction: transaction.first_offset, reverse=True)
+    aborting: set[int] = set()
+    for batch in fetched.batches:
+        if batch.producer_id <= NO_PRODUCER_ID:
+            continue
+        while listed and listed[-1].first_offset <= batch.last_offset:
+            aborting.add(listed.pop().producer_id)
+        if batch.control is ControlType.ABORT:
+            aborting.discard(batch.producer_id)
+        elif (batch.is_transactional or batch.control is not None) and batch.producer_id in aborting:
+            yield batch
+
+
+def _subtract(acquired: Sequence[AcquiredRecords], aborted: Sequence[RecordBatch]) -> Iterator[AcquiredRecords]:
+    """Cut the ranges of *aborted* out of those of *acquired*, both in ascending order (rule 7.10, step 3)."""
+    index = 0
+    for first, last, count in acquired:
+        while index < len(aborted) and aborted[index].last_offset < first:
+            index += 1
+        begin, cut = first, index
+        while cut < len(aborted) and aborted[cut].first_offset <= last:
+            if begin < aborted[cut].first_offset:
+                yield AcquiredRecords(begin, aborted[cut].first_offset - 1, count)
+            begin = aborted[cut].last_offset + 1
+            cut += 1
+        if begin <= last:
+            yield AcquiredRecords(begin, last, count)
+
+
+# ---- the log start
+
+
+def advance_log_start(state: PartitionState, offset: int) -> None:
+    """
+    Move the SPSO to *offset*, where the log starts now; ignored if that is not past it (rules 13 and 20.4).
+
+    Available records below it are archived. What members hold there stays theirs, but can no longer be acknowledged: it
+    is archived when its lock expires or its member leaves. Nothing leaves the cache; the new SPSO becomes durable with
+    the next write of any kind.
+
+    Complexity:
+        Linear in the batches below *offset*, and in the records of split ones.
+    """
+    old = state.start_offset
+    if offset <= old:
+        return
+    if not state.in_flight:
+        state.move_start(offset, state.delivery_complete_count)
+        state.end_offset = offset
+        return
+    passed = _terminal_count(state, old, offset - 1)
+    # What is archived here lies below the new SPSO, so it never counts.
+    if archive_range(state, state.in_flight, old, offset - 1, RecordState.AVAILABLE, Input.BELOW_START) >= 0:
+        state.find_next = True
+    state.move_start(offset, passed)
+    state.end_offset = max(state.end_offset, offset)
+
+
+def _terminal_count(state: PartitionState, first_offset: int, last_offset: int) -> int:
+    """Return how many records of a range are terminal, those with a pending write included (rule 20.4)."""
+    count = 0
+    for batch in state.in_flight.from_floor(first_offset, last_offset):
+        cells = [cell for cell in dict.fromkeys(batch.cells) if cell.state in TERMINAL]
+        count += batch.record_count(first_offset, last_offset, cells)
+    return count

@@ -1,8 +1,18 @@
 """
-Spec 1.3 and 1.5: what is true of a record, while a write is in flight too.
+The state of a record, with its pending transition.
 
-A cell never changes. Every offset of a batch of which the same is true shares one cell, so a change of five hundred
-records makes one new cell, and undoing it puts the old one back.
+A cell never changes. Every offset of a batch that has the same state shares one cell, so a change of five hundred
+records makes one new cell, and rolling it back puts the old one back.
+
+A transition that a write has to confirm shows at once and is *pending* until that write is answered:
+
+=====================  =============================================================================================
+the write succeeds     it is committed: the record has no lock and no owner any more
+the write fails        it is rolled back: the owner holds the record again, with the lock it had
+the lock expires       ``lock_expired`` is kept, and decides only what a roll-back leads to
+the record is          the outcome of the write no longer matters: ``rollback`` is None
+archived meanwhile
+=====================  =============================================================================================
 
 Source:
     InFlightState (Kafka 4.3.1).
@@ -11,70 +21,68 @@ Source:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sharestate.partition.transitions import TERMINAL, Input, step
+from sharestate.partition.locks import Lock
+from sharestate.partition.record_machine import TERMINAL, Input, step
 from sharestate.values.records import RecordState
 
-if TYPE_CHECKING:
-    from sharestate.partition.locks import Lock
-    from sharestate.partition.pending import PendingWrite
-
-NOBODY: Final = ""
+NO_MEMBER: Final = ""
 """The owner of records that no member holds."""
 
 
 class Cell:
-    """What is true of a record; immutable."""
+    """The state of a record; immutable (rule 1)."""
 
     __slots__ = (
-        "before",
+        "_with_expired_lock",
         "delivery_count",
-        "has_fired",
         "is_acquirable",
-        "is_settled",
+        "is_durable",
         "lock",
+        "lock_expired",
         "member_id",
+        "rollback",
         "state",
         "write",
     )
 
     state: Final[RecordState]
-    """The record's state; that of after the change while a write is in flight."""
+    """The record's state; that after the pending transition if there is one."""
 
     delivery_count: Final[int]
-    """How often it has been delivered. [deliveries]"""
+    """The number of its deliveries so far. [deliveries]"""
 
     member_id: Final[str]
-    """Who holds it; empty for nobody."""
+    """Its owner; empty for none."""
 
     lock: Final[Lock | None]
-    """Its acquisition lock; kept while a write is in flight."""
+    """Its acquisition lock; kept while a transition is pending."""
 
-    write: Final[PendingWrite | None]
-    """The write in flight that carries its last change."""
+    write: Final[int | None]
+    """The number of the write that carries its pending transition; None if nothing is pending."""
 
-    before: Final[Cell | None]
-    """What it goes back to if that write fails; None if it was archived meanwhile."""
+    rollback: Final[Cell | None]
+    """The cell to restore if that write fails; None if nothing is pending, or it was archived meanwhile."""
 
-    has_fired: Final[bool]
-    """Whether the lock ran out during the write in flight."""
+    lock_expired: Final[bool]
+    """True if the lock has expired while the transition was pending."""
 
     is_acquirable: Final[bool]
-    """Whether a member may acquire it now."""
+    """True if a member may acquire it now."""
 
-    is_settled: Final[bool]
-    """Whether nothing can happen to it any more."""
+    is_durable: Final[bool]
+    """True if it is terminal and nothing is pending."""
 
     def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
         self,
         state: RecordState,
         delivery_count: int,
-        member_id: str = NOBODY,
+        member_id: str = NO_MEMBER,
         lock: Lock | None = None,
-        write: PendingWrite | None = None,
-        before: Cell | None = None,
-        has_fired: bool = False,  # noqa: FBT001, FBT002
+        write: int | None = None,
+        rollback: Cell | None = None,
+        lock_expired: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Make a cell."""
         self.state = state
@@ -82,41 +90,24 @@ class Cell:
         self.member_id = member_id
         self.lock = lock
         self.write = write
-        self.before = before
-        self.has_fired = has_fired
+        self.rollback = rollback
+        self.lock_expired = lock_expired
         self.is_acquirable = write is None and state is RecordState.AVAILABLE
-        self.is_settled = write is None and state in TERMINAL
+        self.is_durable = write is None and state in TERMINAL
+        self._with_expired_lock: Cell | None = None
 
     def __repr__(self) -> str:
-        """Return the cell as the spec writes it: ``ACQUIRED/1/m1*``."""
-        return f"{self.state.name}/{self.delivery_count}/{self.member_id or '-'}{'*' * self.is_ongoing}"
+        """Return the cell as the rules write it: ``ACQUIRED/1/m1*``, the star for a pending transition."""
+        return f"{self.state.name}/{self.delivery_count}/{self.member_id or '-'}{'*' * (self.write is not None)}"
 
     @property
-    def is_ongoing(self) -> bool:
-        """Whether a write is in flight that carries its last change."""
-        return self.write is not None
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether it was archived while a write is in flight, so that the outcome does not matter."""
-        return self.write is not None and self.before is None
-
-    @property
-    def looks(self) -> tuple[RecordState, int, str, int | None, bool, bool, bool]:
-        """All that can be seen of it; cells that differ may look alike, such as those that were renewed together."""
-        return (
-            self.state,
-            self.delivery_count,
-            self.member_id,
-            self.lock_deadline_ms,
-            self.is_ongoing,
-            self.is_terminal,
-            self.has_fired,
-        )
+    def is_archived_meanwhile(self) -> bool:
+        """True if it was archived while a transition was pending, so that the outcome of the write does not matter."""
+        return self.write is not None and self.rollback is None
 
     @property
     def lock_deadline_ms(self) -> int | None:
-        """The last instant at which its member still holds it; None without a lock. [ms]"""
+        """The last instant at which its acquisition lock holds; None without a lock. [ms]"""
         return None if self.lock is None else self.lock.deadline_ms
 
     def is_held_by(self, member_id: str) -> bool:
@@ -124,52 +115,49 @@ class Cell:
         return self.state is RecordState.ACQUIRED and self.member_id == member_id
 
     def acquired(self, member_id: str, lock: Lock) -> Cell:
-        """Return the cell in the hands of *member_id*."""
-        state, count = step(self.state, Input.ACQUIRE, delivery_count=self.delivery_count, delivery_count_limit=0)
+        """Return the cell after *member_id* has acquired it (rule 1.2)."""
+        state, count = step(self.state, Input.ACQUIRE, self.delivery_count)
         return Cell(state, count, member_id, lock)
 
     def renewed(self, lock: Lock) -> Cell:
-        """Return the cell with a fresh lock of the same member."""
-        state, count = step(self.state, Input.RENEW, delivery_count=self.delivery_count, delivery_count_limit=0)
+        """Return the cell with a new lock of the same owner."""
+        state, count = step(self.state, Input.RENEW, self.delivery_count)
         return Cell(state, count, self.member_id, lock)
 
-    def begun(self, input_: Input, write: PendingWrite) -> Cell:
-        """Return the cell after *input_*, until the outcome of *write* is known; its owner loses it at once."""
-        state, count = step(
-            self.state,
-            input_,
-            delivery_count=self.delivery_count,
-            delivery_count_limit=write.delivery_count_limit,
-        )
-        return Cell(state, count, NOBODY, self.lock, write, self)
+    def pending(self, input_: Input, write: int, delivery_count_limit: int) -> Cell:
+        """Return the cell after *input_*, pending until *write* is answered; its owner loses it at once (rule 1.3)."""
+        state, count = step(self.state, input_, self.delivery_count, delivery_count_limit)
+        return Cell(state, count, NO_MEMBER, self.lock, write, self)
 
-    def ended(self, input_: Input, delivery_count_limit: int) -> Cell:
-        """Return the cell after *input_* took it from its owner, whatever becomes of a write."""
-        state, count = step(
-            self.state, input_, delivery_count=self.delivery_count, delivery_count_limit=delivery_count_limit
-        )
-        return unowned(state, count)
+    def immediate(self, input_: Input, delivery_count_limit: int) -> Cell:
+        """Return the cell after *input_*, which takes it from its owner whether or not a write succeeds (rule 1.2)."""
+        return unowned(*step(self.state, input_, self.delivery_count, delivery_count_limit))
 
     def archived(self, input_: Input) -> Cell:
-        """Return the cell after *input_* took it out of the queue; a write in flight goes on, and decides nothing."""
-        state, count = step(self.state, input_, delivery_count=self.delivery_count, delivery_count_limit=0)
+        """Return the cell after *input_* has archived it; a pending write goes on, and its outcome does not matter."""
+        # rule 1.4
+        state, count = step(self.state, input_, self.delivery_count)
         return unowned(state, count) if self.write is None else Cell(state, count, write=self.write)
 
     def with_lock(self, lock: Lock) -> Cell:
-        """Return the cell with another lock, which has not fired; what it goes back to has that lock too."""
-        before = None if self.before is None else self.before.with_lock(lock)
-        return Cell(self.state, self.delivery_count, self.member_id, lock, self.write, before)
+        """Return the cell with another lock, which has not expired; so has the cell that it would roll back to."""
+        # rule 1.7
+        rollback = None if self.rollback is None else self.rollback.with_lock(lock)
+        return Cell(self.state, self.delivery_count, self.member_id, lock, self.write, rollback)
 
-    def fired(self) -> Cell:
-        """Return the cell with its lock run out while its write is in flight."""
-        return Cell(self.state, self.delivery_count, self.member_id, self.lock, self.write, self.before, has_fired=True)
+    def with_expired_lock(self) -> Cell:
+        """Return the cell with its lock expired; the same one every time, so that equal records go on sharing it."""
+        if self._with_expired_lock is None:
+            fields = (self.state, self.delivery_count, self.member_id, self.lock, self.write, self.rollback)
+            self._with_expired_lock = Cell(*fields, lock_expired=True)
+        return self._with_expired_lock
 
     def committed(self) -> Cell:
-        """Return the cell after its write succeeded."""
+        """Return the cell after its write has succeeded (rule 1.5)."""
         return unowned(self.state, self.delivery_count)
 
 
 @lru_cache(maxsize=4096)
 def unowned(state: RecordState, delivery_count: int) -> Cell:
-    """Return the cell of a record that nobody holds; one for all that look alike."""
+    """Return the cell of records that no member holds; one for all with the same state and count."""
     return Cell(state, delivery_count)

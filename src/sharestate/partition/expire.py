@@ -1,9 +1,9 @@
 """
-Spec 10: an acquisition lock runs out.
+An acquisition lock expires.
 
-One lapsed lock is handled at a time, because the write that it causes may be answered, and the SPSO may move, before
-the next one. What it does to the state is final, whether or not that write succeeds. A record whose change is on its
-way to the persister only remembers that its lock has fired.
+One expired lock is handled at a time, because the write that it causes may be answered, and the SPSO may move, before
+the next one. The transition is final, whether or not that write succeeds. A record with a pending write only keeps in
+mind that its lock has expired; what a failed write then does to it is in ``writes``.
 
 Source:
     SharePartition.releaseAcquisitionLockOnTimeout (Kafka 4.3.1).
@@ -11,125 +11,116 @@ Source:
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import repeat
-from typing import TYPE_CHECKING
-
 from sharestate.partition.advance import advance
-from sharestate.partition.chronicle import cause_of
-from sharestate.partition.transitions import Input
-from sharestate.partition.writing import issue_write
-from sharestate.values.effects import NOTHING, Effects
-from sharestate.values.records import RecordState
-from sharestate.values.requests import StateBatch, state_batches
-from sharestate.values.transitions import Cause
-
-if TYPE_CHECKING:
-    from sharestate.partition.batch import Batch
-    from sharestate.partition.cells import Cell
-    from sharestate.partition.ledger import Ledger
-    from sharestate.partition.locks import Lock
-    from sharestate.partition.pending import PendingWrite
+from sharestate.partition.batches import Batch
+from sharestate.partition.cells import Cell
+from sharestate.partition.locks import Lock
+from sharestate.partition.record_machine import TERMINAL, Input
+from sharestate.partition.state import PartitionState
+from sharestate.partition.writes import issue_final
+from sharestate.values.effects import NOTHING, Cause, Effects
+from sharestate.values.requests import StateBatch
 
 
-def expire_next(ledger: Ledger) -> Effects | None:
+def expire_next(state: PartitionState) -> Effects | None:
     """
-    Handle the lock that has lapsed first; of a split batch, its first record that waits for it.
+    Handle the lock that has expired first; of a split batch, its first record that waits for it.
 
-    Where the profile expires all that have lapsed in one call, it goes on until none has.
+    Where the profile handles all expired locks in one call, it goes on until none is left.
 
     Returns:
-        The write that it causes, if it causes one; None if no lock has lapsed.
+        The write that it causes, if it causes one; None if no lock has expired.
 
     Complexity:
         O(log n), n the locks; the records of one lock are walked once.
     """
-    lock = _first_lapsed(ledger)
+    # rules 10, 16 and 24.5
+    lock = _first_expired(state)
     if lock is None:
         return None
-    entries = _expire(ledger, lock)
-    if ledger.profile.expires_per_call:
-        while (lock := _first_lapsed(ledger)) is not None:
-            entries += _expire(ledger, lock)
+    entries = _expire(state, lock)
+    if state.profile.expires_per_call:
+        while (lock := _first_expired(state)) is not None:
+            entries += _expire(state, lock)
     if not entries:
         return NOTHING
-    writes = issue_write(ledger, entries, None)
+    writes = issue_final(state, tuple(entries))
     if not writes:
-        advance(ledger)
+        advance(state)
     return Effects(writes=writes, wake=True)
 
 
-def _first_lapsed(ledger: Ledger) -> Lock | None:
-    lock = ledger.locks.first()
-    return None if lock is None or lock.deadline_ms >= ledger.now_ms else lock
+def _first_expired(state: PartitionState) -> Lock | None:
+    # rule 24.5
+    lock = state.locks.first()
+    return None if lock is None or lock.deadline_ms >= state.now_ms else lock
 
 
-def _expire(ledger: Ledger, lock: Lock) -> list[StateBatch]:
-    return _expire_record(ledger, lock) if lock.batch.is_split else _expire_whole(ledger, lock)
+def _expire(state: PartitionState, lock: Lock) -> list[StateBatch]:
+    batch = state.in_flight[lock.batch_offset]
+    return _expire_record(state, lock, batch) if batch.is_split else _expire_whole(state, lock, batch)
 
 
-def _expire_record(ledger: Ledger, lock: Lock) -> list[StateBatch]:
-    batch = lock.batch
-    offset = _next_holder(lock)
+def _expire_record(state: PartitionState, lock: Lock, batch: Batch) -> list[StateBatch]:
+    # rule 10
+    offset = _next_holder(lock, batch)
     lock.cursor = offset + 1
-    ledger.locks.let_go(lock, 1)
+    state.locks.release(lock, 1)
     cell = batch.at(offset)
     if cell.write is not None:
-        _fire(ledger, batch, offset, offset, cell, cell.write)
+        _expire_pending(state, batch, offset, offset, cell)
         return []
-    after = _lapse(ledger, batch, offset, offset)
+    after = _expire_range(state, batch, offset, offset)
     return [StateBatch(offset, offset, after.state, after.delivery_count)]
 
 
-def _next_holder(lock: Lock) -> int:
-    cells, first = lock.batch.cells, lock.batch.first_offset
+def _next_holder(lock: Lock, batch: Batch) -> int:
+    cells, first = batch.cells, batch.first_offset
     offset = lock.cursor
-    while cells[offset - first].lock is not lock or cells[offset - first].has_fired:
+    while cells[offset - first].lock is not lock or cells[offset - first].lock_expired:
         offset += 1
     return offset
 
 
-def _expire_whole(ledger: Ledger, lock: Lock) -> list[StateBatch]:
-    batch = lock.batch
-    first, last, start = batch.first_offset, batch.last_offset, ledger.start_offset
+def _expire_whole(state: PartitionState, lock: Lock, batch: Batch) -> list[StateBatch]:
+    # rules 10 and 24.5
+    first, last, start = batch.first_offset, batch.last_offset, state.start_offset
     (cell,) = batch.cells
-    if cell.write is None and first < start <= last and batch.size <= ledger.split_limit:
-        return _expire_straddling(ledger, batch)
-    ledger.locks.let_go(lock, 1)
+    if cell.write is None and first < start <= last and not state.in_flight.is_oversized(batch):
+        return _expire_straddling(state, batch)
+    state.locks.release(lock, 1)
     if cell.write is not None:
-        _fire(ledger, batch, first, last, cell, cell.write)
+        _expire_pending(state, batch, first, last, cell)
         return []
-    after = _lapse(ledger, batch, first, last)
+    after = _expire_range(state, batch, first, last)
     return [StateBatch(first, last, after.state, after.delivery_count)]
 
 
-def _expire_straddling(ledger: Ledger, batch: Batch) -> list[StateBatch]:
-    first, last, start = batch.first_offset, batch.last_offset, ledger.start_offset
-    batch.split(ledger.locks)
-    ledger.locks.let_go_of(batch.cells[0], batch.size)
+def _expire_straddling(state: PartitionState, batch: Batch) -> list[StateBatch]:
+    """Expire a batch into which the log start has moved: its two parts have different fates (rule 10)."""
+    first, last, start = batch.first_offset, batch.last_offset, state.start_offset
+    batch.split(state.locks)
+    state.release_lock(batch.cells[0], batch.size)
     entries: list[StateBatch] = []
     for low, high in ((first, start - 1), (start, last)):
-        after = _lapse(ledger, batch, low, high)
-        entries += state_batches(range(low, high + 1), repeat(after.state), repeat(after.delivery_count))
+        after = _expire_range(state, batch, low, high)
+        entries += [StateBatch(offset, offset, after.state, after.delivery_count) for offset in range(low, high + 1)]
     return entries
 
 
-def _fire(  # noqa: PLR0913 - one record, or all of a whole batch
-    ledger: Ledger, batch: Batch, first_offset: int, last_offset: int, cell: Cell, change: PendingWrite
-) -> None:
-    become = {cell: change.fired(cell)}
-    ledger.recast(batch, first_offset, last_offset, become, lambda _: Cause.LAPSED, change.number)
+def _expire_pending(state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: Cell) -> None:
+    """Keep in mind that the lock of records with a pending write has expired (rule 10)."""
+    replacements = {cell: cell.with_expired_lock()}
+    state.replace_cells(batch, first_offset, last_offset, replacements, Cause.LOCK_EXPIRED, cell.write)
 
 
-def _lapse(ledger: Ledger, batch: Batch, first_offset: int, last_offset: int) -> Cell:
-    """Take records that share one cell from their owner, and return what they share now."""
-    input_ = Input.BELOW_START if last_offset < ledger.start_offset else Input.LAPSE
+def _expire_range(state: PartitionState, batch: Batch, first_offset: int, last_offset: int) -> Cell:
+    """Take records that share one cell from their owner, and return what they share now (rules 10 and 20.4)."""
+    input_ = Input.BELOW_START if last_offset < state.start_offset else Input.LOCK_TIMEOUT
     cell = batch.at(first_offset)
-    after = cell.ended(input_, ledger.config.delivery_count_limit)
-    write = ledger.next_write if ledger.writer.is_written(ledger, last_offset) else None
-    ledger.recast(batch, first_offset, last_offset, {cell: after}, partial(cause_of, input_), write)
-    if after.state is RecordState.AVAILABLE:
-        ledger.find_next = True
-    else:
-        ledger.delivery_complete_count += max(0, last_offset - max(first_offset, ledger.start_offset) + 1)
+    after = cell.immediate(input_, state.config.delivery_count_limit)
+    write = state.next_write if state.writer.is_written(state, last_offset) else None
+    state.replace_cells(batch, first_offset, last_offset, {cell: after}, input_, write)
+    if after.state in TERMINAL:
+        state.count_completed(state.not_below_start(first_offset, last_offset))
     return after

@@ -1,8 +1,8 @@
 """
-Spec 3 and 16: the life of a share partition at one leader, as two tables.
+The lifecycle of a share partition at one leader, as two tables.
 
-It is loaded once and then serves until it is fenced. Only acquiring asks whether it is active: acknowledgements,
-releases and lapsing locks go on after fencing, with the old epochs, and it is the persister that refuses them.
+It is initialized once and serves until it is fenced. Only ``acquire`` requires ACTIVE: acknowledgements, releases and
+lock timeouts go on after fencing, with the old epochs, and it is the persister that refuses them.
 
 Source:
     SharePartitionState, SharePartition.maybeInitialize and markFenced (Kafka 4.3.1).
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sharestate.errors import ShareStateError
-    from sharestate.values.keys import SharePartitionKey
+    from sharestate.values.records import SharePartitionKey
 
 
 class Lifecycle(Enum):
-    """How far a share partition has come."""
+    """The lifecycle states of a share partition."""
 
     EMPTY = "EMPTY"
-    """Made, not loaded."""
+    """Not initialized yet."""
 
     INITIALIZING = "INITIALIZING"
     """The persisted state is being read."""
 
     ACTIVE = "ACTIVE"
-    """Loaded: records can be acquired."""
+    """Initialized: records can be acquired."""
 
     FAILED = "FAILED"
-    """It could not be loaded. It never recovers: make another one."""
+    """Initialization has failed. It never recovers: make another one."""
 
     FENCED = "FENCED"
     """Another leader has taken over, or the group no longer wants it."""
 
 
 class Event(Enum):
-    """What can happen to the life of a share partition."""
+    """The inputs of the lifecycle."""
 
     INITIALIZE = "initialize"
-    """The persisted state is asked for."""
+    """The persisted state is requested."""
 
     READ_TAKEN_OVER = "read_succeeded"
-    """The persisted state has come and is taken over."""
+    """The persisted state was read and is taken over."""
 
     READ_REFUSED = "read_succeeded, refused"
-    """The persisted state has come, and it is none that a coordinator stores."""
+    """The persisted state was read, and no coordinator stores such a state."""
 
     READ_FAILED = "read_failed"
     """The persisted state could not be read."""
@@ -73,11 +73,11 @@ MOVES: Final[Mapping[tuple[Lifecycle, Event], Lifecycle]] = MappingProxyType({
     (Lifecycle.FAILED,       Event.FENCE):           Lifecycle.FENCED,
 })
 # fmt: on
-"""A pair that is not here moves nothing. Nothing leaves FENCED."""
+"""A pair that is not here moves nothing. Nothing leaves FENCED (rule 3)."""
 
 
-def moved(lifecycle: Lifecycle, event: Event) -> Lifecycle:
-    """Return what *event* makes of *lifecycle*."""
+def after(lifecycle: Lifecycle, event: Event) -> Lifecycle:
+    """Return the lifecycle state after *event*."""
     return MOVES.get((lifecycle, event), lifecycle)
 
 
@@ -89,7 +89,7 @@ INITIALIZE_REFUSALS: Final[Mapping[Lifecycle, tuple[type[ShareStateError], str]]
     Lifecycle.FENCED:       (LeaderNotAvailableError, "Share partition is fenced"),
 })
 # fmt: on
-"""Why ``initialize`` is refused in each state but EMPTY."""
+"""Why ``initialize`` is refused in each state but EMPTY (rule 3)."""
 
 
 def initialize_refusal(lifecycle: Lifecycle, key: SharePartitionKey) -> ShareStateError:

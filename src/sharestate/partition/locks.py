@@ -1,9 +1,8 @@
 """
-Spec 1.6 and 24.5: acquisition locks, in the order in which they lapse.
+Acquisition locks, in the order in which they expire.
 
-One lock stands for all records that were locked in one go, so it is found by bisection however many records it holds.
-Locks lapse in the order (deadline, creation), the records of one lock in the order of their offsets, one record of a
-split batch at a time.
+One lock stands for all records that were locked in one go, however many they are. Locks expire in the order (deadline,
+creation), the records of one lock in the order of their offsets, one record of a split batch at a time.
 
 Source:
     AcquisitionLockTimerTask (Kafka 4.3.1), with a timer that is first in, first out among equal deadlines.
@@ -11,112 +10,116 @@ Source:
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sharestate.partition.batch import Batch
-    from sharestate.partition.cells import Cell
-
-_WORTH_SWEEPING: Final = 64
-"""Fewer dead locks than this are not worth a sweep. [locks]"""
+from sortedcontainers import SortedList
 
 
 class Lock:
-    """The acquisition lock of what one member acquired of one batch in one go."""
+    """The acquisition lock of the records that one member acquired of one batch in one go (rule 1.6)."""
 
-    __slots__ = ("batch", "creation", "cursor", "deadline_ms", "held", "is_queued", "last_offset")
+    __slots__ = ("batch_offset", "creation", "cursor", "deadline_ms", "holders", "last_offset", "member_id")
 
     def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
-        self, deadline_ms: int, creation: int, batch: Batch, first_offset: int, last_offset: int, held: int
+        self,
+        deadline_ms: int,
+        creation: int,
+        member_id: str,
+        batch_offset: int,
+        first_offset: int,
+        last_offset: int,
+        holders: int,
     ) -> None:
-        """Make a lock on *held* cells of *batch* within first_offset..last_offset."""
+        """Make a lock on *holders* cells of a batch within first_offset..last_offset."""
         self.deadline_ms: Final = deadline_ms
+        """The last instant at which it holds. [ms]"""
         self.creation: Final = creation
-        self.batch: Final = batch
+        """Its number: locks with equal deadlines expire in this order."""
+        self.member_id: Final = member_id
+        """The member that acquired the records; empty for none."""
+        self.batch_offset: Final = batch_offset
+        """The first offset of its batch, which names the batch: batches are never cut or renamed."""
         self.last_offset: Final = last_offset
-        self.held = held
-        """How many cells wait for it to lapse: 1 for a whole batch, else one for each record."""
+        """No record after this one has it."""
         self.cursor = first_offset
         """No record before this one waits for it."""
-        self.is_queued = held > 0
-        """Whether it is in the heap."""
-
-    @classmethod
-    def idle(cls, deadline_ms: int, creation: int, batch: Batch) -> Lock:
-        """Return a lock of *batch* for which nothing waits yet."""
-        return cls(deadline_ms, creation, batch, batch.last_offset, batch.last_offset, 0)
+        self.holders = holders
+        """The number of cells that wait for it to expire: 1 for a whole batch, else one for each record."""
 
 
 class Locks:
     """
-    Every acquisition lock of a share partition.
+    Every acquisition lock of a share partition that something waits for (rule 24.5).
 
     Complexity:
-        Creating, letting go and finding the next: O(log n) amortised, n the locks that hold something.
+        Creating a lock, releasing its last holder and requeuing it: O(log n), n the locks. The next one: O(1). The
+        batches of a member: O(k log k), k its locks.
     """
 
-    __slots__ = ("_dead", "_heap", "count", "next_creation")
+    __slots__ = ("_by_expiry", "_by_member", "count", "next_creation")
 
     def __init__(self) -> None:
         """Begin without locks."""
-        self._heap: list[tuple[int, int, Lock]] = []
-        self._dead = 0
+        self._by_expiry: SortedList[tuple[int, int, Lock]] = SortedList()
+        """Deadline, creation and lock; no two creations are equal, so locks are never compared."""
+        self._by_member: dict[str, dict[int, Lock]] = {}
+        """The locks of each member that has any, by creation."""
         self.count = 0
-        """How many cells wait for a lock to lapse."""
+        """The number of cells that wait for a lock to expire."""
         self.next_creation = 0
         """The number of the next lock."""
 
     def __iter__(self) -> Iterator[Lock]:
-        """Go through the locks in no particular order; some may hold nothing any more."""
-        return (lock for _, _, lock in self._heap)
+        """Go through the locks in the order in which they expire."""
+        return (lock for _, _, lock in self._by_expiry)
 
-    def create(self, deadline_ms: int, batch: Batch, first_offset: int, last_offset: int, held: int) -> Lock:
-        """Lock *held* cells of *batch* within first_offset..last_offset until *deadline_ms*, that instant included."""
-        lock = Lock(deadline_ms, self.next_creation, batch, first_offset, last_offset, held)
-        heappush(self._heap, (deadline_ms, self.next_creation, lock))
-        self.next_creation += 1
-        self.count += held
+    def create(  # noqa: PLR0913 - as Lock
+        self, deadline_ms: int, member_id: str, batch_offset: int, first_offset: int, last_offset: int, holders: int
+    ) -> Lock:
+        """Lock *holders* cells of a batch within first_offset..last_offset up to *deadline_ms*, included."""
+        lock = Lock(deadline_ms, self.next_creation, member_id, batch_offset, first_offset, last_offset, holders)
+        self.add(lock)
         return lock
 
-    def let_go(self, lock: Lock, held: int) -> None:
-        """Take *held* cells from *lock*: they are acknowledged, archived, split or lapsed."""
-        lock.held -= held
-        self.count -= held
-        if not lock.held:
-            self._dead += 1
-            if self._dead > _WORTH_SWEEPING and self._dead * 2 > len(self._heap):
-                self._sweep()
+    def add(self, lock: Lock) -> None:
+        """Add *lock*, which was made with the next number."""
+        self._queue(lock)
+        self.next_creation += 1
+        self.count += lock.holders
 
-    def let_go_of(self, cell: Cell, references: int) -> None:
-        """Take *references* to *cell* from its lock, if it has one that has not fired."""
-        if cell.lock is not None and not cell.has_fired:
-            self.let_go(cell.lock, references)
+    def release(self, lock: Lock, holders: int) -> None:
+        """Take *holders* cells from *lock*: they are acknowledged, archived, split or expired."""
+        lock.holders -= holders
+        self.count -= holders
+        if not lock.holders:
+            self._by_expiry.remove((lock.deadline_ms, lock.creation, lock))
+            others = self._by_member[lock.member_id]
+            del others[lock.creation]
+            if not others:
+                del self._by_member[lock.member_id]
 
-    def hold_again(self, lock: Lock, held: int, first_offset: int) -> None:
-        """Give *held* cells from *first_offset* on back to *lock*: the write that was to take them away has failed."""
-        if not lock.is_queued:
-            lock.is_queued = True
-            heappush(self._heap, (lock.deadline_ms, lock.creation, lock))
-        elif not lock.held:
-            self._dead -= 1
-        lock.held += held
+    def requeue(self, lock: Lock, holders: int, first_offset: int) -> None:
+        """Give *holders* cells from *first_offset* on back to *lock*: the write that took them away has failed."""
+        # rule 24.1
+        if not lock.holders:
+            self._queue(lock)
+        lock.holders += holders
         lock.cursor = min(lock.cursor, first_offset)
-        self.count += held
+        self.count += holders
 
     def first(self) -> Lock | None:
-        """Return the lock that lapses next, or None."""
-        heap = self._heap
-        while heap and not heap[0][2].held:
-            heappop(heap)[2].is_queued = False
-            self._dead -= 1
-        return heap[0][2] if heap else None
+        """Return the lock that expires next, or None."""
+        return self._by_expiry[0][2] if self._by_expiry else None
 
-    def _sweep(self) -> None:
-        for lock in self:
-            lock.is_queued = lock.held > 0
-        self._heap = [entry for entry in self._heap if entry[2].held]
-        heapify(self._heap)
-        self._dead = 0
+    def batches_of(self, *member_ids: str) -> list[int]:
+        """Return the first offsets of the batches of which *member_ids* have locks, in ascending order."""
+        locks = (lock for member_id in member_ids for lock in self._by_member.get(member_id, {}).values())
+        return sorted({lock.batch_offset for lock in locks})
+
+    def _queue(self, lock: Lock) -> None:
+        self._by_expiry.add((lock.deadline_ms, lock.creation, lock))
+        locks = self._by_member.get(lock.member_id)
+        if locks is None:
+            locks = self._by_member[lock.member_id] = {}
+        locks[lock.creation] = lock

@@ -1,5 +1,5 @@
 """
-Spec 5 and 6: where the next fetch begins, and whether there is room for it.
+Where the next fetch begins, and whether there is room for it.
 
 Source:
     SharePartition.nextFetchOffset, canAcquireRecords (Kafka 4.3.1).
@@ -7,50 +7,49 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sharestate.partition.gaps import active_window
-
-if TYPE_CHECKING:
-    from sharestate.partition.ledger import Ledger
+from sharestate.partition.state import PartitionState
 
 
-def next_fetch_offset(ledger: Ledger) -> int:
+def next_fetch_offset(state: PartitionState) -> int:
     """
-    Return the offset at which the log is to be fetched next.
+    Return the offset at which the log is to be fetched next (rule 5).
 
     It may clear ``find_next``, so it is a command as far as a replay is concerned.
 
     Complexity:
-        O(1), or linear in the batches and the records of split ones when something cached may be acquirable.
+        O(1), or linear in the batches and records from the lowest one that may be acquirable to the first that is.
     """
-    if not ledger.in_flight or ledger.start_offset > ledger.in_flight.last.last_offset:
-        ledger.find_next = False
-        return ledger.end_offset
-    if ledger.find_next:
-        offset = _first_acquirable(ledger)
+    if not state.in_flight or state.start_offset > state.in_flight.last.last_offset:
+        state.find_next = False
+        return state.end_offset
+    if state.find_next:
+        offset = _first_acquirable(state)
         if offset is not None:
             return offset
-        ledger.find_next = False
-    return ledger.end_offset + 1
+        state.find_next = False
+    return state.end_offset + 1
 
 
-def can_acquire(ledger: Ledger) -> bool:
+def can_acquire(state: PartitionState) -> bool:
     """Return whether a fetch could acquire something; it looks for the next fetch offset, with the same side effect."""
-    if next_fetch_offset(ledger) != ledger.end_offset + 1:
+    # rule 6
+    if next_fetch_offset(state) != state.end_offset + 1:
         return True
-    return ledger.in_flight_count < ledger.config.max_record_locks
+    return state.in_flight_count < state.config.max_record_locks
 
 
-def _first_acquirable(ledger: Ledger) -> int | None:
-    window = active_window(ledger)
-    gap = 0 if window is None else window.first_offset
-    for batch in ledger.in_flight:
+def _first_acquirable(state: PartitionState) -> int | None:
+    # rule 5, step 3
+    window = state.active_gap_window
+    gap = state.acquirable_from if window is None else window.first_offset
+    for batch in state.in_flight.from_floor(min(state.acquirable_from, gap), state.end_offset):
         if window is not None:
             if batch.first_offset > gap:
                 return gap
             gap = max(batch.last_offset + 1, gap)
-        offset = batch.first_acquirable()
+        offset = batch.first_acquirable(state.acquirable_from)
         if offset is not None:
+            state.acquirable_from = offset
             return offset
+    state.acquirable_from = state.end_offset + 1
     return None

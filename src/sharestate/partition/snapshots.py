@@ -1,47 +1,46 @@
 """
 A share partition to a snapshot, and back.
 
-Cells refer to locks and writes, which refer to batches, which hold the cells: in a snapshot they all do so by number.
-How many cells a lock still waits for, and from where on, is counted again when it is restored.
+In a snapshot cells refer to locks, writes and each other by number. How many cells wait for a lock, and from which
+offset on, is counted again when it is restored.
+
+A snapshot may come from anywhere: it is bounded before anything is made of it, and refused if no share partition would
+have given it.
 """
 
 from __future__ import annotations
 
-from itertools import groupby, zip_longest
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby, pairwise, zip_longest
+from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from attrs import fields
 
-from sharestate.errors import InvariantError, SnapshotError
-from sharestate.partition.batch import Batch
-from sharestate.partition.cells import NOBODY, Cell, unowned
-from sharestate.partition.gaps import GapWindow
+from sharestate.errors import InvariantError, MalformedInputError, SnapshotError
+from sharestate.partition.batches import Batch
+from sharestate.partition.cells import NO_MEMBER, Cell, unowned
 from sharestate.partition.invariants import check
-from sharestate.partition.ledger import Ledger
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock
-from sharestate.partition.pending import PendingWrite
-from sharestate.partition.writers import writer_for
-from sharestate.values.records import RecordState
-from sharestate.values.snapshot import Snapshot
-from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, LockRow, RangeRow, RunRow, WriteRow
-from sharestate.values.write_policies import KipWritePolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from sharestate.partition.chronicle import Chronicle
-    from sharestate.partition.writing import Writer
-    from sharestate.values.profiles import Profile
-    from sharestate.values.requests import StateBatch
+from sharestate.partition.recorder import TransitionRecorder
+from sharestate.partition.state import GapWindow, PartitionState, PendingWrite, Writer
+from sharestate.partition.write_policies import writer_for
+from sharestate.values.checks import expect
+from sharestate.values.config import ShareConfig
+from sharestate.values.profiles import KipWritePolicy, Profile
+from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.requests import StateBatch
+from sharestate.values.snapshot import BatchRow, CellRow, KipMemoryRow, LockRow, RangeRow, RunRow, Snapshot, WriteRow
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
 
 _READ_PENDING: Final[Mapping[Lifecycle, Collection[bool]]] = MappingProxyType(
     {Lifecycle.INITIALIZING: {True}, Lifecycle.FENCED: {True, False}}
 )
-"""Whether a read may be pending; in the other states it is not."""
+"""The values that ``is_read_pending`` may have, by state; it is False in the others."""
 
 _PLAIN: Final = (
     "key",
@@ -59,27 +58,41 @@ _PLAIN: Final = (
 )
 """The fields that are the same in both."""
 
-
 _FEWEST_PERSISTED: Final = -(2**15)
 """The smallest delivery count that can be read, on which every delivery adds one. [deliveries]"""
 
+_CLASSES: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "key": SharePartitionKey,
+        "config": ShareConfig,
+        "lifecycle": str,
+        **dict.fromkeys(("is_read_pending", "find_next"), bool),
+        **dict.fromkeys(("leader_epoch", "state_epoch", "now_ms", "next_write", "next_lock", "split_limit"), int),
+        **dict.fromkeys(("start_offset", "end_offset", "delivery_complete_count"), int),
+    }
+)
+"""The classes of the fields that are not made of rows."""
 
-def take_snapshot(ledger: Ledger) -> Snapshot:
-    """Return everything about *ledger*; linear in the batches and the records of split ones."""
+_HEAD_ROOM: Final = 2**62
+"""Numbers that only grow must lie below this, so that commands to come stay within 64 bits."""
+
+
+def take_snapshot(state: PartitionState) -> Snapshot:
+    """Return everything about *state*; linear in the batches and the records of split ones."""
     rows: dict[CellRow, int] = {}
-    batches = tuple(_batch_row(batch, rows) for batch in ledger.in_flight)
-    locks = {cell.lock for batch in ledger.in_flight for cell in batch.cells if cell.lock is not None}
+    batches = tuple(_batch_row(batch, rows) for batch in state.in_flight)
+    locks = {cell.lock for batch in state.in_flight for cell in batch.cells if cell.lock is not None}
     return Snapshot(
-        **{name: getattr(ledger, name) for name in _PLAIN},
-        profile=ledger.profile,
-        lifecycle=ledger.lifecycle.value,
-        gap_window=None if ledger.gap_window is None else RangeRow(*ledger.gap_window),
-        next_lock=ledger.locks.next_creation,
+        **{name: getattr(state, name) for name in _PLAIN},
+        profile=state.profile,
+        lifecycle=state.lifecycle.value,
+        gap_window=None if state.gap_window is None else RangeRow(*state.gap_window),
+        next_lock=state.locks.next_creation,
         locks=tuple(sorted(LockRow(lock.creation, lock.deadline_ms) for lock in locks)),
-        writes=tuple(_write_row(number, change) for number, change in sorted(ledger.writes.items())),
+        writes=tuple(_write_row(number, pending) for number, pending in sorted(state.writes.items())),
         cells=tuple(rows),
         batches=batches,
-        kip_memory=ledger.writer.memory(),
+        kip_memory=state.writer.snapshot(),
     )
 
 
@@ -95,56 +108,115 @@ def _batch_row(batch: Batch, rows: dict[CellRow, int]) -> BatchRow:
 
 
 def _position(cell: Cell, rows: dict[CellRow, int]) -> int:
-    """Return the position of the row of *cell*; cells that look alike share one, so that the snapshots are equal."""
+    """Return the position of the row of *cell*; equal cells share one, so that equal snapshots have equal rows."""
     row = CellRow(
         cell.state,
         cell.delivery_count,
         cell.member_id,
         None if cell.lock is None else cell.lock.creation,
-        None if cell.write is None else cell.write.number,
-        None if cell.before is None else _position(cell.before, rows),
-        cell.has_fired,
+        cell.write,
+        None if cell.rollback is None else _position(cell.rollback, rows),
+        cell.lock_expired,
     )
     return rows.setdefault(row, len(rows))
 
 
-def _write_row(number: int, change: PendingWrite | None) -> WriteRow:
-    if change is None:
+def _write_row(number: int, pending: PendingWrite | None) -> WriteRow:
+    if pending is None:
         return WriteRow(number, None, ())
-    ranges = tuple(RangeRow(first, last) for _, first, last in change.ranges())
-    return WriteRow(number, change.delivery_count_limit, ranges)
+    ranges = tuple(RangeRow(first, last) for _, first, last in pending.ranges)
+    return WriteRow(number, pending.delivery_count_limit, ranges)
 
 
-def restore_ledger(snapshot: Snapshot, profile: Profile, chronicle: Chronicle | None = None) -> Ledger:
+def restore_state(
+    snapshot: Snapshot, profile: Profile, *, max_records: int, recorder: TransitionRecorder | None = None
+) -> PartitionState:
     """
-    Return the ledger of which *snapshot* was taken.
+    Return the state of which *snapshot* was taken.
+
+    Args:
+        snapshot: The snapshot.
+        profile: The profile under which it must have been taken.
+        max_records: How many records its split batches may have in all, and the largest that may be split. [records]
+        recorder: Records transitions from now on, if it is given.
 
     Raises:
-        SnapshotError: It was taken under another profile, or it contradicts itself; ``field`` names what was wrong.
+        SnapshotError: It was taken under another profile, is too large, or contradicts itself.
     """
+    try:
+        return _restored(snapshot, profile, max_records, recorder)
+    except SnapshotError:
+        raise
+    except MalformedInputError as error:
+        raise SnapshotError(error.message, error.field) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A snapshot that was made by hand, not read or taken, may hold anything anywhere.
+        message = f"parts of the wrong type: {error}"
+        raise SnapshotError(message, "snapshot") from error
+
+
+def _restored(
+    snapshot: Snapshot, profile: Profile, max_records: int, recorder: TransitionRecorder | None
+) -> PartitionState:
     if snapshot.profile != profile:
         message = f"taken under {snapshot.profile.name}, which is not the {profile.name} that was asked for"
         raise SnapshotError(message, "profile")
+    _expect_bounds(snapshot, max_records)
     window = snapshot.gap_window
-    ledger = Ledger(
+    state = PartitionState(
         **{name: getattr(snapshot, name) for name in _PLAIN},
         profile=profile,
         lifecycle=_LIFECYCLES.get(snapshot.lifecycle) or _refuse("lifecycle", f"unknown: {snapshot.lifecycle}"),
         gap_window=None if window is None else GapWindow(*window),
-        chronicle=chronicle,
+        recorder=recorder,
         writer=_writer(snapshot),
     )
-    if chronicle is not None:
-        chronicle.at_ms = snapshot.now_ms
-    if ledger.is_read_pending not in _READ_PENDING.get(ledger.lifecycle, {False}):
-        _refuse("is_read_pending", f"{ledger.is_read_pending} does not go with {snapshot.lifecycle}")
-    _Restorer(ledger, snapshot).restore()
+    if recorder is not None:
+        recorder.at_ms = snapshot.now_ms
+    if window is not None and not 0 <= window.first_offset <= window.last_offset:
+        _refuse("gap_window", f"{window.first_offset}-{window.last_offset} is no range of offsets")
+    if state.is_read_pending not in _READ_PENDING.get(state.lifecycle, {False}):
+        _refuse("is_read_pending", f"{state.is_read_pending} does not go with {snapshot.lifecycle}")
+    _Restorer(state, snapshot).restore()
     try:
-        check(ledger)
+        check(state)
     except InvariantError as error:
         raise SnapshotError(error.message, "batches") from error
-    _expect_same(snapshot, take_snapshot(ledger))
-    return ledger
+    # With Kafka's bugs it may be too large, and too small or negative after the SPSO has moved back (B9b, B22).
+    if not -_HEAD_ROOM < state.delivery_complete_count < _HEAD_ROOM:
+        _refuse("delivery_complete_count", f"not within -{_HEAD_ROOM}..{_HEAD_ROOM}")
+    _expect_same(snapshot, take_snapshot(state))
+    return state
+
+
+def _expect_bounds(snapshot: Snapshot, max_records: int) -> None:
+    """Refuse a snapshot of which too much would be made, before anything is."""
+    for name, class_ in _CLASSES.items():
+        expect(getattr(snapshot, name), class_, name)
+    for name in ("next_write", "next_lock"):
+        if getattr(snapshot, name) >= _HEAD_ROOM:
+            _refuse(name, f"not below {_HEAD_ROOM}")
+    records = 0
+    for index, (first, last, is_split, _) in enumerate(snapshot.batches):
+        size = last - first + 1
+        if is_split and size > snapshot.split_limit:
+            _refuse(f"batches[{index}][2]", f"larger than what is ever split: {snapshot.split_limit}")
+        records += size if is_split else 1
+        if records > max_records:
+            _refuse(
+                f"batches[{index}]", f"the batches have more than {max_records} records; raise max_records to allow it"
+            )
+        if max_records < size <= snapshot.split_limit:
+            _refuse(f"batches[{index}]", f"more than {max_records} records may be split; raise max_records to allow it")
+    _expect_no_chains(snapshot.cells)
+
+
+def _expect_no_chains(cells: Sequence[CellRow]) -> None:
+    for index, row in enumerate(cells):
+        if row.rollback is not None and row.rollback >= index:
+            _refuse(f"cells[{index}][5]", f"cell {row.rollback} does not stand before cell {index}")
+        if row.rollback is not None and cells[row.rollback].rollback is not None:
+            _refuse(f"cells[{index}][5]", f"cell {row.rollback} has a pending write itself")
 
 
 def _writer(snapshot: Snapshot) -> Writer:
@@ -157,32 +229,32 @@ def _writer(snapshot: Snapshot) -> Writer:
 
 
 def _expect_memory(snapshot: Snapshot, memory: KipMemoryRow) -> None:
-    if [row.number for row in memory.unanswered] != [row.number for row in snapshot.writes]:
+    if [row.number for row in memory.pending] != [row.number for row in snapshot.writes]:
         _refuse("kip_memory[2]", "not the writes that were not answered")
     beyond = max(snapshot.start_offset, snapshot.end_offset, *(row.last_offset for row in snapshot.batches)) + 1
     if not memory.stored_start <= memory.durable_end <= beyond:
         _refuse("kip_memory[1]", f"not within {memory.stored_start}..{beyond}")
-    for index, (row, write) in enumerate(zip(memory.unanswered, snapshot.writes, strict=True)):
+    for index, (row, write) in enumerate(zip(memory.pending, snapshot.writes, strict=True)):
         where = f"kip_memory[2][{index}]"
         if not row.start_offset <= row.end_offset <= beyond:
             _refuse(f"{where}[2]", f"not within {row.start_offset}..{beyond}")
-        _expect_lapsed(row.lapsed, write, f"{where}[3]")
+        _expect_expired(row.expired, write, f"{where}[3]")
 
 
-def _expect_lapsed(lapsed: Sequence[StateBatch], write: WriteRow, path: str) -> None:
-    if lapsed and write.delivery_count_limit is not None:
-        _refuse(path, f"write {write.number} carries a change, so it says nothing of lapsed locks")
+def _expect_expired(expired: Sequence[StateBatch], write: WriteRow, path: str) -> None:
+    if expired and write.delivery_count_limit is not None:
+        _refuse(path, f"write {write.number} carries a change, so it names no expired locks")
     previous = -1
-    for index, (first, last, state, count) in enumerate(lapsed):
+    for index, (first, last, state, count) in enumerate(expired):
         if state is not RecordState.ACQUIRED or count <= _FEWEST_PERSISTED:
-            _refuse(f"{path}[{index}]", "locks lapse of records that were delivered")
+            _refuse(f"{path}[{index}]", "locks expire of records that were delivered")
         if not previous < first <= last:
             _refuse(f"{path}[{index}]", f"{first}-{last} does not ascend after {previous}")
         previous = last
 
 
 def _expect_same(snapshot: Snapshot, again: Snapshot) -> None:
-    """Refuse a snapshot that no share partition gives: one that is out of order, or says what nothing refers to."""
+    """Refuse a snapshot that no share partition gives: out of order, or with rows that nothing refers to."""
     pairs = zip_longest(snapshot.cells, again.cells)
     different = [f"cells[{index}]" for index, (given, expected) in enumerate(pairs) if given != expected]
     different += [
@@ -197,85 +269,117 @@ def _refuse(field: str, message: str) -> NoReturn:
 
 
 class _Restorer:
-    """Puts batches, cells, locks and writes back into a ledger."""
+    """Puts batches, cells, locks and writes back into a state."""
 
-    def __init__(self, ledger: Ledger, snapshot: Snapshot) -> None:
-        self._ledger = ledger
+    def __init__(self, state: PartitionState, snapshot: Snapshot) -> None:
+        self._state = state
         self._snapshot = snapshot
         self._deadlines = dict(snapshot.locks)
         self._locks: dict[int, Lock] = {}
+        self._pending = {row.number for row in snapshot.writes if row.delivery_count_limit is not None}
 
     def restore(self) -> None:
-        for index, (number, limit, _) in enumerate(self._snapshot.writes):
-            if number >= self._snapshot.next_write:
-                _refuse(f"writes[{index}][0]", f"the next write is {self._snapshot.next_write}")
-            self._ledger.writes[number] = None if limit is None else PendingWrite.unanswered(number, limit)
         for index, row in enumerate(self._snapshot.batches):
             self._restore_batch(row, f"batches[{index}]")
         for index, write in enumerate(self._snapshot.writes):
-            self._restore_ranges(write, f"writes[{index}][2]")
-        self._ledger.locks.next_creation = self._snapshot.next_lock
+            self._restore_write(write, f"writes[{index}]")
+        self._expect_reached()
+        self._state.locks.next_creation = self._snapshot.next_lock
 
     def _restore_batch(self, row: BatchRow, path: str) -> None:
         first, last, is_split, runs = row
         if sum(size for size, _ in runs) != (last - first + 1 if is_split else 1):
             _refuse(f"{path}[3]", f"the runs do not make up {first}-{last}")
-        if is_split and last - first >= self._snapshot.split_limit:
-            _refuse(f"{path}[2]", f"larger than what is ever split: {self._snapshot.split_limit}")
         batch = Batch(first, last, [], is_split=is_split)
         cells = {position: self._restore_cell(batch, position, f"{path}[3]") for _, position in runs}
         for size, position in runs:
-            self._hold(cells[position], size, first + len(batch.cells))
-            batch.cells += [cells[position]] * size
-        self._ledger.in_flight.add(batch)
+            cell = cells[position]
+            if cell.lock is not None and not cell.lock_expired:
+                self._state.locks.requeue(cell.lock, size, first + len(batch.cells))
+            batch.cells += [cell] * size
+        self._state.in_flight.add(batch)
 
     def _restore_cell(self, batch: Batch, position: int, path: str) -> Cell:
         if position >= len(self._snapshot.cells):
             _refuse(path, f"there is no cell {position}")
-        state, count, member_id, lock, write, before, has_fired = self._snapshot.cells[position]
-        if (member_id, lock, write) == (NOBODY, None, None):
+        state, count, member_id, lock, write, rollback, lock_expired = self._snapshot.cells[position]
+        if (member_id, lock, write) == (NO_MEMBER, None, None):
             return unowned(state, count)
         where = f"cells[{position}]"
-        if before is not None and before >= position:
-            _refuse(f"{where}[5]", f"cell {before} does not stand before cell {position}")
+        owner = member_id if rollback is None else self._snapshot.cells[rollback].member_id
+        if write is not None and write not in self._pending:
+            _refuse(f"{where}[4]", f"no write {write}")
         return Cell(
             state,
             count,
             member_id,
-            None if lock is None else self._restore_lock(batch, lock, f"{where}[3]"),
-            None if write is None else self._ledger.writes.get(write) or _refuse(f"{where}[4]", f"no write {write}"),
-            None if before is None else self._restore_cell(batch, before, where),
-            has_fired,
+            None if lock is None else self._restore_lock(batch, lock, owner, f"{where}[3]"),
+            write,
+            None if rollback is None else self._restore_cell(batch, rollback, where),
+            lock_expired,
         )
 
-    def _restore_lock(self, batch: Batch, creation: int, path: str) -> Lock:
+    def _restore_lock(self, batch: Batch, creation: int, member_id: str, path: str) -> Lock:
         if creation not in self._locks:
             if not creation < self._snapshot.next_lock or creation not in self._deadlines:
                 _refuse(path, f"no lock {creation}")
-            self._locks[creation] = Lock.idle(self._deadlines[creation], creation, batch)
+            first, last = batch.first_offset, batch.last_offset
+            self._locks[creation] = Lock(self._deadlines[creation], creation, member_id, first, last, last, holders=0)
         return self._locks[creation]
 
-    def _hold(self, cell: Cell, size: int, first_offset: int) -> None:
-        if cell.lock is not None and not cell.has_fired:
-            self._ledger.locks.hold_again(cell.lock, size, first_offset)
-
-    def _restore_ranges(self, row: WriteRow, path: str) -> None:
-        change = self._ledger.writes[row.number]
-        if change is None:
+    def _restore_write(self, row: WriteRow, path: str) -> None:
+        number, limit, ranges = row
+        if number >= self._snapshot.next_write:
+            _refuse(f"{path}[0]", f"the next write is {self._snapshot.next_write}")
+        if limit is None:
+            self._state.writes[number] = None
             return
-        covered: set[int] = set()
-        for first, last in row.ranges:
-            batch = self._ledger.in_flight.floor(first)
-            if batch is None or not first <= last <= batch.last_offset:
-                _refuse(path, f"{first}-{last} is not cached")
-            change.wait_for(batch, first, last)
-            covered |= {id(batch)} if not batch.is_split else set(range(first, last + 1))
-        if not covered.issuperset(self._waiting(change)):
-            _refuse(path, "not every record that waits for it")
+        for (_, last), (first, _) in pairwise(sorted(ranges)):
+            if first <= last:
+                _refuse(f"{path}[2]", f"two of its ranges hold {first}")
+        restored = tuple((self._batch_of(first, last, f"{path}[2]"), first, last) for first, last in ranges)
+        self._state.writes[number] = PendingWrite(number, limit, restored)
 
-    def _waiting(self, change: PendingWrite) -> Iterator[int]:
-        """Go through the records that wait for *change*: the offsets of split batches, and the whole ones."""
-        for batch in self._ledger.in_flight:
-            for offset, cell in enumerate(batch.cells, batch.first_offset):
-                if cell.write is change:
-                    yield offset if batch.is_split else id(batch)
+    def _batch_of(self, first: int, last: int, path: str) -> Batch:
+        """Return the batch that holds a range of a write; a whole one is answered as a whole."""
+        batch = self._state.in_flight.floor(first)
+        if batch is None or not first <= last <= batch.last_offset:
+            _refuse(path, f"{first}-{last} is not cached")
+        if not batch.is_split and (first, last) != (batch.first_offset, batch.last_offset):
+            _refuse(path, f"{first}-{last} is a part of {batch}, which is whole")
+        return batch
+
+    def _expect_reached(self) -> None:
+        """
+        Refuse records that wait for a write and are in none of its ranges, and writes for which none waits.
+
+        Complexity:
+            Linear in the runs and ranges of the snapshot, logarithmic in the ranges of one write; many ranges may hold
+            the same record of a large batch, so records are not counted one by one.
+        """
+        writes = {
+            row.number: (f"writes[{index}][2]", sorted(row.ranges)) for index, row in enumerate(self._snapshot.writes)
+        }
+        reached = set()
+        for first, last, is_split, runs in self._snapshot.batches:
+            offset = first
+            for size, position in runs:
+                low, offset = offset, offset + size if is_split else last + 1
+                write = self._snapshot.cells[position].write
+                if write is not None:
+                    path, ranges = writes[write]
+                    if not _covers(ranges, low, offset - 1):
+                        _refuse(path, "not every record that waits for it")
+                    reached.add(write)
+        if lost := self._pending - reached:
+            _refuse(writes[min(lost)][0], "no record waits for it")
+
+
+def _covers(ranges: Sequence[RangeRow], first_offset: int, last_offset: int) -> bool:
+    """Return whether *ranges*, which ascend without overlap, hold every offset from *first_offset* to *last_offset*."""
+    for index in range(bisect_left(ranges, first_offset, key=itemgetter(1)), len(ranges)):
+        first, last = ranges[index]
+        if first_offset < first or last_offset <= last:
+            return first <= first_offset
+        first_offset = last + 1
+    return False

@@ -1,7 +1,7 @@
 """
-Whoever keeps the state of share partitions: what is asked of it, what it promises, and one that keeps it in memory.
+Persisters, which store the state of share partitions: their protocol, their requests and answers, and one in memory.
 
-``Persister`` is a protocol: what has its five methods is one.
+``Persister`` is a ``typing.Protocol``: any class with its five methods is a persister.
 """
 
 from sharestate.persister.combiner import combine

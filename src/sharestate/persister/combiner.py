@@ -1,7 +1,7 @@
 """
-Spec (share coordinator) 1.11: state batches that were stored and state batches that were written become one list.
+Stored and written state batches combined into one list, as the share coordinator does it.
 
-Of what is said twice of a record the higher delivery count wins, and with equal counts the higher number of the state:
+Where two batches name a record the higher delivery count wins, and with equal counts the higher number of the state:
 Archived before Acknowledged before Available.
 
 Source:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Ranked(NamedTuple):
-    """A state batch whose fields stand in the order in which Kafka sorts."""
+    """A state batch with its fields in Kafka's sort order."""
 
     first: int
     last: int
@@ -46,10 +46,10 @@ class _Ranked(NamedTuple):
 
 def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
     """
-    Return what is stored after a write.
+    Return the state batches after a write.
 
-    Neighbours of which the same is true are merged, but not all of them: a batch that is left behind is not looked at
-    again, so two that came to touch later stay two until the next write, as in Kafka.
+    Neighbors with equal state and count are merged, but not all of them: a batch that was passed is not looked at
+    again, so two that come to touch later stay two until the next write, as in Kafka.
 
     >>> for batch in combine([StateBatch(100, 110, 0, 1)], [StateBatch(105, 110, 0, 2)], start_offset=-1):
     ...     print(*batch)
@@ -59,7 +59,7 @@ def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_o
     Args:
         stored: The batches so far, in any order.
         written: Those of the write, in any order.
-        start_offset: The SPSO after the write: what lies below it is dropped. -1 if there is none yet.
+        start_offset: The SPSO after the write, below which batches are dropped; -1 if there is none yet.
 
     Returns:
         Batches that do not overlap, in ascending order.
@@ -87,19 +87,19 @@ def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
 
 
 def _combined(batches: list[_Ranked]) -> Iterator[_Ranked]:
-    """Settle the first two batches that touch, and yield those before them, until none touch."""
+    """Combine the first two batches that touch, and yield those before them, until none touch."""
     heapify(batches)
     while batches:
         batch = heappop(batches)
         if batches and batch.touches(batches[0]):
-            for part in _settled(batch, heappop(batches)):
+            for part in _combined_pair(batch, heappop(batches)):
                 heappush(batches, part)
         else:
             yield batch
 
 
-def _settled(a: _Ranked, b: _Ranked) -> Iterator[_Ranked]:
-    """Yield what becomes of *a* and *b*, the next one in order: the winner whole, and what it leaves of the other."""
+def _combined_pair(a: _Ranked, b: _Ranked) -> Iterator[_Ranked]:
+    """Yield the parts of *a* and *b*, the next one in order: the winner whole, and the rest of the other."""
     if a.priority == b.priority:
         yield a._replace(last=max(a.last, b.last))
     elif a.priority > b.priority:

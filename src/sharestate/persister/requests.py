@@ -1,5 +1,5 @@
 """
-Spec (share coordinator) 2.1 and 2.2: what a persister is asked and what it answers, by group, topics and partitions.
+Requests to a persister and its answers, by group, topics and partitions.
 
 What cannot be asked cannot be made: a request that its persister would have to refuse as malformed raises here.
 
@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args
 
 from attrs import Attribute, field, frozen
 
-from sharestate.error_codes import ErrorCode
+from sharestate.errors import ErrorCode
 from sharestate.values.checks import expect, integer, refuse, rows
-from sharestate.values.keys import SharePartitionKey
+from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
 
 UNINITIALIZED_COUNT: Final = -1
-"""The delivery complete count of a share partition of which none was said."""
+"""The delivery complete count of a share partition of which none was written."""
 
 NO_ERROR_MESSAGE: Final = "NONE"
 """The text that goes with no error."""
@@ -73,91 +73,119 @@ def _written_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
 
 @frozen(kw_only=True)
 class PartitionIdData:
-    """A partition of a topic, and nothing about it."""
+    """
+    One partition of a topic.
+
+    Attributes:
+        partition: The partition's index.
+    """
 
     partition: int = field(converter=_partition)
-    """The partition's index."""
 
 
 @frozen(kw_only=True)
 class PartitionIdLeaderEpochData(PartitionIdData):
-    """A partition, and who asks."""
+    """
+    A partition to read, and the epoch of the leader that reads.
+
+    Attributes:
+        partition: The partition's index.
+        leader_epoch: The leader's epoch; -1 reads without one.
+    """
 
     leader_epoch: int = _number("leader_epoch", default=0)
-    """The leader's epoch; -1 asks without one."""
 
 
 @frozen(kw_only=True)
 class PartitionStateData(PartitionIdData):
-    """Where a partition begins."""
+    """
+    The initial state of a partition.
+
+    Attributes:
+        partition: The partition's index.
+        state_epoch: The epoch of the state; -1 for none.
+        start_offset: The SPSO; -1 leaves it to the share-partition leader.
+    """
 
     state_epoch: int = _number("state_epoch", default=0)
-    """The epoch of the state; -1 for none."""
-
     start_offset: int = _number("start_offset", default=UNINITIALIZED_START_OFFSET)
-    """The SPSO; -1 leaves it to the share-partition leader."""
 
 
 @frozen(kw_only=True)
 class PartitionStateBatchData(PartitionIdData):
-    """What has changed in a partition."""
+    """
+    A change of a partition's state.
+
+    Attributes:
+        partition: The partition's index.
+        state_epoch: The epoch that was read with the state; -1 writes without one.
+        leader_epoch: The leader's epoch; -1 writes without one.
+        start_offset: The SPSO; -1 leaves the stored one as it is.
+        delivery_complete_count: The number of terminal records at or above the SPSO; -1 leaves the stored count as it
+            is. [records]
+        state_batches: The ranges of records that have changed, none of them reversed; nothing else is checked.
+    """
 
     state_epoch: int = _number("state_epoch", default=0)
-    """The epoch that was read with the state; -1 writes without one."""
-
     leader_epoch: int = _number("leader_epoch", default=0)
-    """The leader's epoch; -1 writes without one."""
-
     start_offset: int = _number("start_offset", default=UNINITIALIZED_START_OFFSET)
-    """The SPSO; -1 leaves the stored one as it is."""
-
     delivery_complete_count: int = _number("delivery_complete_count", default=UNINITIALIZED_COUNT)
-    """How many records at or above the SPSO are terminal; -1 leaves the stored count as it is. [records]"""
-
     state_batches: tuple[StateBatch, ...] = field(default=(), converter=_written_batches)
-    """The ranges of records that have changed; no range is reversed, and nothing else is judged."""
 
 
 @frozen(kw_only=True)
 class PartitionErrorData(PartitionIdData):
-    """How a request has ended for a partition."""
+    """
+    The outcome of a request for a partition.
+
+    Attributes:
+        partition: The partition's index.
+        error_code: The error code, NONE for success; it may be one that ErrorCode does not have.
+        error_message: The text for it; not a part of the contract.
+    """
 
     error_code: int = _number("error_code", default=ErrorCode.NONE)
-    """The error code, NONE for success; it may be one that ErrorCode does not have."""
-
     error_message: str | None = field(default=NO_ERROR_MESSAGE, converter=_message)
-    """What is to be said of it; never a part of the contract."""
 
 
 @frozen(kw_only=True)
 class PartitionAllData(PartitionErrorData):
-    """What is stored of a partition."""
+    """
+    The outcome of a read for a partition: its stored state.
+
+    Attributes:
+        partition: The partition's index.
+        error_code: The error code, NONE for success; it may be one that ErrorCode does not have.
+        error_message: The text for it; not a part of the contract.
+        state_epoch: The epoch of the state.
+        start_offset: The SPSO; -1 if there is none yet.
+        state_batches: The ranges that were in flight, in ascending order.
+    """
 
     state_epoch: int = _number("state_epoch", default=0)
-    """The epoch of the state."""
-
     start_offset: int = _number("start_offset", default=UNINITIALIZED_START_OFFSET)
-    """The SPSO; -1 if there is none yet."""
-
     state_batches: tuple[StateBatch, ...] = field(default=(), converter=_state_batches)
-    """The ranges that were in flight, in ascending order."""
 
 
 @frozen(kw_only=True)
 class PartitionStateSummaryData(PartitionErrorData):
-    """What is stored of a partition, in short."""
+    """
+    The outcome of a summary for a partition: its stored state without the batches.
+
+    Attributes:
+        partition: The partition's index.
+        error_code: The error code, NONE for success; it may be one that ErrorCode does not have.
+        error_message: The text for it; not a part of the contract.
+        state_epoch: The epoch of the state.
+        leader_epoch: The epoch of the leader that read it last.
+        start_offset: The SPSO; -1 if there is none yet.
+        delivery_complete_count: The number of terminal records at or above the SPSO; -1 if none was written. [records]
+    """
 
     state_epoch: int = _number("state_epoch", default=0)
-    """The epoch of the state."""
-
     leader_epoch: int = _number("leader_epoch", default=0)
-    """The epoch of the leader that read it last."""
-
     start_offset: int = _number("start_offset", default=UNINITIALIZED_START_OFFSET)
-    """The SPSO; -1 if there is none yet."""
-
     delivery_complete_count: int = _number("delivery_complete_count", default=UNINITIALIZED_COUNT)
-    """How many records at or above the SPSO are terminal; -1 if nobody has said. [records]"""
 
 
 P = TypeVar("P", bound=PartitionIdData)
@@ -182,28 +210,31 @@ class TopicData(Generic[P]):
     """
     Partitions of one topic.
 
+    Attributes:
+        topic_id: The topic's UUID, as Kafka prints it.
+        partitions: One entry for each partition; a partition may be named more than once.
+
     Raises:
         MalformedInputError: It has no partitions, or no id.
     """
 
     topic_id: str = field(converter=_topic_id)
-    """The topic's UUID, as Kafka prints it."""
-
     partitions: tuple[P, ...] = field(validator=_entries)
-    """One entry for each partition; a partition may be named more than once."""
 
 
 @frozen(kw_only=True)
 class Result(Generic[R]):
     """
-    What a persister answers: an entry for each one of the request, in any order of topics.
+    The answer of a persister: an entry for each entry of the request, the topics in any order.
+
+    Attributes:
+        topics: The entries, by topic.
 
     Raises:
         MalformedInputError: A part is of the wrong type, or empty.
     """
 
     topics: tuple[TopicData[R], ...] = field(validator=_entries)
-    """The entries, by topic."""
 
     @topics.validator
     def _expect_answered(self, _attribute: object, topics: tuple[TopicData[R], ...]) -> None:
@@ -218,23 +249,29 @@ class Result(Generic[R]):
 @frozen(kw_only=True)
 class Parameters(Generic[P, R]):
     """
-    What a persister is asked.
+    A request to a persister.
+
+    Attributes:
+        group_id: The share group.
+        topics: The entries, by topic.
 
     Raises:
         MalformedInputError: A part is of the wrong type, or empty.
     """
 
     asked: ClassVar[type[PartitionIdData]]
-    """What stands for each partition here."""
+    """The class of the request's entries."""
 
     answered: ClassVar[type[PartitionErrorData]]
-    """What stands for each partition in the result."""
+    """The class of the result's entries."""
 
     group_id: str = field(converter=_group_id)
-    """The share group."""
-
     topics: tuple[TopicData[P], ...] = field(validator=_entries)
-    """The entries, by topic."""
+
+    def __init_subclass__(cls) -> None:
+        """Take ``asked`` and ``answered`` from the base class: ``Parameters[asked, answered]``."""
+        super().__init_subclass__()
+        cls.asked, cls.answered = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined] # set for generic bases
 
     @topics.validator
     def _expect_asked(self, _attribute: object, topics: tuple[TopicData[P], ...]) -> None:
@@ -253,7 +290,7 @@ class Parameters(Generic[P, R]):
                 yield key, entry
 
     def result(self, answer: Callable[[SharePartitionKey, P], R]) -> Result[R]:
-        """Return the result in which *answer* has said what stands for each entry; it is asked in their order."""
+        """Return the result with *answer*'s entry for each entry of the request; it is called in their order."""
         answers = iter([answer(key, entry) for key, entry in self.entries()])
         return Result(
             topics=tuple(
@@ -273,39 +310,24 @@ class Parameters(Generic[P, R]):
 
 @frozen(kw_only=True)
 class InitializeStateParameters(Parameters[PartitionStateData, PartitionErrorData]):
-    """Begin the state of partitions, or begin it anew."""
-
-    asked = PartitionStateData
-    answered = PartitionErrorData
+    """Initialize the state of partitions, or start it anew."""
 
 
 @frozen(kw_only=True)
 class ReadStateParameters(Parameters[PartitionIdLeaderEpochData, PartitionAllData]):
-    """Read the state of partitions, as their leader."""
-
-    asked = PartitionIdLeaderEpochData
-    answered = PartitionAllData
+    """Read the state of partitions as their leader."""
 
 
 @frozen(kw_only=True)
 class WriteStateParameters(Parameters[PartitionStateBatchData, PartitionErrorData]):
     """Change the state of partitions."""
 
-    asked = PartitionStateBatchData
-    answered = PartitionErrorData
-
 
 @frozen(kw_only=True)
 class DeleteStateParameters(Parameters[PartitionIdData, PartitionErrorData]):
-    """Forget partitions."""
-
-    asked = PartitionIdData
-    answered = PartitionErrorData
+    """Delete the state of partitions."""
 
 
 @frozen(kw_only=True)
 class ReadSummaryParameters(Parameters[PartitionIdLeaderEpochData, PartitionStateSummaryData]):
-    """Look at the state of partitions, as anybody."""
-
-    asked = PartitionIdLeaderEpochData
-    answered = PartitionStateSummaryData
+    """Read the state of partitions without being their leader."""

@@ -1,5 +1,5 @@
 """
-Spec (share coordinator) 1.6 to 1.9: what is stored of share partitions, and which requests are refused.
+The stored state of share partitions, and the requests that are refused.
 
 Source:
     ShareCoordinatorShard (Kafka 4.3.1).
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import evolve, frozen
 
-from sharestate.error_codes import ErrorCode
+from sharestate.errors import ErrorCode
 from sharestate.persister.combiner import combine
 from sharestate.persister.requests import (
     NO_ERROR_MESSAGE,
@@ -32,81 +32,78 @@ from sharestate.persister.requests import (
     ReadSummaryParameters,
     WriteStateParameters,
 )
-from sharestate.values.keys import SharePartitionKey
+from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
 
 NO_EPOCH: Final = -1
-"""The epoch of a request that is not to be judged by it."""
+"""The epoch of a request that is never fenced by it."""
 
 
 @frozen(kw_only=True)
 class StoredState:
     """
-    What is stored of one share partition.
+    The stored state of one share partition.
 
     Two pairs of epochs, as in Kafka: the stored ones, which are read, and the highest ones, by which requests are
-    judged. A share partition that is initialised anew begins with leader epoch 0, and old leaders stay fenced.
+    fenced. A share partition that is initialized anew starts with leader epoch 0, and old leaders stay fenced.
+
+    Attributes:
+        state_epoch: The epoch with which it was initialized last.
+        start_offset: The SPSO; -1 if there is none yet.
+        highest_state_epoch: The highest epoch with which it was ever initialized.
+        leader_epoch: The epoch of the last leader that has read it with a higher one than those before.
+        highest_leader_epoch: The highest epoch with which it was ever read.
+        delivery_complete_count: The number of terminal records at or above the SPSO; -1 if none was written. [records]
+        state_batches: The ranges that were in flight: ascending, without overlap.
     """
 
     state_epoch: int
-    """The epoch with which it was initialised last."""
-
     start_offset: int
-    """The SPSO; -1 if there is none yet."""
-
     highest_state_epoch: int
-    """The highest epoch with which it was ever initialised."""
-
     leader_epoch: int = 0
-    """The epoch of the last leader that has read it with a higher one than those before."""
-
     highest_leader_epoch: int = 0
-    """The highest epoch with which it was ever read."""
-
     delivery_complete_count: int = UNINITIALIZED_COUNT
-    """How many records at or above the SPSO are terminal; -1 if nobody has said. [records]"""
-
     state_batches: tuple[StateBatch, ...] = ()
-    """The ranges that were in flight: ascending, without overlap."""
 
 
 States: TypeAlias = dict[SharePartitionKey, StoredState]
-"""All that is stored."""
+"""The stored states."""
 
 MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
     {
-        ErrorCode.INVALID_REQUEST: "The share partition has not been initialized.",
+        ErrorCode.INVALID_REQUEST: "The share partition is not initialized: call initialize_state before the leader "
+        "starts, as a group coordinator does.",
         ErrorCode.FENCED_LEADER_EPOCH: "A leader with a higher epoch has read the state.",
         ErrorCode.FENCED_STATE_EPOCH: "The state has been initialized with a higher epoch.",
         ErrorCode.NONE: NO_ERROR_MESSAGE,
     }
 )
-"""What is said with the codes of refusals; the words are ours."""
+"""The texts of refusals; the words are ours."""
 
 
-def carry_out(states: States, request: Parameters[Any, Any], key: SharePartitionKey, entry: Any) -> Any:  # noqa: ANN401 - the table pairs the types
-    """Do what *entry* of *request* asks for share partition *key*, and return what stands for it in the result."""
+def apply(states: States, request: Parameters[Any, Any], key: SharePartitionKey, entry: Any) -> Any:  # noqa: ANN401 - the table pairs the types
+    """Apply *entry* of *request* to share partition *key*, and return its entry in the result."""
     return RULES[type(request)](states, key, entry)
 
 
 def initialize(states: States, key: SharePartitionKey, entry: PartitionStateData) -> PartitionErrorData:
-    """Begin the state anew; what was in flight is forgotten (spec 1.6)."""
+    """Start the state anew, without in-flight records."""
     old = states.get(key)
     refusal = ErrorCode.NONE if old is None else _epoch_refusal(old, NO_EPOCH, entry.state_epoch)
     if refusal is ErrorCode.NONE:
-        is_begun = entry.start_offset != UNINITIALIZED_START_OFFSET
+        has_start_offset = entry.start_offset != UNINITIALIZED_START_OFFSET
         states[key] = StoredState(
             state_epoch=entry.state_epoch,
             start_offset=entry.start_offset,
             highest_state_epoch=max(entry.state_epoch, entry.state_epoch if old is None else old.highest_state_epoch),
             highest_leader_epoch=0 if old is None else old.highest_leader_epoch,
-            delivery_complete_count=0 if is_begun else UNINITIALIZED_COUNT,
+            delivery_complete_count=0 if has_start_offset else UNINITIALIZED_COUNT,
         )
     return PartitionErrorData(partition=key.partition, error_code=refusal, error_message=MESSAGES[refusal])
 
 
 def read(states: States, key: SharePartitionKey, entry: PartitionIdLeaderEpochData) -> PartitionAllData:
-    """Return the state; a leader epoch higher than any before it is remembered, and nothing else does that (1.7)."""
+    """Return the state; only a read stores a leader epoch, if it is the highest so far."""
     state = states.get(key)
     refusal = _refusal(state, entry.leader_epoch)
     if state is None or refusal is not ErrorCode.NONE:
@@ -122,7 +119,7 @@ def read(states: States, key: SharePartitionKey, entry: PartitionIdLeaderEpochDa
 
 
 def write(states: States, key: SharePartitionKey, entry: PartitionStateBatchData) -> PartitionErrorData:
-    """Put what has changed into the state; epochs that are too high are taken and not remembered (1.8, 1.10)."""
+    """Change the state; epochs that are too high are accepted and not stored."""
     state = states.get(key)
     refusal = _refusal(state, entry.leader_epoch, entry.state_epoch)
     if state is not None and refusal is ErrorCode.NONE:
@@ -131,13 +128,13 @@ def write(states: States, key: SharePartitionKey, entry: PartitionStateBatchData
 
 
 def delete(states: States, key: SharePartitionKey, _entry: PartitionIdData) -> PartitionErrorData:
-    """Forget the share partition, its epochs too; there need not be one (1.9)."""
+    """Delete the share partition with its epochs; there need not be one."""
     states.pop(key, None)
     return PartitionErrorData(partition=key.partition)
 
 
 def summarize(states: States, key: SharePartitionKey, _entry: PartitionIdLeaderEpochData) -> PartitionStateSummaryData:
-    """Return the state in short, whoever asks; there need not be one (1.9)."""
+    """Return the state without its batches, whoever asks; there need not be one."""
     state = states.get(key)
     if state is None:
         return PartitionStateSummaryData(partition=key.partition)
@@ -159,7 +156,7 @@ RULES: Final[Mapping[type[Parameters[Any, Any]], Callable[[States, SharePartitio
         ReadSummaryParameters: summarize,
     }
 )
-"""What is done for an entry of each request."""
+"""The function for an entry of each request."""
 
 
 def _refusal(state: StoredState | None, leader_epoch: int, state_epoch: int = NO_EPOCH) -> ErrorCode:

@@ -1,11 +1,11 @@
 """
-Pictures of what a share partition holds, on the axis of offsets; they need the extra ``plots``.
+Pictures of the records of a share partition on the axis of offsets (extra ``plots``).
 
-A picture is a chart of Altair: a notebook shows it, and ``chart.save("line.svg")`` writes it down.
+A picture is an Altair chart: a notebook shows it, and ``chart.save("line.svg")`` writes a file.
 """
 
 try:
-    from sharestate.plots.drawing import COLOURS, Step, offset_line, offset_lines
+    from sharestate.plots.drawing import COLORS, Step, offset_line, offset_lines
 except ModuleNotFoundError as error:
     if error.name != "altair":
         raise
@@ -13,4 +13,4 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.plots.lines import Shown
 
-__all__ = ["COLOURS", "Shown", "Step", "offset_line", "offset_lines"]
+__all__ = ["COLORS", "Shown", "Step", "offset_line", "offset_lines"]

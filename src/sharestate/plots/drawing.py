@@ -1,4 +1,4 @@
-"""Runs of records as charts of Altair."""
+"""Runs of records as Altair charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sharestate.plots.lines import HALF, OffsetLine, Run, Shown, line_of
 from sharestate.values.checks import integer, refuse
 from sharestate.values.records import RecordState
 
-COLOURS: Final[Mapping[RecordState, str]] = MappingProxyType(
+COLORS: Final[Mapping[RecordState, str]] = MappingProxyType(
     {
         RecordState.AVAILABLE: "#fbe7a1",
         RecordState.ACQUIRED: "#56b4e9",
@@ -21,60 +21,62 @@ COLOURS: Final[Mapping[RecordState, str]] = MappingProxyType(
         RecordState.ARCHIVED: "#1c1c1c",
     }
 )
-"""The colour of each state: each one darker than the one before, so that they differ in print and for any eye."""
+"""The color of each state: each one darker than the one before, so that they differ in print and for any eye."""
 
 _INK: Final = "#1c1c1c"
 _PAPER: Final = "#ffffff"
 _LIGHT: Final = frozenset({RecordState.AVAILABLE, RecordState.ACQUIRED})
-"""The states on whose colours ink is read; on the others paper is."""
+"""The states on whose colors ink is read; on the others paper is."""
 
 _RED: Final = "#c0392b"
 _PALE: Final = 0.3
 
 _HEIGHT: Final = 34
-"""How high a run is. [px]"""
+"""The height of a run. [px]"""
 
 _MARGIN: Final = 72
 """Room for the name of the SPSO on the left and that of the SPEO on the right. [px]"""
 
 _CHARACTER: Final = 7.5
-"""How wide a character is in wide fonts, in the size in which runs are labelled. [px]"""
+"""The width of a character of a label in wide fonts. [px]"""
 
 _GAP: Final = 4
-"""What has to be free beside a label. [px]"""
+"""The free space beside a label. [px]"""
 
 _EDGE: Final = 4
-"""Runs narrower than this have no edge, which would be all that is seen of them. [px]"""
+"""The least width of a run with an edge; narrower ones would be all edge. [px]"""
 
 Datum = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """One of the pictures that ``offset_lines`` puts below each other."""
+    """
+    One of the pictures of ``offset_lines``.
+
+    Attributes:
+        title: The text above it.
+        shown: The state to draw. A share partition is drawn in its state at that time: take a snapshot of each step.
+        note: The text beside it, with its line breaks.
+    """
 
     title: str
-    """What is written above it."""
-
     shown: Shown
-    """What is drawn. A share partition is drawn as it is when the picture is made: take a snapshot of each step."""
-
     note: str = ""
-    """What is written beside it, as it stands."""
 
 
 def offset_line(shown: Shown, *, title: str = "", note: str = "", width: int = 640) -> alt.VConcatChart:
     """
-    Draw what *shown* holds as runs on the axis of offsets.
+    Draw the records of *shown* as runs on the axis of offsets.
 
-    A run has the colour of its state, and in it, where there is room, the delivery count and who holds it. A red bar
-    above it says that a write is in flight which carries its last change; what the SPSO has passed is pale. The SPSO is
-    a line before its record, the SPEO one after its record, or before it if nothing is in flight.
+    A run has the color of its state and, where there is room, its delivery count and its owner. A red bar above it
+    stands for a pending write with its last transition; records that the SPSO has passed are pale. The SPSO is a line
+    before its record, the SPEO one after its record, or before it if nothing is in flight.
 
     Args:
-        shown: What to draw.
-        title: What to write above it.
-        note: What to write beside it, as it stands.
-        width: How wide it is, without the note; 200 or more. [px]
+        shown: The state to draw.
+        title: The text above it.
+        note: The text beside it, with its line breaks.
+        width: The width without the note; 200 or more. [px]
 
     Raises:
         MalformedInputError: *shown* cannot be drawn, or *width* is too small.
@@ -84,7 +86,7 @@ def offset_line(shown: Shown, *, title: str = "", note: str = "", width: int = 6
 
     >>> from sharestate import PersistedState, StateBatch
     >>> batches = [StateBatch(110, 112, 0, 1), StateBatch(113, 119, 2, 1)]
-    >>> chart = offset_line(PersistedState(start_offset=110, state_batches=batches), title="What is stored")
+    >>> chart = offset_line(PersistedState(start_offset=110, state_batches=batches), title="Stored state")
     >>> chart.save("stored.svg")  # doctest: +SKIP
     """
     return offset_lines([Step(title, shown, note)], width=width)
@@ -92,11 +94,11 @@ def offset_line(shown: Shown, *, title: str = "", note: str = "", width: int = 6
 
 def offset_lines(steps: Iterable[Step], *, width: int = 640) -> alt.VConcatChart:
     """
-    Draw each of *steps* as ``offset_line`` does, below each other and on one scale.
+    Draw each of *steps* as ``offset_line`` does, one below the other on the same scale.
 
     Args:
-        steps: What to draw; at least one.
-        width: How wide they are, without the notes; 200 or more. [px]
+        steps: The states to draw; at least one.
+        width: The width without the notes; 200 or more. [px]
 
     Raises:
         MalformedInputError: There are no steps, one cannot be drawn, or *width* is too small.
@@ -122,11 +124,11 @@ class _Axis:
 
     @property
     def record_width(self) -> float:
-        """How wide a record is. [px]"""
+        """The width of a record. [px]"""
         return (self.width - 2 * _MARGIN) / (self.last_offset - self.first_offset + 1)
 
     def x(self) -> alt.X:
-        """Return the encoding of a place on the axis."""
+        """Return the encoding of a position on the axis."""
         margin = _MARGIN / self.record_width
         domain = [self.first_offset - HALF - margin, self.last_offset + HALF + margin]
         return alt.X(
@@ -151,7 +153,7 @@ def _chart(line: OffsetLine, step: Step, axis: _Axis) -> alt.LayerChart | alt.Fa
     marks = [{"x": mark.at, "label": f"{mark.name} {mark.offset}", "name": mark.name} for mark in line.marks]
     layers = [
         _runs(runs, axis),
-        *([_writes(runs, axis)] if any(run["ongoing"] for run in runs) else []),
+        *([_writes(runs, axis)] if any(run["pending"] for run in runs) else []),
         _labels(runs, axis, "count", 12),
         _labels(runs, axis, "member", 10),
         *_marks(marks, axis),
@@ -162,7 +164,7 @@ def _chart(line: OffsetLine, step: Step, axis: _Axis) -> alt.LayerChart | alt.Fa
 
 
 def _datum(run: Run, axis: _Axis) -> Datum:
-    """Return what is drawn of *run*, and what is said in it as far as there is room."""
+    """Return the data of *run*, with the labels for which there is room."""
     room = run.size * axis.record_width
     count, member = (
         label if len(label) * _CHARACTER + _GAP <= room else "" for label in (f"×{run.delivery_count}", run.member_id)
@@ -171,7 +173,7 @@ def _datum(run: Run, axis: _Axis) -> Datum:
         "x": run.first_offset - HALF,
         "x2": run.last_offset + HALF,
         "state": run.state.name.title(),
-        "ongoing": run.is_ongoing,
+        "pending": run.has_pending_write,
         "opacity": _PALE if run.has_passed else 1,
         "edge": 1 if room >= _EDGE else 0,
         "ink": _INK if run.has_passed or run.state in _LIGHT else _PAPER,
@@ -179,15 +181,15 @@ def _datum(run: Run, axis: _Axis) -> Datum:
         "count_y": _HEIGHT * (0.36 if member else 0.5),
         "member": member,
         "member_y": _HEIGHT * 0.74,
-        "said": _said(run),
+        "text": _text(run),
     }
 
 
-def _said(run: Run) -> str:
-    """Return *run* in words, for who does not see it."""
-    holder = f", held by {run.member_id}" if run.member_id else ""
-    write = ", write in flight" if run.is_ongoing else ""
-    return f"{run.first_offset}-{run.last_offset} {run.state.name.title()} ×{run.delivery_count}{holder}{write}"
+def _text(run: Run) -> str:
+    """Return *run* in words, as tooltip and for screen readers."""
+    owner = f", held by {run.member_id}" if run.member_id else ""
+    write = ", pending write" if run.has_pending_write else ""
+    return f"{run.first_offset}-{run.last_offset} {run.state.name.title()} ×{run.delivery_count}{owner}{write}"
 
 
 def _data(values: Sequence[Datum]) -> alt.Chart:
@@ -195,7 +197,7 @@ def _data(values: Sequence[Datum]) -> alt.Chart:
 
 
 def _runs(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:
-    states = alt.Scale(domain=[state.name.title() for state in COLOURS], range=list(COLOURS.values()))
+    states = alt.Scale(domain=[state.name.title() for state in COLORS], range=list(COLORS.values()))
     legend = alt.Legend(orient="top", title=None, symbolType="square", symbolStrokeColor=_INK, symbolStrokeWidth=1)
     return (
         _data(runs)
@@ -206,27 +208,29 @@ def _runs(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:
             fill=alt.Fill("state:N", scale=states, legend=legend),
             opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
             strokeWidth=alt.StrokeWidth("edge:Q", scale=None, legend=None),
-            tooltip="said:N",
-            description="said:N",
+            tooltip="text:N",
+            description="text:N",
         )
     )
 
 
 def _writes(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:
-    """Draw a bar above each run of which a write is in flight: it is seen above the narrowest one too."""
-    said = "write in flight"
+    """Draw a bar above each run with a pending write: it is seen above the narrowest one too."""
+    label = "pending write"
     legend = alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=4)
     return (
-        _data([{"x": run["x"], "x2": run["x2"], "write": said} for run in runs if run["ongoing"]])
+        _data([{"x": run["x"], "x2": run["x2"], "write": label} for run in runs if run["pending"]])
         .mark_rule(y=-4, aria=False, strokeWidth=4)
         .encode(
-            axis.x(), x2="x2:Q", color=alt.Color("write:N", scale=alt.Scale(domain=[said], range=[_RED]), legend=legend)
+            axis.x(),
+            x2="x2:Q",
+            color=alt.Color("write:N", scale=alt.Scale(domain=[label], range=[_RED]), legend=legend),
         )
     )
 
 
 def _labels(runs: Sequence[Datum], axis: _Axis, label: str, size: int) -> alt.Chart:
-    """Write the *label* of each run that has one into it."""
+    """Write its *label* into each run that has one."""
     middles = [
         {"x": (run["x"] + run["x2"]) / 2, "label": run[label], "y": run[f"{label}_y"], "ink": run["ink"]}
         for run in runs
@@ -245,16 +249,16 @@ def _labels(runs: Sequence[Datum], axis: _Axis, label: str, size: int) -> alt.Ch
 
 
 def _marks(marks: Sequence[Datum], axis: _Axis) -> list[alt.Chart]:
-    """Draw the SPSO with its name on the left of it, and the SPEO with its name on the right: they never meet."""
+    """Draw the SPSO with its name on the left, and the SPEO with its name on the right: the names never meet."""
     rules = _data(marks).mark_rule(color=_INK, aria=False, strokeWidth=2, y=-14, y2=_HEIGHT + 2).encode(axis.x())
     return [rules, *(_name(mark, axis, *_SIDES[mark["name"]]) for mark in marks)]
 
 
 _SIDES: Final[Mapping[str, tuple[Any, int]]] = MappingProxyType({"SPSO": ("right", -5), "SPEO": ("left", 5)})
-"""On which side of its line each name stands: how it is aligned, and how far away. [px]"""
+"""The alignment of each name, and its distance from the line. [px]"""
 
 
-def _name(mark: Datum, axis: _Axis, align: Any, dx: int) -> alt.Chart:  # noqa: ANN401 - one of Altair's words
+def _name(mark: Datum, axis: _Axis, align: Any, dx: int) -> alt.Chart:  # noqa: ANN401 - one of Altair's literals
     return (
         _data([mark])
         .mark_text(align=align, dx=dx, y=-10, baseline="middle", fontSize=11, color=_INK, aria=False)
@@ -263,7 +267,7 @@ def _name(mark: Datum, axis: _Axis, align: Any, dx: int) -> alt.Chart:  # noqa: 
 
 
 def _note(note: str, axis: _Axis) -> alt.Chart:
-    """Write *note* on the right of the line."""
+    """Write *note* to the right of the line."""
     return (
         _data([{"label": note}])
         .mark_text(

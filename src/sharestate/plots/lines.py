@@ -1,114 +1,115 @@
-"""What is drawn of a share partition, or of what is stored of it: runs of records, and where they start and end."""
+"""Runs of records and the offsets beside them: the contents of a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from reprlib import repr as repr_
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from attrs import frozen
 
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.partition import SharePartition
-from sharestate.partition.views import PartitionView
+from sharestate.partition.share_partition import SharePartition
 from sharestate.persister import StoredState
-from sharestate.values.checks import refuse
+from sharestate.values.checks import brief_repr, refuse
 from sharestate.values.records import RecordState
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState
 from sharestate.values.snapshot import Snapshot
 
-Shown: TypeAlias = PartitionView | Snapshot | PersistedState | StoredState
-"""What can be drawn: a share partition or its snapshot, or what is stored of it, which has no SPEO."""
+Shown: TypeAlias = SharePartition | Snapshot | PersistedState | StoredState
+"""A share partition, a snapshot of one, or a persisted state, which has no SPEO."""
 
 HALF: Final = 0.5
-"""A record reaches this far to both sides of its offset. [offsets]"""
+"""Half the width of a record on the axis. [offsets]"""
 
 
 _LOADED: Final = frozenset({Lifecycle.ACTIVE, Lifecycle.FENCED})
-"""Where a share partition has records, and offsets that say something."""
+"""The lifecycle states in which a share partition has records and offsets."""
 
 
 class Run(NamedTuple):
-    """Neighbouring records of which the same is true."""
+    """
+    Neighboring records that are equal in all that is drawn.
+
+    Attributes:
+        first_offset: The first offset.
+        last_offset: The last offset, included.
+        state: The state; while a write is pending, the new one.
+        delivery_count: The delivery count. [deliveries]
+        member_id: The owner, or an empty string.
+        has_pending_write: Whether the write of their last transition is pending.
+        has_passed: Whether they lie below the SPSO.
+    """
 
     first_offset: int
-    """The first offset."""
-
     last_offset: int
-    """The last offset, included."""
-
     state: RecordState
-    """Their state; that of after the change while a write is in flight."""
-
     delivery_count: int
-    """How often they have been delivered. [deliveries]"""
-
     member_id: str = ""
-    """Who holds them; empty for nobody."""
-
-    is_ongoing: bool = False
-    """Whether a write is in flight that carries their last change."""
-
+    has_pending_write: bool = False
     has_passed: bool = False
-    """Whether they lie below the SPSO."""
 
     @property
     def size(self) -> int:
-        """How many they are. [records]"""
+        """The number of records. [records]"""
         return self.last_offset - self.first_offset + 1
 
 
 class Mark(NamedTuple):
-    """A place between two records that has a name."""
+    """
+    A named position between two records.
+
+    Attributes:
+        name: SPSO or SPEO.
+        offset: The offset with that name.
+        at: The position on the axis.
+    """
 
     name: str
-    """SPSO or SPEO."""
-
     offset: int
-    """The offset that bears the name."""
-
     at: float
-    """Where it is on the axis."""
 
 
 @frozen(kw_only=True)
 class OffsetLine:
-    """What is drawn."""
+    """
+    The contents of a picture.
+
+    Attributes:
+        runs: The runs in ascending order; offsets between them are gaps.
+        marks: The SPSO before the SPEO, as far as they are known.
+    """
 
     runs: tuple[Run, ...]
-    """The runs in ascending order; what is in none of them is a gap."""
-
     marks: tuple[Mark, ...]
-    """The SPSO before the SPEO, as far as they are known."""
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Every offset at which something begins or ends, in no order."""
+        """The first and last offset of each run, and the offset of each mark, in no order."""
         return (*(offset for run in self.runs for offset in run[:2]), *(mark.offset for mark in self.marks))
 
 
 def line_of(shown: Shown) -> OffsetLine:
     """
-    Return what is drawn of *shown*.
+    Return the contents of a picture of *shown*.
 
     Raises:
-        MalformedInputError: It cannot be drawn.
+        MalformedInputError: *shown* is of another class.
     """
     for kind, read in _KINDS:
         if isinstance(shown, kind):
             return read(shown)
-    return refuse(f"expected a share partition, a snapshot or a stored state, got {repr_(shown)}", "shown")
+    return refuse(f"expected a share partition, a snapshot or a stored state, got {brief_repr(shown)}", "shown")
 
 
-def _of_partition(partition: PartitionView) -> OffsetLine:
+def _of_partition(partition: SharePartition) -> OffsetLine:
     if partition.lifecycle not in _LOADED:
         return OffsetLine(runs=(), marks=())
     start, end = partition.start_offset, partition.end_offset
     runs = tuple(
-        Run(*ends, cell.state, cell.delivery_count, cell.member_id, cell.is_ongoing, has_passed=ends[1] < start)
+        Run(*ends, run.state, run.delivery_count, run.member_id, run.has_pending_write, has_passed=ends[1] < start)
         for batch in partition.batches()
-        for first, last, cell in batch.runs
-        for ends in _cut(first, last, start)
+        for run in batch.runs
+        for ends in _cut(run.first_offset, run.last_offset, start)
     )
     is_empty = not runs or runs[-1].has_passed
     marks = (Mark("SPSO", start, start - HALF), Mark("SPEO", end, end - HALF if is_empty else end + HALF))
@@ -116,7 +117,7 @@ def _of_partition(partition: PartitionView) -> OffsetLine:
 
 
 def _cut(first: int, last: int, start: int) -> tuple[tuple[int, int], ...]:
-    """Cut a range in two where the SPSO *start* lies within it: what is below has passed."""
+    """Cut a range in two at the SPSO *start*, if that lies within it."""
     return ((first, start - 1), (start, last)) if first < start <= last else ((first, last),)
 
 
@@ -132,9 +133,9 @@ def _of_snapshot(snapshot: Snapshot) -> OffsetLine:
 
 
 _KINDS: Final[tuple[tuple[type, Callable[[Any], OffsetLine]], ...]] = (
-    (PartitionView, _of_partition),
+    (SharePartition, _of_partition),
     (Snapshot, _of_snapshot),
     (PersistedState, _of_stored),
     (StoredState, _of_stored),
 )
-"""How each kind of thing is read."""
+"""The function for each class of `Shown`."""

@@ -1,34 +1,44 @@
 """
-A kit for testing share partitions, this library's and others: random sequences of requests, and what must hold.
+A test kit for implementations of share partitions: random sequences of requests, and invariants of the responses.
 
-Sequences speak the conversation protocol, so anything that answers it can be tested. The strategies for Hypothesis are
-in `sharestate.testing.strategies` (extra ``testing``).
+Sequences are requests of the line protocol, so anything that answers it can be tested. The strategies for Hypothesis
+are in `sharestate.testing.strategies` (extra ``testing``).
 
-`PersisterContract` is a test class that any persister's tests inherit.
+`PersisterContract` is a test class that a persister's tests inherit.
 """
 
-from sharestate.testing.exchange import Cell, Exchange, exchanges, records, trace
-from sharestate.testing.invariants import ALWAYS, BROKER, HEALED, judge
-from sharestate.testing.mix import ORDINARY, STEPS, WILD, Mix
-from sharestate.testing.operations import converse, operations, seeded
-from sharestate.testing.peer import Peer, observe, rules_of
+from sharestate.testing.always import ALWAYS, BROKER, HEALED, Invariant, invariants_of, judge, observe
+from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
+from sharestate.testing.generator import (
+    ORDINARY,
+    STEPS,
+    WILD,
+    Mix,
+    Request,
+    Response,
+    Steps,
+    converse,
+    operations,
+    seeded,
+)
+from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.persister_contract import PersisterContract, broken_clauses
-from sharestate.testing.sightings import ORDINARY_SIGHTINGS, REFUSED, seen
-from sharestate.testing.world import Request, Response, Steps
+from sharestate.testing.sometimes import REFUSED, SOMETIMES, seen
 
 __all__ = [
     "ALWAYS",
     "BROKER",
     "HEALED",
     "ORDINARY",
-    "ORDINARY_SIGHTINGS",
     "REFUSED",
+    "SOMETIMES",
     "STEPS",
     "WILD",
-    "Cell",
     "Exchange",
+    "InFlightRecord",
+    "InProcessServer",
+    "Invariant",
     "Mix",
-    "Peer",
     "PersisterContract",
     "Request",
     "Response",
@@ -36,11 +46,11 @@ __all__ = [
     "broken_clauses",
     "converse",
     "exchanges",
+    "invariants_of",
     "judge",
     "observe",
     "operations",
     "records",
-    "rules_of",
     "seeded",
     "seen",
     "trace",

@@ -1,4 +1,4 @@
-"""One request with its response and what was before, as the rules and the sightings look at it."""
+"""A request with its response and the state before: what invariants and *sometimes* properties look at."""
 
 from __future__ import annotations
 
@@ -8,58 +8,60 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from sharestate.conversation.traces import Header, write_trace
-from sharestate.testing.operations import converse
+from sharestate.testing.generator.operations import converse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sharestate.testing.world import Request, Response, Steps
+    from sharestate.testing.generator.model import Request, Response, Steps
 
 TERMINAL: Final = frozenset({"ACKNOWLEDGED", "ARCHIVED"})
-"""The record states that are never left."""
-
+"""The names of the terminal record states."""
 
 NO_RESPONSE: Final[dict[str, Any]] = {"result": {"raised": None}, "events": [], "state": None}
-"""What a trace shows for a request that its peer did not survive."""
+"""The response in a trace to a request at which the server under test raised an error."""
 
 
 @frozen
-class Cell:
-    """What a response says of one record in flight."""
+class InFlightRecord:
+    """
+    One record in flight, as a response describes it.
+
+    Attributes:
+        state: The name of its RecordState.
+        delivery_count: The delivery count. [deliveries]
+        member: The member that holds it, or an empty string.
+        lock_deadline_ms: The time at which its acquisition lock expires; None without a lock. [ms]
+        flags: ``o``: a write is pending; ``x``: its lock has expired meanwhile; ``t``: archived, even if the write
+            fails.
+    """
 
     state: str
-    """The name of its RecordState."""
-
     delivery_count: int
-    """How often it was delivered. [deliveries]"""
-
     member: str
-    """Who holds it; empty for nobody."""
-
     lock_deadline_ms: int | None
-    """When its acquisition lock lapses; None without a lock. [ms]"""
-
     flags: str
-    """``o``: a write is in flight, ``x``: the lock has fired, ``t``: archived for good."""
 
     @property
-    def record(self) -> tuple[str, int, str]:
-        """What a member and an administrator can tell of the record: all but locks and flags."""
+    def visible(self) -> tuple[str, int, str]:
+        """State, delivery count and member: all but lock and flags."""
         return self.state, self.delivery_count, self.member
 
 
 @frozen(kw_only=True)
 class Exchange:
-    """A request, its response, and the state before."""
+    """
+    A request, its response, and the state before.
+
+    Attributes:
+        request: The request.
+        response: The response, with the state: the request must not be quiet.
+        before: The state in the response before; None for an ``open``.
+    """
 
     request: Request
-    """What was asked."""
-
     response: Response
-    """What was answered; it must not be quiet."""
-
     before: dict[str, Any] | None
-    """The state before, as the response before gave it; None in front of an ``open``."""
 
     @property
     def op(self) -> str:
@@ -68,7 +70,7 @@ class Exchange:
 
     @property
     def after(self) -> dict[str, Any]:
-        """The state after it."""
+        """The state after the request."""
         state: dict[str, Any] = self.response["state"]
         return state
 
@@ -84,7 +86,7 @@ class Exchange:
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error that a returned future has failed with at once."""
+        """The error of a future that has failed already when the response was made."""
         status = self.result.get("status") if isinstance(self.result, dict) else None
         return status if isinstance(status, dict) else None
 
@@ -95,36 +97,36 @@ class Exchange:
 
     @property
     def same_partition(self) -> bool:
-        """Whether *before* and *after* are of one share partition, initialised or not in between."""
+        """True if *before* and *after* are states of the same share partition."""
         return self.before is not None and self.op != "open"
 
 
-def records(state: dict[str, Any] | None) -> dict[int, Cell]:
-    """Return what *state* says of each record in flight, by its offset."""
+def records(state: dict[str, Any] | None) -> dict[int, InFlightRecord]:
+    """Return the records in flight in *state*, by offset."""
     return dict(_each_record(state)) if state else {}
 
 
-def _each_record(state: dict[str, Any]) -> Iterator[tuple[int, Cell]]:
+def _each_record(state: dict[str, Any]) -> Iterator[tuple[int, InFlightRecord]]:
     for batch in state["batches"]:
-        for first, last, cell in batch_runs(batch):
-            made = Cell(*cell)
+        for first, last, fields in batch_runs(batch):
+            record = InFlightRecord(*fields)
             for offset in range(first, last + 1):
-                yield offset, made
+                yield offset, record
 
 
 def batch_runs(batch: list[Any]) -> list[list[Any]]:
     """
-    Return the runs of equal cells of a batch in a response: one if it is whole.
+    Return the runs of equal records of a batch in a response: one if the batch is whole.
 
     >>> batch_runs([0, 4, ["AVAILABLE", 1, "", None, ""]])
     [[0, 4, ['AVAILABLE', 1, '', None, '']]]
     """
-    runs: list[list[Any]] = batch[2] if len(batch) > 3 else [batch]  # noqa: PLR2004 - the fourth says "per_offset"
+    runs: list[list[Any]] = batch[2] if len(batch) > 3 else [batch]  # noqa: PLR2004 - the fourth is "per_offset"
     return runs
 
 
 def exchanges(sequence: Steps[None], answer: Callable[[Request], Response]) -> Iterator[Exchange]:
-    """Have every request of *sequence* answered, and yield what was exchanged."""
+    """Send every request of *sequence* to *answer*, and yield the exchanges."""
     before = None
     for request, response in converse(sequence, answer):
         yield Exchange(request=request, response=response, before=None if request["op"] == "open" else before)
@@ -133,7 +135,7 @@ def exchanges(sequence: Steps[None], answer: Callable[[Request], Response]) -> I
 
 def trace(name: str, conversation: Iterable[Exchange], unanswered: Iterable[Request] = ()) -> str:
     """
-    Return *conversation* as a trace file, for ``sharestate replay``; requests that are *unanswered* come last.
+    Return *conversation* as a trace file for ``sharestate replay``; *unanswered* requests come last.
 
     >>> print(trace("empty", []), end="")
     {"trace":1,"source":"sharestate","name":"empty","status":"FAILED","partitions":1,"calls":0,"flags":[]}

@@ -1,34 +1,194 @@
 """
-What every persister has to keep to, as tests: inherit ``PersisterContract``, and say how yours is made.
+The contract of persisters as tests: inherit ``PersisterContract`` and implement ``make_persister``.
 
-Each clause of ``sharestate.persister.Persister`` is a method; what is wrong is said in the AssertionError.
+Each clause of ``sharestate.persister.Persister`` is a method, which raises AssertionError if it does not hold.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn, TypeVar
 
-from sharestate.error_codes import ErrorCode
-from sharestate.errors import MalformedInputError
+from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.requests import (
+    UNINITIALIZED_COUNT,
     DeleteStateParameters,
     InitializeStateParameters,
+    PartitionAllData,
+    PartitionErrorData,
+    PartitionIdData,
     PartitionIdLeaderEpochData,
     PartitionStateBatchData,
     PartitionStateData,
+    PartitionStateSummaryData,
     ReadStateParameters,
     ReadSummaryParameters,
+    Result,
     TopicData,
     WriteStateParameters,
 )
-from sharestate.testing.persister_calls import LEADER_EPOCH, NONE, STATE_EPOCH, PersisterCalls, Read, expect, fail
-from sharestate.values.requests import StateBatch
+from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
+    from sharestate.persister.protocol import Persister
+
+R = TypeVar("R", bound=PartitionErrorData)
+T = TypeVar("T")
+
+NONE: Final = ErrorCode.NONE
+STATE_EPOCH: Final = 3
+LEADER_EPOCH: Final = 5
 ACKNOWLEDGED: Final = StateBatch(10, 14, 2, 1)
 RELEASED: Final = StateBatch(15, 19, 0, 2)
+
+
+class Read(NamedTuple):
+    """The answer to a read, without the message."""
+
+    error_code: int
+    state_epoch: int
+    start_offset: int
+    state_batches: tuple[StateBatch, ...]
+
+
+class Summary(NamedTuple):
+    """The answer to a summary request, without the message."""
+
+    error_code: int
+    start_offset: int
+    leader_epoch: int
+    state_epoch: int
+
+
+class PersisterCalls(ABC):
+    """A persister that is made anew for each clause, and requests about a few of its share partitions."""
+
+    group_id: ClassVar[str] = "contract"
+    """The group that is used."""
+
+    other_group_id: ClassVar[str] = "other-contract"
+    """Another one."""
+
+    topic_id: ClassVar[str] = "dGhlIHRvcGljJ3MgaWQhIQ"
+    """The topic that is used."""
+
+    other_topic_id: ClassVar[str] = "YW5vdGhlciB0b3BpYydzIQ"
+    """Another one."""
+
+    timeout_s: ClassVar[float] = 30.0
+    """The longest time that an answer may take. [s]"""
+
+    @abstractmethod
+    def make_persister(self) -> Persister:
+        """Return a new persister that stores nothing yet."""
+
+    def wait(self, future: Future[T]) -> T:
+        """Return what *future* ends with; override it if somebody has to be polled for that."""
+        return future.result(timeout=self.timeout_s)
+
+    # ---- requests in short
+
+    def begin(self, persister: Persister, state_epoch: int = STATE_EPOCH, start_offset: int = 10) -> int:
+        """Initialize partition 0, and return the error code."""
+        entry = PartitionStateData(partition=0, state_epoch=state_epoch, start_offset=start_offset)
+        request = InitializeStateParameters.of(self.group_id, self.topic_id, entry)
+        return self.answer(persister.initialize_state(request)).error_code
+
+    def initialized(self) -> Persister:
+        """Return a persister with partition 0, which was read with LEADER_EPOCH and starts at 10."""
+        persister = self.make_persister()
+        expect(self.begin(persister), NONE, "an initialization")
+        expect(self.read(persister).error_code, NONE, "the first read")
+        return persister
+
+    def read(self, persister: Persister, leader_epoch: int = LEADER_EPOCH) -> Read:
+        """Read partition 0."""
+        entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=leader_epoch)
+        answer = self.answer(persister.read_state(ReadStateParameters.of(self.group_id, self.topic_id, entry)))
+        if not isinstance(answer, PartitionAllData):
+            fail(f"a read answered {answer}")
+        return Read(answer.error_code, answer.state_epoch, answer.start_offset, answer.state_batches)
+
+    def stored(self, persister: Persister) -> tuple[int, tuple[StateBatch, ...]]:
+        """Return the start offset and the state batches of partition 0."""
+        read = self.read(persister)
+        expect(read.error_code, NONE, "a read by the leader")
+        return read.start_offset, read.state_batches
+
+    def writing(
+        self,
+        *state_batches: StateBatch,
+        start_offset: int = UNINITIALIZED_START_OFFSET,
+        leader_epoch: int = LEADER_EPOCH,
+        state_epoch: int = STATE_EPOCH,
+        delivery_complete_count: int = UNINITIALIZED_COUNT,
+    ) -> WriteStateParameters:
+        """Return a write to partition 0."""
+        entry = PartitionStateBatchData(
+            partition=0,
+            state_epoch=state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=delivery_complete_count,
+            state_batches=state_batches,
+        )
+        return WriteStateParameters.of(self.group_id, self.topic_id, entry)
+
+    def written(self, persister: Persister, request: WriteStateParameters) -> int:
+        """Send a write, and return the error code for partition 0."""
+        return self.answer(persister.write_state(request)).error_code
+
+    def write_all(self, persister: Persister, *requests: WriteStateParameters) -> None:
+        """Send writes one after the other, each of which has to succeed."""
+        for request in requests:
+            expect(self.written(persister, request), NONE, f"the write {request}")
+
+    def delete(self, persister: Persister) -> int:
+        """Delete partition 0, and return the error code."""
+        request = DeleteStateParameters.of(self.group_id, self.topic_id, PartitionIdData(partition=0))
+        return self.answer(persister.delete_state(request)).error_code
+
+    def summary(self, persister: Persister, leader_epoch: int = 0) -> Summary:
+        """Return the summary of partition 0, but for the delivery complete count."""
+        answer = self._summary(persister, leader_epoch)
+        return Summary(answer.error_code, answer.start_offset, answer.leader_epoch, answer.state_epoch)
+
+    def complete_count(self, persister: Persister) -> int:
+        """Return the delivery complete count in the summary of partition 0."""
+        return self._summary(persister).delivery_complete_count
+
+    def _summary(self, persister: Persister, leader_epoch: int = 0) -> PartitionStateSummaryData:
+        entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=leader_epoch)
+        answer = self.answer(persister.read_summary(ReadSummaryParameters.of(self.group_id, self.topic_id, entry)))
+        if not isinstance(answer, PartitionStateSummaryData):
+            fail(f"a summary answered {answer}")
+        return answer
+
+    def answer(self, future: Future[Result[R]]) -> R:
+        """Return what was answered for partition 0."""
+        return self.answers(future, 0)[0]
+
+    def answers(self, future: Future[Result[R]], *partitions: int) -> list[R]:
+        """Return what was answered for each of *partitions*."""
+        result = self.wait(future)
+        return [
+            result.find(self.topic_id, partition) or fail(f"partition {partition} is missing in {result}")
+            for partition in partitions
+        ]
+
+
+def expect(found: T, expected: T, what: str) -> None:
+    """Raise AssertionError unless *found* is as *expected*."""
+    if found != expected:
+        fail(f"{what}: expected {expected!r}, found {found!r}")
+
+
+def fail(message: str) -> NoReturn:
+    """Raise AssertionError."""
+    raise AssertionError(message)
 
 
 class PersisterContract(PersisterCalls):
@@ -36,52 +196,52 @@ class PersisterContract(PersisterCalls):
     Tests that any ``Persister`` passes; pytest collects them in a subclass whose name begins with ``Test``.
 
     Topics and partitions that are used: partitions 0 and 1 of both topics, of both groups. None of them may be
-    initialised in what ``make_persister`` returns.
+    initialized in what ``make_persister`` returns.
     """
 
-    # ---- the clauses: initialisation, reads and deletions
+    # ---- the clauses: initialization, reads and deletions
 
-    def test_what_was_initialized_is_read(self) -> None:
-        """A read finds the state epoch and the start offset of the initialisation, and no batches."""
-        expect(self.read(self.begun()), Read(NONE, STATE_EPOCH, 10, ()), "what was read")
+    def test_a_read_finds_the_initialized_state(self) -> None:
+        """A read finds the state epoch and the start offset of the initialization, and no batches."""
+        expect(self.read(self.initialized()), Read(NONE, STATE_EPOCH, 10, ()), "the state that was read")
 
-    def test_a_start_may_be_left_open(self) -> None:
-        """A share partition that was initialised without a start offset is read with -1."""
+    def test_the_start_offset_is_optional(self) -> None:
+        """A share partition that was initialized without a start offset is read with -1."""
         persister = self.make_persister()
-        expect(self.begin(persister, start_offset=-1), NONE, "an initialisation without a start offset")
-        expect(self.read(persister), Read(NONE, STATE_EPOCH, -1, ()), "what was read")
+        expect(self.begin(persister, start_offset=-1), NONE, "an initialization without a start offset")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH, -1, ()), "the state that was read")
 
-    def test_the_uninitialized_is_refused(self) -> None:
-        """Reads and writes of what was never initialised are refused with INVALID_REQUEST."""
+    def test_requests_before_the_initialization_are_refused(self) -> None:
+        """Reads and writes before the initialization are refused with INVALID_REQUEST."""
         persister = self.make_persister()
         expect(self.read(persister).error_code, ErrorCode.INVALID_REQUEST, "a read of nothing")
         code = self.written(persister, self.writing(ACKNOWLEDGED, start_offset=10))
         expect(code, ErrorCode.INVALID_REQUEST, "a write to nothing")
 
-    def test_the_uninitialized_has_a_summary(self) -> None:
-        """The summary of what was never initialised is a success: no start offset, both epochs 0."""
+    def test_there_is_a_summary_before_the_initialization(self) -> None:
+        """The summary before the initialization is a success: no start offset, both epochs 0."""
         expect(self.summary(self.make_persister()), (NONE, -1, 0, 0), "the summary of nothing")
 
-    def test_a_summary_tells_the_epochs(self) -> None:
-        """A summary tells the start offset, the epoch of the last leader that read, and the state epoch."""
-        expect(self.summary(self.begun()), (NONE, 10, LEADER_EPOCH, STATE_EPOCH), "the summary")
+    def test_a_summary_has_the_epochs(self) -> None:
+        """A summary has the start offset, the epoch of the last leader that read, and the state epoch."""
+        expect(self.summary(self.initialized()), (NONE, 10, LEADER_EPOCH, STATE_EPOCH), "the summary")
 
-    def test_an_initialization_begins_anew(self) -> None:
-        """Initialising again, with the same state epoch or a higher one, forgets what was in flight."""
-        persister = self.begun()
+    def test_an_initialization_replaces_the_state(self) -> None:
+        """Initializing again, with the same state epoch or a higher one, forgets all state batches."""
+        persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED))
-        expect(self.begin(persister, STATE_EPOCH, 20), NONE, "an initialisation with the same epoch")
-        expect(self.read(persister), Read(NONE, STATE_EPOCH, 20, ()), "what was read")
-        expect(self.begin(persister, STATE_EPOCH + 1, 30), NONE, "an initialisation with a higher epoch")
-        expect(self.read(persister), Read(NONE, STATE_EPOCH + 1, 30, ()), "what was read")
+        expect(self.begin(persister, STATE_EPOCH, 20), NONE, "an initialization with the same epoch")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH, 20, ()), "the state that was read")
+        expect(self.begin(persister, STATE_EPOCH + 1, 30), NONE, "an initialization with a higher epoch")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH + 1, 30, ()), "the state that was read")
 
     def test_a_deletion_forgets(self) -> None:
-        """What was deleted is as if it had never been, and may be deleted again."""
-        persister = self.begun()
+        """A deletion leaves nothing, not even epochs, and may be repeated."""
+        persister = self.initialized()
         expect([self.delete(persister), self.delete(persister)], [NONE, NONE], "two deletions")
-        expect(self.read(persister).error_code, ErrorCode.INVALID_REQUEST, "a read of what was deleted")
-        expect(self.summary(persister), (NONE, -1, 0, 0), "the summary of what was deleted")
-        expect(self.begin(persister, STATE_EPOCH - 1), NONE, "an initialisation with a lower epoch than before")
+        expect(self.read(persister).error_code, ErrorCode.INVALID_REQUEST, "a read after the deletion")
+        expect(self.summary(persister), (NONE, -1, 0, 0), "the summary after the deletion")
+        expect(self.begin(persister, STATE_EPOCH - 1), NONE, "an initialization with a lower epoch than before")
         expect(self.read(persister, LEADER_EPOCH - 1).error_code, NONE, "a read with a lower leader epoch than before")
 
     def test_each_partition_has_its_own_state(self) -> None:
@@ -90,13 +250,13 @@ class PersisterContract(PersisterCalls):
         states = [PartitionStateData(partition=index, start_offset=10 + index) for index in (0, 1)]
         entries = [PartitionIdLeaderEpochData(partition=index, leader_epoch=LEADER_EPOCH) for index in (0, 1)]
         place = self.group_id, self.topic_id
-        begun = self.answers(persister.initialize_state(InitializeStateParameters.of(*place, *states)), 0, 1)
+        initialized = self.answers(persister.initialize_state(InitializeStateParameters.of(*place, *states)), 0, 1)
         read = self.answers(persister.read_state(ReadStateParameters.of(*place, *entries)), 0, 1)
         summed = self.answers(persister.read_summary(ReadSummaryParameters.of(*place, *entries)), 0, 1)
-        expect([answer.error_code for answer in begun], [NONE, NONE], "two initialisations")
+        expect([answer.error_code for answer in initialized], [NONE, NONE], "two initializations")
         expect([answer.start_offset for answer in read], [10, 11], "two reads")
         expect([answer.start_offset for answer in summed], [10, 11], "two summaries")
-        expect(self.begin(persister, start_offset=20), NONE, "an initialisation of one of them")
+        expect(self.begin(persister, start_offset=20), NONE, "an initialization of one of them")
         expect(self.delete(persister), NONE, "a deletion of one of them")
         kept = self.answers(persister.read_state(ReadStateParameters.of(*place, *entries)), 0, 1)
         expect([answer.error_code for answer in kept], [ErrorCode.INVALID_REQUEST, NONE], "two reads after that")
@@ -105,8 +265,8 @@ class PersisterContract(PersisterCalls):
         expect([answer.error_code for answer in gone], [ErrorCode.INVALID_REQUEST] * 2, "two reads of nothing")
 
     def test_a_summary_fences_nobody(self) -> None:
-        """A summary that is asked for with a higher leader epoch is not a leader's: the one that has read writes on."""
-        persister = self.begun()
+        """A summary with a higher leader epoch fences no leader: its writes still succeed."""
+        persister = self.initialized()
         summary = self.summary(persister, LEADER_EPOCH + 1)
         expect(summary, (NONE, 10, LEADER_EPOCH, STATE_EPOCH), "the summary")
         self.write_all(persister, self.writing(ACKNOWLEDGED))
@@ -114,29 +274,29 @@ class PersisterContract(PersisterCalls):
 
     # ---- the clauses: what a write does
 
-    def test_what_was_written_is_read(self) -> None:
+    def test_a_read_finds_the_written_batches(self) -> None:
         """A read finds every batch of a write, with states and delivery counts."""
-        persister = self.begun()
+        persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED, RELEASED))
-        expect(self.stored(persister), (10, (ACKNOWLEDGED, RELEASED)), "what is stored")
+        expect(self.stored(persister), (10, (ACKNOWLEDGED, RELEASED)), "the stored state")
 
     def test_no_start_offset_keeps_the_stored_one(self) -> None:
         """A start offset of -1 leaves the stored one as it is; any other replaces it, a lower one too."""
-        persister = self.begun()
+        persister = self.initialized()
         self.write_all(persister, self.writing(start_offset=12), self.writing(RELEASED))
-        expect(self.stored(persister), (12, (RELEASED,)), "what is stored")
+        expect(self.stored(persister), (12, (RELEASED,)), "the stored state")
         self.write_all(persister, self.writing(start_offset=11))
         expect(self.stored(persister)[0], 11, "the start offset after a lower one was written")
 
-    def test_what_lies_below_the_start_is_dropped(self) -> None:
+    def test_batches_below_the_start_are_dropped(self) -> None:
         """Batches below the start offset are dropped, and cut where it lies inside of them."""
-        persister = self.begun()
+        persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED, RELEASED), self.writing(start_offset=17))
-        expect(self.stored(persister), (17, (RELEASED._replace(first_offset=17),)), "what is stored")
+        expect(self.stored(persister), (17, (RELEASED._replace(first_offset=17),)), "the stored state")
 
     def test_the_higher_count_and_state_win(self) -> None:
-        """Of what is said twice of a record the higher delivery count wins, then the higher number of the state."""
-        persister = self.begun()
+        """Of two states of a record the one with the higher delivery count wins, then the higher state number."""
+        persister = self.initialized()
         first = StateBatch(10, 19, 0, 2)
         lower_count, higher_state, higher_count = (
             StateBatch(10, 11, 2, 1),
@@ -145,36 +305,36 @@ class PersisterContract(PersisterCalls):
         )
         self.write_all(persister, self.writing(first), self.writing(lower_count, higher_state, higher_count))
         expected = (StateBatch(10, 11, 0, 2), higher_state, higher_count, StateBatch(16, 19, 0, 2))
-        expect(self.stored(persister), (10, expected), "what is stored")
+        expect(self.stored(persister), (10, expected), "the stored state")
 
-    def test_how_many_are_complete_is_told(self) -> None:
-        """A summary tells the delivery complete count that came with the last start offset."""
-        persister = self.begun()
+    def test_a_summary_has_the_complete_count(self) -> None:
+        """A summary has the delivery complete count that came with the last start offset."""
+        persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED, start_offset=10, delivery_complete_count=5))
         self.write_all(persister, self.writing(start_offset=12, delivery_complete_count=3))
         expect(self.complete_count(persister), 3, "the delivery complete count")
 
     def test_writes_take_effect_in_order(self) -> None:
         """Of two writes that were sent one after the other the second one takes effect last."""
-        persister = self.begun()
+        persister = self.initialized()
         futures = [persister.write_state(self.writing(start_offset=offset)) for offset in (14, 12)]
         expect([self.answer(future).error_code for future in reversed(futures)], [NONE, NONE], "two writes")
         expect(self.stored(persister)[0], 12, "the start offset")
 
     def test_a_write_may_be_repeated(self) -> None:
         """The same write again leads to the same state."""
-        persister = self.begun()
+        persister = self.initialized()
         request = self.writing(ACKNOWLEDGED, RELEASED, start_offset=10)
         self.write_all(persister, request)
         once = self.stored(persister)
         self.write_all(persister, request)
-        expect(self.stored(persister), once, "what is stored after the same write again")
+        expect(self.stored(persister), once, "the stored state after the same write again")
 
     # ---- the clauses: epochs
 
     def test_a_lower_leader_epoch_is_fenced(self) -> None:
         """Once a leader has read, reads and writes with a lower leader epoch are refused, whatever the state epoch."""
-        persister = self.begun()
+        persister = self.initialized()
         late = self.writing(ACKNOWLEDGED, leader_epoch=LEADER_EPOCH - 1)
         expect(self.written(persister, late), ErrorCode.FENCED_LEADER_EPOCH, "a write with a lower leader epoch")
         read = self.read(persister, LEADER_EPOCH - 1)
@@ -183,43 +343,43 @@ class PersisterContract(PersisterCalls):
         expect(self.written(persister, both), ErrorCode.FENCED_LEADER_EPOCH, "a write with both epochs lower")
 
     def test_a_lower_state_epoch_is_fenced(self) -> None:
-        """Writes and initialisations with a state epoch lower than one before are refused."""
-        persister = self.begun()
+        """Writes and initializations with a state epoch lower than one before are refused."""
+        persister = self.initialized()
         late = self.writing(ACKNOWLEDGED, state_epoch=STATE_EPOCH - 1)
         expect(self.written(persister, late), ErrorCode.FENCED_STATE_EPOCH, "a write with a lower state epoch")
         expect(
-            self.begin(persister, STATE_EPOCH - 1), ErrorCode.FENCED_STATE_EPOCH, "an initialisation with a lower one"
+            self.begin(persister, STATE_EPOCH - 1), ErrorCode.FENCED_STATE_EPOCH, "an initialization with a lower one"
         )
 
-    def test_a_new_leader_fences_those_before(self) -> None:
-        """Each read with a higher leader epoch fences the leaders before, and an initialisation frees none of them."""
-        persister = self.begun()
+    def test_a_new_leader_fences_earlier_leaders(self) -> None:
+        """Each read with a higher leader epoch fences earlier leaders, and an initialization unfences none."""
+        persister = self.initialized()
         expect(self.read(persister, LEADER_EPOCH + 1).error_code, NONE, "a read by a new leader")
         late = self.writing(ACKNOWLEDGED)
         expect(self.written(persister, late), ErrorCode.FENCED_LEADER_EPOCH, "a write by the leader before")
-        expect(self.begin(persister), NONE, "an initialisation")
+        expect(self.begin(persister), NONE, "an initialization")
         expect(self.written(persister, late), ErrorCode.FENCED_LEADER_EPOCH, "a write by the old leader after that")
 
     def test_a_refusal_changes_nothing(self) -> None:
-        """What is refused leaves the state as it was."""
-        persister = self.begun()
+        """A refused request leaves the state as it was."""
+        persister = self.initialized()
         self.written(persister, self.writing(ACKNOWLEDGED, start_offset=12, leader_epoch=LEADER_EPOCH - 1))
         self.written(persister, self.writing(ACKNOWLEDGED, start_offset=12, state_epoch=STATE_EPOCH - 1))
         self.begin(persister, STATE_EPOCH - 1, 12)
-        expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, ()), "what was read")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, ()), "the state that was read")
 
     def test_only_reads_raise_the_leader_epoch(self) -> None:
-        """A write with higher epochs is taken, and those who write with the old ones go on."""
-        persister = self.begun()
+        """A write with higher epochs is taken, and writes with the old epochs still succeed."""
+        persister = self.initialized()
         ahead = self.writing(ACKNOWLEDGED, leader_epoch=LEADER_EPOCH + 1, state_epoch=STATE_EPOCH + 1)
         self.write_all(persister, ahead, self.writing(RELEASED))
-        expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, (ACKNOWLEDGED, RELEASED)), "what was read")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, (ACKNOWLEDGED, RELEASED)), "the state that was read")
 
     def test_no_epoch_is_never_fenced(self) -> None:
-        """A write with -1 for both epochs is taken, and an initialisation with -1 too; neither unfences anybody."""
-        persister = self.begun()
+        """A write with -1 for both epochs is taken, and an initialization with -1 too; neither unfences anybody."""
+        persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED, leader_epoch=-1, state_epoch=-1))
-        expect(self.begin(persister, -1), NONE, "an initialisation without an epoch")
+        expect(self.begin(persister, -1), NONE, "an initialization without an epoch")
         late = self.writing(ACKNOWLEDGED, state_epoch=STATE_EPOCH - 1)
         expect(
             self.written(persister, late), ErrorCode.FENCED_STATE_EPOCH, "a write with an epoch lower than one before"
@@ -228,8 +388,8 @@ class PersisterContract(PersisterCalls):
     # ---- the clauses: answers
 
     def test_each_partition_has_its_own_answer(self) -> None:
-        """What one share partition is refused does not touch another, of the same topic or another one."""
-        persister = self.begun()
+        """An error for one share partition does not touch another, of the same topic or another one."""
+        persister = self.initialized()
         second, first = [
             PartitionStateBatchData(
                 partition=partition, leader_epoch=LEADER_EPOCH, state_epoch=STATE_EPOCH, state_batches=(RELEASED,)
@@ -248,19 +408,19 @@ class PersisterContract(PersisterCalls):
         answers = [result.find(*place) for place in places]
         codes = [None if answer is None else answer.error_code for answer in answers]
         expect(codes, [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST, NONE], f"the answers for {places}")
-        expect(self.stored(persister), (10, (RELEASED,)), "what is stored of the partition that was not refused")
+        expect(self.stored(persister), (10, (RELEASED,)), "the stored state of the partition that was not refused")
 
     def test_groups_have_their_own_state(self) -> None:
         """The same partition of another group has a state of its own."""
-        persister = self.begun()
+        persister = self.initialized()
         entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=LEADER_EPOCH)
         request = ReadStateParameters.of(self.other_group_id, self.topic_id, entry)
         code = self.answer(persister.read_state(request)).error_code
         expect(code, ErrorCode.INVALID_REQUEST, "a read by another group")
 
-    def test_the_malformed_is_refused(self) -> None:
-        """What is no request fails with MalformedInputError, at once or in the future, and nothing is carried out."""
-        persister = self.begun()
+    def test_a_malformed_request_is_refused(self) -> None:
+        """A malformed request fails with MalformedInputError, at once or in the future, and changes nothing."""
+        persister = self.initialized()
         error: object = None
         try:
             error = persister.write_state(None).exception(timeout=self.timeout_s)  # type: ignore[arg-type] # that is the point
@@ -268,22 +428,22 @@ class PersisterContract(PersisterCalls):
             error = refusal
         if not isinstance(error, MalformedInputError):
             fail(f"a request of nothing ended with {error!r}")
-        expect(self.stored(persister), (10, ()), "what is stored")
+        expect(self.stored(persister), (10, ()), "the stored state")
 
 
 def clauses(contract: PersisterContract) -> Sequence[str]:
-    """Return the names of the tests that *contract* consists of."""
+    """Return the names of the tests of *contract*."""
     return [name for name in dir(contract) if name.startswith("test_")]
 
 
 def broken_clauses(contract: PersisterContract) -> dict[str, str]:
-    """Return what a persister breaks, without pytest: the names of the tests that fail, and what they say."""
+    """Return the clauses that do not hold, without pytest: the names of the tests that fail, with their messages."""
     broken = {}
     for name in clauses(contract):
         try:
             getattr(contract, name)()
         except AssertionError as error:
             broken[name] = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever the persister raises, or TimeoutError if it says nothing
+        except Exception as error:  # noqa: BLE001 - any error of the persister, or TimeoutError if it never answers
             broken[name] = repr(error)
     return broken

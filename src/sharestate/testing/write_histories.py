@@ -1,8 +1,8 @@
 """
-Random lives of a share partition whose persister fails, is late, overtakes itself and loses answers.
+Random histories of a share partition whose persister fails, is late, reorders writes and loses answers.
 
-What is persisted is folded from the writes alone, as a share coordinator does. At every moment a new leader may have to
-begin from it: then no record may be lost, and none that was confirmed as done may come back.
+The persisted state is combined from the writes alone, as a share coordinator does. A new leader may read it at any
+moment: no record may be lost then, and no durable one delivered again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sharestate.error_codes import ErrorCode
-from sharestate.partition.partition import SharePartition
-from sharestate.partition.transitions import TERMINAL
+from sharestate.errors import ErrorCode
+from sharestate.partition.record_machine import TERMINAL
+from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.combiner import combine
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
-from sharestate.values.keys import SharePartitionKey
-from sharestate.values.records import FetchedRecords, RecordBatch, RecordState
+from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.records import RecordBatch, RecordState, SharePartitionKey
 from sharestate.values.requests import PersistedState, WriteShareGroupState
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from sharestate.values.requests import StateBatch
 
 _PATIENCE: Final = 200
-"""After how many fetches everything has to be done."""
+"""The number of fetches after which every record must be terminal. [fetches]"""
 
 KEY: Final = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", partition=0)
 BEGIN: Final = 100
-"""Where the log ends when the group comes: the first record that it is owed. [offset]"""
+"""The log end offset when the group starts: the first record that must be delivered. [offset]"""
 
 CONFIG: Final = ShareConfig(delivery_count_limit=3, record_lock_duration_ms=100, max_record_locks=60)
 MEMBERS: Final = ("m1", "m2", "m3")
@@ -41,55 +41,63 @@ _KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeTyp
 
 
 class Step(NamedTuple):
-    """Something that happens; its numbers choose among what is possible then, so any steps make a history."""
+    """
+    One step; its numbers choose among what is possible at that moment, so that any steps make a history.
+
+    Attributes:
+        kind: The name of a method of History.
+        numbers: Its arguments.
+    """
 
     kind: str
-    """The name of a method of History."""
-
     numbers: tuple[int, int, int]
-    """What it chooses."""
 
 
 class Sent(NamedTuple):
-    """A write that was not answered, and what it would make durable."""
+    """
+    A pending write, and what its success makes durable.
+
+    Attributes:
+        write: The write.
+        terminal: The records that it makes terminal. [offsets]
+        counted: The delivery counts of the records that it makes AVAILABLE, by offset.
+    """
 
     write: WriteShareGroupState
-    finished: frozenset[int]
-    """The records that it takes out of the queue. [offsets]"""
+    terminal: frozenset[int]
     counted: Mapping[int, int]
-    """The delivery counts of those that it gives back."""
 
 
 class Stored:
-    """What a share coordinator has of one share partition."""
+    """The state that a share coordinator has of one share partition."""
 
     def __init__(self) -> None:
-        """Begin with nothing but the key."""
+        """Start without a start offset or batches."""
         self.start_offset = -1
         self.batches: tuple[StateBatch, ...] = ()
 
     def apply(self, write: WriteShareGroupState) -> None:
-        """Fold *write* into it."""
+        """Apply *write*."""
         if write.start_offset != -1:
             self.start_offset = write.start_offset
         self.batches = combine(self.batches, write.state_batches, self.start_offset)
 
     def records(self) -> dict[int, tuple[int, int]]:
-        """Return state and delivery count of each record that a batch covers."""
+        """Return state and delivery count of each record in a batch, by offset."""
         return {
             offset: (state, count) for first, last, state, count in self.batches for offset in range(first, last + 1)
         }
 
 
 class HistoryError(AssertionError):
-    """What a new leader would read is wrong."""
+    """The state that a new leader would read is wrong, or a record is never terminal."""
 
 
 class History:
-    """One share partition through the hands of its leaders."""
+    """One share partition under one leader after the other."""
 
     def __init__(self, profile: Profile, *, overtakes: bool = True) -> None:
-        """Let the first leader begin; *overtakes* says whether a write may be carried out before earlier ones."""
+        """Start the first leader; with *overtakes*, the persister may apply a write before earlier ones."""
         self.stored = Stored()
         self._overtakes = overtakes
         self._profile = profile
@@ -97,41 +105,41 @@ class History:
         self._log_start = self._log_end = BEGIN
         self._now_ms = 0
         self._sent: list[Sent] = []
-        self._finished: set[int] = set()
-        """What may be gone: done by an applied write, or archived by a lapsed lock."""
+        self._terminal: set[int] = set()
+        """The records that need no delivery: terminal by an applied write, or archived when a lock expired."""
         self._confirmed: set[int] = set()
-        """What has to stay away: done, and confirmed."""
+        """The durable records, which must never be delivered again."""
         self._counted: dict[int, int] = {}
-        """The delivery counts that were confirmed."""
+        """The durable delivery counts, by offset."""
         self._has_written = False
         self._lead()
 
     def run(self, steps: Iterable[Step]) -> None:
         """
-        Let *steps* happen.
+        Carry out *steps*.
 
         Raises:
-            HistoryError: What is persisted would lose a record, bring one back, or forget a delivery.
+            HistoryError: The persisted state loses a record, brings a durable one back, or forgets a delivery.
         """
         for kind, numbers in steps:
             _STEPS[kind](self, *numbers)
 
     def finish(self) -> None:
         """
-        Let every write succeed, every lock run out, and one member accept whatever it is given, until all is done.
+        Answer every write with success, expire every lock and accept every record, until all are terminal.
 
         Raises:
-            HistoryError: Some record is never delivered, or never done.
+            HistoryError: A record is not terminal after 200 fetches.
         """
         for _ in range(_PATIENCE):
-            if not self._undone():
+            if not self._unfinished():
                 return
             self._accept_all()
-        message = f"{self._undone()[0]} is never done"
+        message = f"{self._unfinished()[0]} is never terminal"
         raise HistoryError(message)
 
-    def _undone(self) -> list[int]:
-        return [offset for offset in self._owed() if offset not in self._finished]
+    def _unfinished(self) -> list[int]:
+        return [offset for offset in self._owed() if offset not in self._terminal]
 
     def _accept_all(self) -> None:
         member = MEMBERS[0]
@@ -153,7 +161,7 @@ class History:
     # ---- steps
 
     def fetch(self, member: int, size: int, gap: int) -> None:
-        """Let a member acquire the next batch, which may be new and may begin after a gap of the log."""
+        """Acquire the next batch for a member; it may be new and may begin after a gap of the log."""
         offset = self._partition.next_fetch_offset()
         if offset >= self._log_end:
             first = self._log_end + (gap % 3 if gap % 5 == 0 else 0)
@@ -165,14 +173,14 @@ class History:
             self._partition.acquire(MEMBERS[member % 3], fetched, now_ms=self._now_ms)
 
     def acknowledge(self, member: int, choice: int, kinds: int) -> None:
-        """Let a member acknowledge some of what it holds, in up to three ranges."""
+        """Acknowledge up to three of the ranges that a member holds, or parts of them."""
         name = MEMBERS[member % 3]
         held = [
             (run.first_offset, run.last_offset)
             for batch in self._partition.batches()
             for run in batch.runs
-            if run.cell.state is RecordState.ACQUIRED
-            and run.cell.member_id == name
+            if run.state is RecordState.ACQUIRED
+            and run.member_id == name
             and run.first_offset >= self._partition.start_offset
         ]
         batches = []
@@ -190,20 +198,20 @@ class History:
         self._command(lambda: self._partition.release(MEMBERS[member % 3], now_ms=self._now_ms))
 
     def pass_time(self, ms: int, _1: int, _2: int) -> None:
-        """Let time pass, and locks with it."""
+        """Advance the clock and expire the locks that are due."""
         self._now_ms += ms % 150
         while self._command(lambda: self._partition.expire_next(now_ms=self._now_ms), is_final=True):
             pass
 
     def answer(self, which: int, how: int, _: int) -> None:
-        """Answer some write: with success; with an error; or with an error although it was carried out."""
+        """Answer a pending write: with success, with an error, or with an error although it was applied."""
         if not self._sent:
             return
         sent = self._sent.pop(which % len(self._sent) if self._overtakes else 0)
         if how % 4 in {0, 1, 3}:
             self._apply(sent)
         if how % 4 in {0, 1}:
-            self._confirmed |= sent.finished
+            self._confirmed |= sent.terminal
             for offset, count in sent.counted.items():
                 self._counted[offset] = max(count, self._counted.get(offset, 0))
             self._partition.write_succeeded(sent.write.number)
@@ -212,35 +220,35 @@ class History:
         self._judge()
 
     def move_log_start(self, by: int, _1: int, _2: int) -> None:
-        """Let the log begin later."""
+        """Advance the log start offset."""
         self._log_start = min(max(self._log_start, self._partition.start_offset) + by % 8, self._log_end)
         self._log = [(first, last) for first, last in self._log if last >= self._log_start]
         self._partition.advance_log_start(self._log_start)
 
-    def crash(self, carried_out: int, _1: int, _2: int) -> None:
-        """Let another leader begin from what is persisted; some of what was on its way still gets there."""
+    def crash(self, applied: int, _1: int, _2: int) -> None:
+        """Replace the leader; some of its pending writes are applied before the next one reads the state."""
         for index, sent in enumerate(self._sent):
-            if carried_out >> index & 1 if self._overtakes else index < carried_out % 8:
+            if applied >> index & 1 if self._overtakes else index < applied % 8:
                 self._apply(sent)
         self._judge()
         self._sent = []
         if not self._has_written:
             self._log_start = max(self._log_start, self._log_end)
         stored = self.stored.records()
-        self._finished = {offset for offset in self._owed() if self._is_done(offset, stored)}
-        self._confirmed = set(self._finished)
+        self._terminal = {offset for offset in self._owed() if self._is_terminal(offset, stored)}
+        self._confirmed = set(self._terminal)
         self._counted = {offset: count for offset, (_, count) in stored.items()}
         self._lead()
 
-    # ---- what holds
+    # ---- the checks
 
     def _judge(self) -> None:
         if not self._has_written:
             return
         stored = self.stored.records()
         for offset in self._owed():
-            if self._is_done(offset, stored):
-                if offset not in self._finished:
+            if self._is_terminal(offset, stored):
+                if offset not in self._terminal:
                     message = f"{offset} is lost"
                     raise HistoryError(message)
             elif offset in self._confirmed:
@@ -253,11 +261,11 @@ class History:
     def _owed(self) -> list[int]:
         return [offset for first, last in self._log for offset in range(max(first, self._log_start), last + 1)]
 
-    def _is_done(self, offset: int, stored: Mapping[int, tuple[int, int]]) -> bool:
+    def _is_terminal(self, offset: int, stored: Mapping[int, tuple[int, int]]) -> bool:
         start = self._log_end if self.stored.start_offset == -1 else self.stored.start_offset
         return offset < start or (offset in stored and stored[offset][0] in TERMINAL)
 
-    # ---- what happens
+    # ---- the share partition
 
     def _lead(self) -> None:
         self._partition = SharePartition(KEY, profile=self._profile, config=CONFIG)
@@ -270,7 +278,7 @@ class History:
 
     def _records(self) -> dict[int, tuple[RecordState, int]]:
         return {
-            offset: (run.cell.state, run.cell.delivery_count)
+            offset: (run.state, run.delivery_count)
             for batch in self._partition.batches()
             for run in batch.runs
             for offset in range(run.first_offset, run.last_offset + 1)
@@ -282,16 +290,16 @@ class History:
         if effects is None:
             return False
         changed = {offset: cell for offset, cell in self._records().items() if before.get(offset) != cell}
-        finished = frozenset(offset for offset, (state, _) in changed.items() if state in TERMINAL)
+        terminal = frozenset(offset for offset, (state, _) in changed.items() if state in TERMINAL)
         counted = {offset: count for offset, (state, count) in changed.items() if state is RecordState.AVAILABLE}
         if is_final or not effects.writes:
-            self._finished |= finished
-        self._sent += [Sent(write, finished, counted) for write in effects.writes]
+            self._terminal |= terminal
+        self._sent += [Sent(write, terminal, counted) for write in effects.writes]
         return True
 
     def _apply(self, sent: Sent) -> None:
         self.stored.apply(sent.write)
-        self._finished |= sent.finished
+        self._terminal |= sent.terminal
         self._has_written = True
 
 
@@ -305,18 +313,18 @@ _STEPS: Final[Mapping[str, Callable[[History, int, int, int], None]]] = {
     "crash": History.crash,
 }
 _WEIGHTS: Final = ((8,), (9, 14), (1, 4, 9), (1, 3), (1,), (0, 1, 4), (0, 1))
-"""How often each step happens, one history differing from the other: some persisters answer late."""
+"""The weights of each step, of which a history takes one: in some, writes are answered late. [weight]"""
 
 
 def random_steps(random: Random) -> list[Step]:
-    """Return the steps of a history."""
+    """Return the steps of a random history."""
     weights = [random.choice(choices) for choices in _WEIGHTS]
     kinds = random.choices(list(_STEPS), weights, k=random.randint(5, 40))
     return [Step(kind, (random.randrange(64), random.randrange(64), random.randrange(64))) for kind in kinds]
 
 
 def failure(profile: Profile, steps: Iterable[Step], *, overtakes: bool = True) -> str | None:
-    """Return what is wrong after *steps*, or with what comes of them in the end, or None."""
+    """Return the message of the first fault in *steps* or in the finish after them, or None."""
     try:
         history = History(profile, overtakes=overtakes)
         history.run(steps)
@@ -327,7 +335,7 @@ def failure(profile: Profile, steps: Iterable[Step], *, overtakes: bool = True) 
 
 
 def shrunk(profile: Profile, steps: Sequence[Step], *, overtakes: bool = True) -> list[Step]:
-    """Return as few of *steps* as still go wrong."""
+    """Return as few of *steps* as still fail."""
     kept = list(steps)
     size = len(kept)
     while size:

@@ -1,1 +1,1 @@
-"""What goes into a share partition and what comes out of it: plain, frozen values."""
+"""The arguments and results of a share partition: plain, frozen values."""

@@ -1,17 +1,21 @@
-"""What members say about the records that they hold."""
+"""Acknowledgements, whose form is checked before a command looks at the state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from sharestate.errors import InvalidRequestError
+from sharestate.values.checks import MAX_INT64, MIN_INT64, a_tuple, brief_repr, refuse
+
+MAX_TYPES: Final = 2**20
+"""Most acknowledge types in one AcknowledgementBatch: as many as a batch may have records to be split. [types]"""
 
 
 class AcknowledgeType(IntEnum):
     """
-    What became of a record on the member's side; the numbers are those of the wire.
+    The outcome of a record's processing at a member; the numbers are those of the wire.
 
     Source:
         AcknowledgeType (Kafka 4.3.1); 0 has no name there.
@@ -38,14 +42,84 @@ class AcknowledgementBatch(NamedTuple):
     A member's acknowledgement of a range of records; checked where it is used, so cheap to make.
 
     >>> AcknowledgementBatch(0, 4, (AcknowledgeType.ACCEPT,))
-    AcknowledgementBatch(first_offset=0, last_offset=4, types=(<AcknowledgeType.ACCEPT: 1>,))
+    AcknowledgementBatch(first_offset=0, last_offset=4, acknowledge_types=(<AcknowledgeType.ACCEPT: 1>,))
+
+    Attributes:
+        first_offset: The first offset of the range.
+        last_offset: The last offset of the range, included.
+        acknowledge_types: One type for the whole range, or one for each offset in turn; at most 2^20.
     """
 
     first_offset: int
-    """The first offset of the range."""
-
     last_offset: int
-    """The last offset of the range, included."""
+    acknowledge_types: Sequence[int]
 
-    types: Sequence[int]
-    """One type for the whole range, or one for each offset in turn."""
+
+_TYPES: Final = frozenset({int, AcknowledgeType})
+_SEQUENCES: Final = (tuple, list, Sequence)
+
+
+def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[AcknowledgementBatch, ...]:
+    """
+    Return *batches*, in each of which the range and the number of types make sense (rules 8.2 and 24.3).
+
+    Raises:
+        MalformedInputError: A part is of the wrong type, or there are more than MAX_TYPES types.
+        InvalidRequestError: A range is reversed, or has neither one type nor one for each offset.
+    """
+    batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
+    for index, batch in enumerate(batches):
+        if not _makes_sense(batch):
+            _refuse(batch, f"batches[{index}]")
+    return batches
+
+
+def _makes_sense(batch: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed
+    try:
+        first, last, types = batch
+        if type(first) is not int or type(last) is not int or not MIN_INT64 <= first <= last <= MAX_INT64:
+            return False
+        count = len(types)
+        if count == 1:
+            return type(types[0]) in _TYPES and isinstance(types, _SEQUENCES)
+        is_counted = last - first < count <= MAX_TYPES
+        return is_counted and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
+    except (TypeError, ValueError, LookupError, OverflowError):
+        return False
+
+
+def _refuse(batch: Any, where: str) -> NoReturn:  # noqa: ANN401 - whatever the caller has passed
+    """Raise the error for a *batch* that does not make sense, naming the part that is wrong."""
+    try:
+        first, last, types = batch
+    except (TypeError, ValueError):
+        refuse(f"expected an AcknowledgementBatch, got {brief_repr(batch)}", where)
+    for offset, name in ((first, "first_offset"), (last, "last_offset")):
+        if type(offset) is not int or not MIN_INT64 <= offset <= MAX_INT64:
+            refuse(f"expected an integer within {MIN_INT64}..{MAX_INT64}, got {brief_repr(offset)}", f"{where}.{name}")
+    count = _expect_types(types, f"{where}.acknowledge_types")
+    size = last - first + 1
+    if size < 1:
+        message = f"The range is reversed: {first}-{last}"
+        raise InvalidRequestError(message, first, last)
+    message = f"{count} acknowledge types for the {size} offsets {first}-{last}"
+    raise InvalidRequestError(message, first, last)
+
+
+def _expect_types(types: Any, where: str) -> int:  # noqa: ANN401 - whatever the caller has passed
+    """Return how many *types* there are, or refuse them."""
+    if not isinstance(types, _SEQUENCES):
+        refuse(
+            f"expected a sequence of types, such as (AcknowledgeType.ACCEPT,), got {brief_repr(types)}",
+            where,
+        )
+    try:
+        count = len(types)
+    except OverflowError:  # a range may be longer than a length may be
+        count = MAX_TYPES + 1
+    if count > MAX_TYPES:  # before the types are looked at: a range of any length costs nothing to make
+        refuse(f"expected at most {MAX_TYPES} acknowledge types, got {brief_repr(types)}", where)
+    for index, type_ in enumerate(types):
+        if type(type_) not in _TYPES:
+            refuse(f"expected an acknowledge type, got {brief_repr(type_)}", f"{where}[{index}]")
+    return count

@@ -1,10 +1,10 @@
-"""What an administrator may set for a share group."""
+"""The settings of a share group."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Final
+from typing import Self
 
 from attrs import field, frozen
 from attrs.validators import optional
@@ -13,7 +13,7 @@ from sharestate.values.checks import instance, number, refuse
 
 
 class OffsetReset(Enum):
-    """Where a share partition starts of which nothing is persisted."""
+    """The kinds of ``share.auto.offset.reset``: where to start if nothing is persisted."""
 
     LATEST = "latest"
     """At the end of the log: only what comes from now on."""
@@ -30,21 +30,23 @@ class AutoOffsetReset:
     """
     The strategy of ``share.auto.offset.reset``; the caller who knows the log follows it.
 
-    >>> AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+    >>> AutoOffsetReset.by_duration(timedelta(hours=1))
     AutoOffsetReset(strategy=<OffsetReset.BY_DURATION: 'by_duration'>, duration=datetime.timedelta(seconds=3600))
 
+    Attributes:
+        strategy: The kind of reset.
+        duration: The age of the oldest record to start with, for BY_DURATION; else None.
+
     Raises:
-        MalformedInputError: A field is of the wrong type, or there is a duration without BY_DURATION, or none with it.
+        MalformedInputError: A field is of the wrong type, there is a duration without BY_DURATION or none with it, or
+            it is negative.
 
     Source:
         ShareGroupAutoOffsetResetStrategy (Kafka 4.3.1).
     """
 
-    strategy: OffsetReset = field(validator=instance(OffsetReset))
-    """Which of the three."""
-
+    strategy: OffsetReset = field(validator=instance(OffsetReset, such_as="OffsetReset.EARLIEST"))
     duration: timedelta | None = field(default=None, validator=optional(instance(timedelta)))
-    """How far back, for BY_DURATION."""
 
     @duration.validator
     def _only_by_duration(self, _attribute: object, value: timedelta | None) -> None:
@@ -52,21 +54,42 @@ class AutoOffsetReset:
             refuse(
                 f"a duration goes with by_duration and with nothing else: {self.strategy.value}, {value}", "duration"
             )
+        if value is not None and value < timedelta():
+            refuse(f"expected a duration that is not negative, got {value}", "duration")
 
+    @classmethod
+    def latest(cls) -> Self:
+        """Start at the end of the log: only records that are produced from now on. Kafka's default."""
+        return cls(OffsetReset.LATEST)
 
-LATEST: Final = AutoOffsetReset(OffsetReset.LATEST)
-"""Start at the end of the log."""
+    @classmethod
+    def earliest(cls) -> Self:
+        """Start at the start of the log."""
+        return cls(OffsetReset.EARLIEST)
 
-EARLIEST: Final = AutoOffsetReset(OffsetReset.EARLIEST)
-"""Start at the start of the log."""
+    @classmethod
+    def by_duration(cls, duration: timedelta) -> Self:
+        """Start at the first record that is not older than *duration*."""
+        return cls(OffsetReset.BY_DURATION, duration)
 
 
 @frozen(kw_only=True)
 class ShareConfig:
     """
-    What a group's administrator may set for its share partitions.
+    The settings of a group for its share partitions.
 
     Brokers keep the numbers within bounds of their own; here 0 is legal and taken as it is.
+
+    Attributes:
+        max_record_locks: ``share.partition.max.record.locks``: the number of records in flight at which no more are
+            acquired. [records]
+        delivery_count_limit: ``share.delivery.count.limit``: deliveries after which a record is archived instead of
+            offered again; brokers allow 2..10. [deliveries]
+        record_lock_duration_ms: ``share.record.lock.duration.ms``: the duration of an acquisition lock;
+            brokers allow 1 s to 1 h. [ms]
+        renew_acknowledge_enable: ``share.renew.acknowledge.enable``: whether members may renew acquisition locks
+            (KIP-1222).
+        auto_offset_reset: ``share.auto.offset.reset``: where to start if nothing is persisted.
 
     Raises:
         MalformedInputError: A field is of the wrong type, or a number is negative or has more than 64 bits.
@@ -76,17 +99,9 @@ class ShareConfig:
     """
 
     max_record_locks: int = field(default=2000, validator=number(0))
-    """``share.partition.max.record.locks``: how many records may be in flight before no more are acquired. [records]"""
-
     delivery_count_limit: int = field(default=5, validator=number(0))
-    """``share.delivery.count.limit``: deliveries after which a record is archived instead of offered again;
-    brokers allow 2..10. [deliveries]"""
-
     record_lock_duration_ms: int = field(default=30_000, validator=number(0))
-    """``share.record.lock.duration.ms``: how long a member holds what it acquired; brokers allow 1 s to 1 h. [ms]"""
-
     renew_acknowledge_enable: bool = field(default=True, validator=instance(bool))
-    """``share.renew.acknowledge.enable``: whether members may renew acquisition locks (KIP-1222)."""
-
-    auto_offset_reset: AutoOffsetReset = field(default=LATEST, validator=instance(AutoOffsetReset))
-    """``share.auto.offset.reset``: where to start when nothing is persisted."""
+    auto_offset_reset: AutoOffsetReset = field(
+        default=AutoOffsetReset.latest(), validator=instance(AutoOffsetReset, such_as="AutoOffsetReset.earliest()")
+    )

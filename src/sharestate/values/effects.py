@@ -1,47 +1,132 @@
-"""What a command did, for the caller to carry out."""
+"""Effects of a command: what the caller has to send and wake, and what happened to which records."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sharestate.errors import ShareStateError
-    from sharestate.values.records import AcquiredRecords
+    from sharestate.values.records import AcquiredRecords, RecordState
     from sharestate.values.requests import WriteShareGroupState
-    from sharestate.values.transitions import Transition
+
+
+class Cause(StrEnum):
+    """The cause of a transition."""
+
+    READ = "read"
+    """They were read with the persisted state."""
+
+    CACHED = "cached"
+    """They are the rest of a log batch of which the member wanted only a part; never delivered."""
+
+    ACQUIRED = "acquired"
+    """A member has acquired them."""
+
+    ACCEPTED = "accepted"
+    """Their member has processed them."""
+
+    RELEASED = "released"
+    """Their member has given them back."""
+
+    REJECTED = "rejected"
+    """Their member cannot process them."""
+
+    GAP = "gap"
+    """Their member says that there are no such records."""
+
+    RENEWED = "renewed"
+    """Their member has asked for more time."""
+
+    LOCK_EXPIRED = "lock expired"
+    """Their acquisition lock has expired; if a write of them is pending, that matters only if the write fails."""
+
+    SESSION_CLOSED = "session closed"
+    """Their member has left."""
+
+    ARCHIVED_AT_LIMIT = "archived at the limit"
+    """They would have become available again, but have been delivered as often as the group allows."""
+
+    ABORTED = "aborted"
+    """Their transaction was aborted."""
+
+    COMPACTED_AWAY = "compacted away"
+    """The log no longer has them."""
+
+    BELOW_LOG_START = "below the log start"
+    """The log starts after them now."""
+
+    CONFIRMED = "confirmed"
+    """The write that carries their last change has succeeded."""
+
+    ROLLED_BACK = "rolled back"
+    """The write that carried their last change has failed."""
+
+    THROTTLED = "throttled"
+    """They are available, but were held back: records that keep failing are delivered in smaller pieces."""
+
+    PASSED = "passed"
+    """They are durable, and the SPSO has passed them: they are no longer in flight."""
+
+
+class Transition(NamedTuple):
+    """
+    A change of a range of records of one batch.
+
+    Attributes:
+        first_offset: The first offset of the range.
+        last_offset: The last offset of the range, included.
+        cause: The cause of the change.
+        state: The records' state after it.
+        delivery_count: Their deliveries so far. [deliveries]
+        member_id: Their owner after it; empty for none.
+        lock_deadline_ms: The last instant at which their lock holds after it; None without a lock. [ms]
+        has_pending_write: Whether a write that carries it is pending.
+        at_ms: The ``now_ms`` of the command, or of the last one that had one. [ms]
+        write: The number of the write that carries it, or whose outcome caused it.
+    """
+
+    first_offset: int
+    last_offset: int
+    cause: Cause
+    state: RecordState
+    delivery_count: int
+    member_id: str
+    lock_deadline_ms: int | None
+    has_pending_write: bool
+    at_ms: int
+    write: int | None
 
 
 class Effects(NamedTuple):
     """
-    What every command returns: everything that it wants done or known.
+    The result of a command: side effects for the caller to carry out, and information.
 
     >>> Effects().wake
     False
+
+    Attributes:
+        acquired: The records that the member has acquired, in ascending order.
+        writes: The writes to send to the persister, in this order.
+        wake: Whether fetches that wait for this share partition should try again.
+        transitions: The changes of records with their causes, in order; only with ``record_transitions``.
+        error: The failure of the read or write whose outcome this command has reported; None for success.
     """
 
     acquired: tuple[AcquiredRecords, ...] = ()
-    """The records that the member has acquired, in ascending order."""
-
     writes: tuple[WriteShareGroupState, ...] = ()
-    """Writes to send to the persister, in this order."""
-
     wake: bool = False
-    """Fetches that wait for this share partition should look again."""
-
     transitions: tuple[Transition, ...] = ()
-    """What has happened to which records and why, in this order; only if the share partition was told to say so."""
-
     error: ShareStateError | None = None
-    """How the initialisation or the write that this command settled has failed."""
 
     @property
     def acquired_count(self) -> int:
-        """How many records were acquired. [records]"""
+        """The number of acquired records. [records]"""
         return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
 NOTHING: Final = Effects()
-"""The effects of a command that asks for nothing."""
+"""The effects of a command that leaves nothing to do."""
 
 WAKE: Final = Effects(wake=True)
-"""The effects of a command after which waiting fetches should look again, and that asks for nothing else."""
+"""The effects of a command that leaves nothing to do but to wake fetches."""

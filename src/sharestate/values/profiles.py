@@ -1,5 +1,5 @@
 """
-Spec 24.1: whose rules a share partition follows, Kafka's releases and their bugs as data.
+Whose rules a share partition follows, Kafka's releases and their bugs as data.
 
 The logic asks a profile for a rule, never for its name.
 """
@@ -12,37 +12,115 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, field, frozen
 
-from sharestate.values.checks import instance, refuse, set_of
-from sharestate.values.write_policies import BrokerWritePolicy, KipWritePolicy, WritePolicy
+from sharestate.values.checks import brief_repr, expect, instance, integer, refuse, rows, set_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Quirk(StrEnum):
     """
-    A bug of Kafka that a profile shows, because a broker of that release shows it.
+    A bug of Kafka that a profile has because brokers of that release have it (rule 24.1).
 
     The values are its names in the list of Kafka's bugs.
     """
 
-    B6 = "B6"
+    ACQUIRES_BELOW_START = "B6"
     """Offsets below the SPSO may be acquired. Healed: acquisition begins at the SPSO at the earliest."""
 
-    B9B = "B9b"
+    START_MOVES_BACK = "B9b"
     """The SPSO may move back, when all that is cached is done or to the gap window. Healed: it never does."""
 
-    B10 = "B10"
-    """The SPSO stays behind a natural gap of the log for ever. Healed: a fetch that begins after it moves it on."""
+    STALLS_AT_NATURAL_GAP = "B10"
+    """The SPSO waits for ever before a natural gap. Healed: a fetch that begins after the gap moves it on."""
 
-    B15 = "B15"
+    EXPIRES_IN_MEMORY_ONLY = "B15"
     """
-    A lock that ran out during a write that then fails changes the state in memory only. Healed: the records go back
-    to their owner and lapse at once, with a write.
+    A lock that expires during a write that then fails changes the state in memory only. Healed: the records are rolled
+    back to their owner and expire at once, with a write.
     """
 
-    B22 = "B22"
+    WAITS_AT_WINDOW_END = "B17"
+    """
+    Terminal records inside the gap window wait until something beyond it is acquired, which a full window never lets
+    happen. Healed: only offsets that are not cached stop the SPSO there.
+    """
+
+    COUNTS_BELOW_START = "B22"
     """Archived records below the SPSO count as complete too. Healed: only those at or above the SPSO do."""
+
+
+class Amendment(StrEnum):
+    """
+    A rule that the KIP leaves out, and without which its writes lose or repeat changes.
+
+    None of them changes a row of the KIP's tables.
+    """
+
+    OWN_CHANGES_DURABLE = "A1"
+    """Own changes are durable: the short form only if the change ends before the new SPSO."""
+
+    PLAN_ON_CONFIRMED = "A2"
+    """Plan on confirmed state: records of other pending writes count as they were before them."""
+
+    START_KNOWN_FIRST = "A3"
+    """StartOffset -1 only once a StartOffset was confirmed, or read back."""
+
+    ONE_START_AT_A_TIME = "A4"
+    """No short form while another pending write carries a StartOffset."""
+
+
+def _amendments(amendments: Iterable[Amendment]) -> frozenset[Amendment]:
+    return frozenset(rows(amendments, Amendment, "amendments"))
+
+
+def _bound(bound: int | None) -> int | None:
+    return None if bound is None else integer(bound, "bound", 1)
+
+
+def _has_short_form(has_short_form: bool) -> bool:  # noqa: FBT001 - a converter
+    return expect(has_short_form, bool, "has_short_form")
+
+
+@frozen
+class BrokerWritePolicy:
+    """
+    The SPSO before the change and the changed ranges, record by record where a batch is split.
+
+    Source:
+        SharePartition.writeShareGroupState (Kafka 4.3.1).
+    """
+
+
+@frozen(kw_only=True)
+class KipWritePolicy:
+    """
+    The KIP's worked examples: only the new SPSO where that is enough, else the changed records.
+
+    Attributes:
+        amendments: The rules beyond the KIP's text; leave one out to see its purpose.
+        bound: The distance from the persisted SPSO at which a new one is always written; None for none. [offsets]
+        has_short_form: Whether a new SPSO alone may be written; False for control records, of which a delta has no
+            start offset.
+
+    Raises:
+        MalformedInputError: A field is of the wrong type.
+
+    Source:
+        KIP-932, "Examples with share-group state" and "Examples with control records".
+    """
+
+    amendments: frozenset[Amendment] = field(default=frozenset(Amendment), converter=_amendments)
+    bound: int | None = field(default=None, converter=_bound)
+    has_short_form: bool = field(default=True, converter=_has_short_form)
+
+    def has(self, amendment: Amendment) -> bool:
+        """Return whether the policy keeps to *amendment*."""
+        return amendment in self.amendments
+
+
+WritePolicy = BrokerWritePolicy | KipWritePolicy
+"""The content of a leader's writes."""
 
 
 _EVERY_SETTING: Final = frozenset(
@@ -58,7 +136,7 @@ _EVERY_SETTING: Final = frozenset(
 
 def _write_policy(policy: WritePolicy) -> WritePolicy:
     if not isinstance(policy, WritePolicy):
-        refuse(f"expected a BrokerWritePolicy or a KipWritePolicy, got {policy!r}", "write_policy")
+        refuse(f"expected a BrokerWritePolicy or a KipWritePolicy, got {brief_repr(policy)}", "write_policy")
     return policy
 
 
@@ -67,27 +145,29 @@ class Profile:
     """
     The rules in which releases of Kafka differ.
 
-    >>> KAFKA_4_3.healed.name, KAFKA_4_3.has(Quirk.B10), KAFKA_4_3.healed.has(Quirk.B10)
+    >>> (
+    ...     KAFKA_4_3.healed.name,
+    ...     KAFKA_4_3.has(Quirk.STALLS_AT_NATURAL_GAP),
+    ...     KAFKA_4_3.healed.has(Quirk.STALLS_AT_NATURAL_GAP),
+    ... )
     ('kafka-4.3-healed', True, False)
+
+    Attributes:
+        name: Its name, as on the command line.
+        quirks: The bugs of Kafka that it has.
+        configurable: The fields of ShareConfig that may change while the share partition runs; the others keep their
+            first value.
+        write_policy: The content of the writes.
+        expires_per_call: Whether all expired locks are handled at once, with one write; else one at a time.
+        advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed.
     """
 
     name: str = field(validator=instance(str))
-    """What the command line calls it."""
-
     quirks: frozenset[Quirk] = field(default=frozenset(Quirk), validator=set_of(Quirk))
-    """The bugs that it shows."""
-
-    configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))
-    """The fields of ShareConfig that may change while the share partition runs; the others keep their first value."""
-
+    configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))  # rule 1
     write_policy: WritePolicy = field(default=BrokerWritePolicy(), converter=_write_policy)
-    """What goes into the writes."""
-
-    expires_per_call: bool = field(default=False, validator=instance(bool))
-    """Whether all locks that have lapsed are handled at once, with one write; else one at a time."""
-
-    advances_after_failed_expiry: bool = field(default=True, validator=instance(bool))
-    """Whether the SPSO may advance when the write of a lapsed lock has failed."""
+    expires_per_call: bool = field(default=False, validator=instance(bool))  # rules 10 and 24.5
+    advances_after_failed_expiry: bool = field(default=True, validator=instance(bool))  # rule 10
 
     def has(self, quirk: Quirk) -> bool:
         """Return whether the profile shows *quirk*."""

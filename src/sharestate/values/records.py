@@ -1,14 +1,13 @@
-"""What a fetch brought from the log, and what was acquired of it."""
+"""Share partitions, the record batches of a log, and the records acquired from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import Any, Final, NamedTuple
 
 from attrs import field, frozen
 
-from sharestate.values.checks import MAX_INT64, MIN_INT64, expect, integer, refuse, rows
+from sharestate.values.checks import MAX_INT64, MIN_INT64, expect, integer, number, refuse, text
 
 MAX_OFFSET: Final = MAX_INT64 - 1
 """The largest offset of a record: the one after it, where the SPSO goes once the record is done, is an offset too."""
@@ -17,9 +16,43 @@ NO_PRODUCER_ID: Final = -1
 """The producer id of batches that were written without one."""
 
 
+def _group_id(value: str) -> str:
+    return text(value, "group_id")
+
+
+def _topic_id(value: str) -> str:
+    return text(value, "topic_id")
+
+
+@frozen(kw_only=True)
+class SharePartitionKey:
+    """
+    A share group's view of one partition of a topic.
+
+    Attributes:
+        group_id: The share group.
+        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64.
+        partition: The partition's index.
+
+    Raises:
+        MalformedInputError: A field is of the wrong type, or the partition is negative or has more than 32 bits.
+
+    Source:
+        SharePartitionKey (Kafka 4.3.1).
+    """
+
+    group_id: str = field(converter=_group_id)
+    topic_id: str = field(converter=_topic_id)
+    partition: int = field(validator=number(0, 2**31 - 1))
+
+    def __str__(self) -> str:
+        """Return the key as it stands in messages."""
+        return f"{self.group_id}-{self.topic_id}-{self.partition}"
+
+
 class RecordState(IntEnum):
     """
-    What has become of an in-flight record; the numbers are those of the wire.
+    The state of an in-flight record; the numbers are those of the wire.
 
     Source:
         RecordState (Kafka 4.3.1); 3, ARCHIVING, belongs to the dead-letter queue and is no state of ours.
@@ -29,18 +62,18 @@ class RecordState(IntEnum):
     """It may be acquired."""
 
     ACQUIRED = 1
-    """A member holds it, until it acknowledges or its acquisition lock lapses."""
+    """A member owns it until it acknowledges or its acquisition lock expires."""
 
     ACKNOWLEDGED = 2
-    """Done: accepted. Terminal."""
+    """It was accepted. Terminal."""
 
     ARCHIVED = 4
-    """Done: rejected, given up, or gone from the log. Terminal."""
+    """It was rejected, delivered too often, or is gone from the log. Terminal."""
 
 
 class AcquireMode(Enum):
     """
-    How strictly ``max_records`` is taken.
+    The strictness of ``max_records``.
 
     Source:
         KIP-1206; ShareAcquireMode (Kafka 4.3.1).
@@ -53,18 +86,8 @@ class AcquireMode(Enum):
     """Never more than ``max_records``."""
 
 
-class IsolationLevel(Enum):
-    """Whether records of aborted transactions are delivered (``share.isolation.level``)."""
-
-    READ_UNCOMMITTED = "read_uncommitted"
-    """They are."""
-
-    READ_COMMITTED = "read_committed"
-    """They are archived as they are acquired."""
-
-
 class ControlType(Enum):
-    """What a transaction marker says."""
+    """The kind of a transaction marker."""
 
     ABORT = "ABORT"
     """The transaction was aborted."""
@@ -74,58 +97,54 @@ class ControlType(Enum):
 
 
 class RecordBatch(NamedTuple):
-    """One record batch of the log; its records may be fewer than its offsets."""
+    """
+    One record batch of the log; its records may be fewer than its offsets.
+
+    Attributes:
+        first_offset: The batch's base offset.
+        last_offset: Its last offset, included.
+        producer_id: The producer's id; NO_PRODUCER_ID for none.
+        is_transactional: Whether it belongs to a transaction. A control batch always does.
+        control: The kind of a control batch; None for a batch of data.
+    """
 
     first_offset: int
-    """The batch's base offset."""
-
     last_offset: int
-    """Its last offset, included."""
-
     producer_id: int = NO_PRODUCER_ID
-    """The producer's id; NO_PRODUCER_ID for none."""
-
     is_transactional: bool = False
-    """Whether it belongs to a transaction. A control batch always does."""
-
     control: ControlType | None = None
-    """What the batch says, if it is a control batch."""
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that the fetch response lists as aborted."""
+    """
+    A transaction that the fetch response lists as aborted.
+
+    Attributes:
+        producer_id: The producer's id.
+        first_offset: The offset of its first record.
+    """
 
     producer_id: int
-    """Whose transaction."""
-
     first_offset: int
-    """Where its first record stands."""
 
 
 class AcquiredRecords(NamedTuple):
-    """A range of records that a member has just acquired."""
+    """
+    A range of records that a member has just acquired.
+
+    Attributes:
+        first_offset: The first offset of the range.
+        last_offset: The last offset of the range, included.
+        delivery_count: The deliveries of each of them so far, this one included. [deliveries]
+    """
 
     first_offset: int
-    """The first offset of the range."""
-
     last_offset: int
-    """The last offset of the range, included."""
-
     delivery_count: int
-    """How often each of them has been delivered now, this time included. [deliveries]"""
 
 
-def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
-    batches = rows(batches, RecordBatch, "batches")
-    previous = -1
-    for index, batch in enumerate(batches):
-        if not _is_batch_after(batch, previous):
-            _refuse_batch(batch, previous, f"batches[{index}]")
-        previous = batch.last_offset
-    return batches
-
-
-def _is_batch_after(batch: Any, previous: int) -> bool:  # noqa: ANN401 - whatever the caller has put into it
+def is_batch_after(batch: Any, previous: int) -> bool:  # noqa: ANN401 - whatever the caller has put into it
+    """Return whether *batch* is well-formed and may follow a batch that ends at *previous*."""
     first, last, producer_id, is_transactional, control = batch
     return (
         type(first) is type(last) is type(producer_id) is int
@@ -136,8 +155,8 @@ def _is_batch_after(batch: Any, previous: int) -> bool:  # noqa: ANN401 - whatev
     )
 
 
-def _refuse_batch(batch: RecordBatch, previous: int, field: str) -> None:
-    """Say what is wrong with *batch*; a number of a subclass of int is not."""
+def refuse_batch(batch: RecordBatch, previous: int, field: str) -> None:
+    """Raise the error for *batch*; nothing is raised for a number of a subclass of int."""
     integer(batch.first_offset, f"{field}.first_offset", 0, MAX_OFFSET)
     integer(batch.last_offset, f"{field}.last_offset", 0, MAX_OFFSET)
     integer(batch.producer_id, f"{field}.producer_id")
@@ -146,45 +165,3 @@ def _refuse_batch(batch: RecordBatch, previous: int, field: str) -> None:
         expect(batch.control, ControlType, f"{field}.control")
     if not previous < batch.first_offset <= batch.last_offset:
         refuse(f"log batches ascend without overlap: {batch.first_offset}-{batch.last_offset} after {previous}", field)
-
-
-def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[AbortedTransaction, ...]:
-    transactions = rows(transactions, AbortedTransaction, "aborted_transactions")
-    for index, transaction in enumerate(transactions):
-        integer(transaction.producer_id, f"aborted_transactions[{index}].producer_id")
-        integer(transaction.first_offset, f"aborted_transactions[{index}].first_offset")
-    return transactions
-
-
-def _fetch_offset(offset: int) -> int:
-    return integer(offset, "fetch_offset", 0)
-
-
-def _isolation(level: IsolationLevel) -> IsolationLevel:
-    return expect(level, IsolationLevel, "isolation")
-
-
-@frozen(kw_only=True)
-class FetchedRecords:
-    """
-    What a fetch of the log answered.
-
-    Raises:
-        MalformedInputError: A part is of the wrong type, or the batches do not ascend, or overlap, or reach beyond
-            2^63 - 2, after which there is no offset that the wire can carry.
-
-    Source:
-        FetchPartitionData (Kafka 4.3.1).
-    """
-
-    fetch_offset: int = field(converter=_fetch_offset)
-    """The offset at which the log was asked; it may lie inside the first batch, or before it after a compaction."""
-
-    batches: tuple[RecordBatch, ...] = field(converter=_record_batches)
-    """The record batches, in the order of the log."""
-
-    aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=_aborted_transactions)
-    """The aborted transactions that the response lists, in any order."""
-
-    isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, converter=_isolation)
-    """The group's isolation level."""

@@ -2,7 +2,7 @@
 Everything about a share partition, as one frozen value.
 
 A snapshot is what can be copied, compared, hashed, pickled and written down; a share partition is what can be changed.
-Two share partitions with equal snapshots cannot be told apart by anything that is done to them.
+Two share partitions with equal snapshots behave alike whatever is done to them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import asdict, fields, frozen
 
@@ -19,24 +19,139 @@ from sharestate.json_checks import Check, Field, boolean, integer, list_of, null
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.checks import expect
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
-from sharestate.values.keys import SharePartitionKey
-from sharestate.values.profiles import Profile, Quirk
-from sharestate.values.records import RecordState
+from sharestate.values.profiles import Amendment, BrokerWritePolicy, KipWritePolicy, Profile, Quirk, WritePolicy
+from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
-from sharestate.values.snapshot_rows import (
-    BatchRow,
-    CellRow,
-    KipMemoryRow,
-    KipWriteRow,
-    LockRow,
-    RangeRow,
-    RunRow,
-    WriteRow,
-)
-from sharestate.values.write_policies import Amendment, BrokerWritePolicy, KipWritePolicy, WritePolicy
 
-SNAPSHOT_VERSION: Final = 2
-"""The version of the JSON form that is written; version 1, which knew no write policies, is read too, and no other."""
+SNAPSHOT_VERSION: Final = 3
+"""The version of the JSON form that is written; 1, without write policies, and 2, without quirk B17, are read too."""
+
+
+class CellRow(NamedTuple):
+    """
+    The state of some records; rows are referred to by their position.
+
+    Attributes:
+        state: The state; that after the pending transition if there is one.
+        delivery_count: Their deliveries so far. [deliveries]
+        member_id: Their owner; empty for none.
+        lock: The creation number of their acquisition lock.
+        write: The number of the pending write that carries their last transition.
+        rollback: The row to restore if that write fails; None if they were archived meanwhile.
+        lock_expired: Whether the lock has expired while the write was pending.
+    """
+
+    state: RecordState
+    delivery_count: int
+    member_id: str
+    lock: int | None
+    write: int | None
+    rollback: int | None
+    lock_expired: bool
+
+
+class RunRow(NamedTuple):
+    """
+    Neighboring records that share a cell.
+
+    Attributes:
+        size: The number of records; 1 for a whole batch. [cells]
+        cell: The position of their cell's row.
+    """
+
+    size: int
+    cell: int
+
+
+class BatchRow(NamedTuple):
+    """
+    An in-flight batch.
+
+    Attributes:
+        first_offset: Its first offset.
+        last_offset: Its last offset, included.
+        is_split: Whether it is kept record by record.
+        runs: Its cells, in the order of their offsets.
+    """
+
+    first_offset: int
+    last_offset: int
+    is_split: bool
+    runs: tuple[RunRow, ...]
+
+
+class LockRow(NamedTuple):
+    """
+    An acquisition lock.
+
+    Attributes:
+        creation: Its number: locks with equal deadlines expire in this order.
+        deadline_ms: The last instant at which it holds. [ms]
+    """
+
+    creation: int
+    deadline_ms: int
+
+
+class RangeRow(NamedTuple):
+    """
+    A range of a batch that a write carries, perhaps with others between.
+
+    Attributes:
+        first_offset: The first offset.
+        last_offset: The last offset, included.
+    """
+
+    first_offset: int
+    last_offset: int
+
+
+class WriteRow(NamedTuple):
+    """
+    A pending write.
+
+    Attributes:
+        number: Its number.
+        delivery_count_limit: The limit in force as its change began; None if the change is final, whatever the outcome.
+            [deliveries]
+        ranges: The records that wait for it.
+    """
+
+    number: int
+    delivery_count_limit: int | None
+    ranges: tuple[RangeRow, ...]
+
+
+class KipWriteRow(NamedTuple):
+    """
+    A pending write in the memory of the KIP's write policy.
+
+    Attributes:
+        number: The write's number.
+        start_offset: Its start offset; -1 if it leaves the persisted one as it is.
+        end_offset: Once it is confirmed, what it says lies before this offset.
+        expired: The records of which it says that their locks have expired, as they were before, in ascending order.
+    """
+
+    number: int
+    start_offset: int
+    end_offset: int
+    expired: tuple[StateBatch, ...]
+
+
+class KipMemoryRow(NamedTuple):
+    """
+    The memory of the KIP's write policy.
+
+    Attributes:
+        stored_start: The start offset that is persisted for sure; -1 if none is.
+        durable_end: Nothing at or after this offset is persisted for sure.
+        pending: The pending writes, by number.
+    """
+
+    stored_start: int
+    durable_end: int
+    pending: tuple[KipWriteRow, ...]
 
 
 @frozen(kw_only=True)
@@ -48,70 +163,52 @@ class Snapshot:
     >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0))
     >>> Snapshot.from_json(partition.snapshot().to_json()) == partition.snapshot()
     True
+
+    Attributes:
+        profile: The rules that it follows.
+        key: The share partition.
+        leader_epoch: The leader's epoch.
+        config: The settings in force.
+        split_limit: The largest batch that is split. [records]
+        lifecycle: The name of its Lifecycle.
+        is_read_pending: Whether the persisted state was asked for and has not come.
+        state_epoch: The epoch that was read with the state.
+        start_offset: The SPSO.
+        end_offset: The SPEO.
+        delivery_complete_count: The number of in-flight records that count as complete. [records]
+        find_next: Whether the next fetch has to look for something cached.
+        gap_window: The offsets whose gaps between batches may hold records.
+        now_ms: The last ``now_ms`` of a command. [ms]
+        next_write: The number of the next write.
+        next_lock: The creation number of the next lock.
+        locks: The locks that cells refer to, by creation number.
+        writes: The pending writes, by number.
+        cells: The states of the cached records; a row stands after the one that it rolls back to.
+        batches: The in-flight batches, in ascending order.
+        kip_memory: The memory of the KIP's write policy, if the profile follows it.
     """
 
     profile: Profile
-    """Whose rules it follows."""
-
     key: SharePartitionKey
-    """Which share partition."""
-
     leader_epoch: int
-    """The leader's epoch."""
-
     config: ShareConfig
-    """The settings in force."""
-
     split_limit: int
-    """The largest batch that is split. [records]"""
-
     lifecycle: str
-    """How far it has come: the name of a Lifecycle."""
-
     is_read_pending: bool
-    """Whether the persisted state was asked for and has not come."""
-
     state_epoch: int
-    """The epoch that was read with the state."""
-
     start_offset: int
-    """The SPSO."""
-
     end_offset: int
-    """The SPEO."""
-
     delivery_complete_count: int
-    """How many cached records count as complete. [records]"""
-
     find_next: bool
-    """Whether the next fetch has to look for something cached."""
-
     gap_window: RangeRow | None
-    """Where gaps between batches may hold records."""
-
     now_ms: int
-    """The last instant that a command was told of. [ms]"""
-
     next_write: int
-    """The number of the next write."""
-
     next_lock: int
-    """The creation number of the next lock."""
-
     locks: tuple[LockRow, ...]
-    """The locks that cells refer to, by creation number."""
-
     writes: tuple[WriteRow, ...]
-    """The writes that were not answered yet, by number."""
-
     cells: tuple[CellRow, ...]
-    """What is true of the cached records; a row stands after the one that it goes back to."""
-
     batches: tuple[BatchRow, ...]
-    """The in-flight batches, in ascending order."""
-
     kip_memory: KipMemoryRow | None = None
-    """What the KIP's write policy remembers, if the profile follows it."""
 
     def to_json(self) -> str:
         """Return the snapshot as JSON, on one line; equal snapshots give equal text."""
@@ -167,7 +264,7 @@ def _write_config(config: ShareConfig) -> Json:
 _WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = MappingProxyType(
     {"profile": _write_profile, "config": _write_config, "key": asdict}
 )
-"""How the fields are written that JSON has no form for."""
+"""The JSON of fields for which JSON has no form of its own."""
 
 
 # ---- reading
@@ -253,7 +350,7 @@ _KIP_WRITE: Final = row(
 
 _SNAPSHOT: Final = _object(
     _read_snapshot,
-    sharestate_snapshot=version(1, SNAPSHOT_VERSION),
+    sharestate_snapshot=version(1, 2, SNAPSHOT_VERSION),
     profile=_object(
         _read_profile,
         name=text,
@@ -286,15 +383,38 @@ _SNAPSHOT: Final = _object(
 )
 
 
+_NEW_QUIRK: Final = Quirk.WAITS_AT_WINDOW_END
+"""The quirk that no profile could be without before version 3, and so was not named."""
+
+
 def _of_this_version(value: Json) -> Json:
-    """Return a snapshot of version 1 as version 2 has it: every policy was that of brokers. Others stay as they are."""
+    """Return a snapshot of version 1 or 2 as this version has it. Others stay as they are."""
     version_ = value.get("sharestate_snapshot") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or type(version_) is not int or version_ != 1:
+    if not isinstance(value, dict) or type(version_) is not int or version_ not in {1, 2}:
         return value
+    return _of_version_3(_of_version_2(value) if version_ == 1 else value)
+
+
+def _of_version_2(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a snapshot of version 1 as version 2 has it: every policy was that of brokers."""
     value = _added(value, {"kip_memory": None}, "")
     rules = {"write_policy": None, "expires_per_call": False, "advances_after_failed_expiry": True}
     profile = value.get("profile")
     return {**value, "profile": _added(profile, rules, "profile.") if isinstance(profile, dict) else profile}
+
+
+def _of_version_3(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a snapshot of version 2 as version 3 has it: profiles with every quirk of then have that of now too."""
+    profile = value.get("profile")
+    quirks = profile.get("quirks") if isinstance(profile, dict) else None
+    if not isinstance(profile, dict) or not isinstance(quirks, list):
+        return dict(value)
+    if _NEW_QUIRK in quirks:
+        message = "unknown before version 3"
+        raise MalformedInputError(message, f"profile.quirks[{quirks.index(_NEW_QUIRK)}]")
+    if all(quirk in quirks for quirk in Quirk if quirk != _NEW_QUIRK):
+        quirks = [*quirks, _NEW_QUIRK.value]
+    return {**value, "profile": {**profile, "quirks": quirks}}
 
 
 def _added(members: Mapping[str, Json], added: Mapping[str, Json], path: str) -> dict[str, Json]:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from sharestate.conversation.diff import Difference, differences
-from sharestate.conversation.levels import Level
+from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.json_lines import Json, read_json, write_json
 from tests.oracle.search.divergences import DIVERGENCES, Divergence
 from tests.oracle.search.triggers import Scene

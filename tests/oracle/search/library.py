@@ -8,7 +8,7 @@ from attrs import frozen
 
 from sharestate.conversation.grammar import read_request
 from sharestate.conversation.requests import Open
-from sharestate.conversation.session import Session
+from sharestate.conversation.served_partition import ServedPartition
 from sharestate.json_lines import write_json
 from sharestate.testing import converse
 
@@ -39,14 +39,14 @@ class Library:
     def __init__(self, profile: Profile) -> None:
         """Answer under the rules of *profile*."""
         self._profile = profile
-        self._session: Session | None = None
+        self._session: ServedPartition | None = None
 
     def __call__(self, value: Request) -> Response:
         """Return the response to the request that *value* stands for; the first has to be ``open``."""
         request = read_request(value)
         response: Response
         if isinstance(request.command, Open) or self._session is None:
-            self._session = Session(cast("Open", request.command), self._profile)
+            self._session = ServedPartition(cast("Open", request.command), self._profile)
             response = self._session.response(None, quiet=request.quiet)
         else:
             response = self._session.run(request)

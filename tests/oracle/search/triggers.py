@@ -95,7 +95,7 @@ def aborted_before_the_first_batch(scene: Scene) -> bool:
 
 
 def read_after_fencing(scene: Scene) -> bool:
-    """The read of the initialisation is answered after the share partition was fenced (B14)."""
+    """The read of the initialization is answered after the share partition was fenced (B14)."""
     return scene.op == "complete" and scene.request["write"] == "read" and scene.before["lifecycle"] == "FENCED"
 
 

@@ -15,12 +15,12 @@ def test_each_command_is_counted_once_for_a_batch() -> None:
     counted = calls(WHOLE)
 
     commands = ("acquire", "acknowledge", "write_succeeded")
-    assert [counted[f"partition.partition.SharePartition.{command}"] for command in commands] == [1, 1, 1]
+    assert [counted[f"partition.share_partition.SharePartition.{command}"] for command in commands] == [1, 1, 1]
 
 
 def test_calls_of_single_offsets_are_counted_one_by_one() -> None:
     """500 calls of one offset are 500 calls of acknowledge."""
-    assert calls("500 calls of one offset")["partition.partition.SharePartition.acknowledge"] == 500
+    assert calls("500 calls of one offset")["partition.share_partition.SharePartition.acknowledge"] == 500
 
 
 def test_the_same_is_counted_every_time() -> None:
@@ -32,7 +32,7 @@ def test_the_same_is_counted_every_time() -> None:
     assert sys.getprofile() is None
 
 
-def test_what_is_called_rarely_is_left_out_of_the_table(
+def test_rare_calls_are_left_out_of_the_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sums count every call; the rows below them are the functions that are called often enough."""

@@ -11,22 +11,30 @@ from pathlib import Path
 import pytest
 
 from bench.jvm import goals, library
-from bench.jvm.comparing import BYTES, MICROSECONDS, Costs, Pair, costs
+from bench.jvm.comparing import BYTES, INSTRUCTIONS, MICROSECONDS, Costs, Round, UnknownCommitError, checked_out, costs
 from bench.jvm.kafka import BATCHES, HELD_AFTER, Kafka, KafkaEndedError, shape
 from bench.jvm.table import comparison
 from bench.memory import MEMORY
 from bench.partitions import acknowledge_all, acquire, opened
-from bench.workloads import RECORDS, WHOLE, WORKLOADS
+from bench.workloads import EVERY_BATCH, READINGS, RECORDS, RUNS, WHOLE, WORKLOADS, as_read
 from sharestate import AcknowledgementBatch, SharePartition
 
 Calls = list[list[list[object]]]
 
+WHOLE_RUNS, RANGES_RUNS = as_read(WHOLE, RUNS), as_read("10 ranges in one call", RUNS)
 TWO_ROUNDS = (
-    Pair(WHOLE, MICROSECONDS, kafka=4.0, library=8.0, later=1.0),
-    Pair("10 ranges in one call", MICROSECONDS, kafka=100.0, library=120.0, later=100.0),
-    Pair(WHOLE, MICROSECONDS, kafka=2.0, library=5.0, later=2.0),
-    Pair("10 ranges in one call", MICROSECONDS, kafka=100.0, library=110.0, later=90.0),
-    Pair("record of split batches", BYTES, kafka=205.0, library=9.2),
+    Round(WHOLE_RUNS, MICROSECONDS, kafka=4.0, library=8.0, later=1.0),
+    Round(RANGES_RUNS, MICROSECONDS, kafka=100.0, library=120.0, later=100.0),
+    Round(WHOLE_RUNS, MICROSECONDS, kafka=2.0, library=5.0, later=2.0),
+    Round(RANGES_RUNS, MICROSECONDS, kafka=100.0, library=110.0, later=90.0),
+    Round(as_read(WHOLE, EVERY_BATCH), MICROSECONDS, kafka=4.0, library=28.0, later=1.0),
+    Round("record of split batches", BYTES, kafka=205.0, library=9.2),
+)
+WITH_BASE = (
+    Round(WHOLE_RUNS, MICROSECONDS, library=21.0, kafka=2.0, later=1.0, base=20.0),
+    Round(WHOLE_RUNS, MICROSECONDS, library=18.0, kafka=3.0, later=2.0, base=24.0),
+    Round(WHOLE_RUNS, MICROSECONDS, library=22.0, kafka=2.0, later=1.0, base=20.0),
+    Round("record of split batches", BYTES, kafka=205.0, library=9.2, base=9.1),
 )
 CALLED = {WHOLE: (20.0, 6.0), "10 ranges in one call": (1000.0, 0.0)}
 ANSWER = """
@@ -67,8 +75,9 @@ def after(calls: Calls) -> list[str]:
 
 
 def test_every_workload_has_a_goal_and_a_length() -> None:
-    """What is measured has a goal, and Kafka is told how much of it to run."""
-    assert set(goals.MOST_TIMES) == set(BATCHES) == set(WORKLOADS)
+    """What is measured has a goal, however its writes are read, and Kafka is told how much of it to run."""
+    assert set(goals.MOST_TIMES) == {as_read(name, reading) for name in WORKLOADS for reading in READINGS}
+    assert set(BATCHES) == set(WORKLOADS)
 
 
 def test_every_kind_of_record_that_the_jvm_holds_is_held_here() -> None:
@@ -120,10 +129,12 @@ def test_a_jvm_that_ends_says_why(peer: Kafka) -> None:
 
 def test_a_ratio_is_taken_round_by_round() -> None:
     """The ratio is the median of the rounds' ratios, not the ratio of the medians."""
-    found = costs(TWO_ROUNDS, MICROSECONDS)[WHOLE]
+    found = costs(TWO_ROUNDS, MICROSECONDS)[WHOLE_RUNS]
 
     assert found == Costs([TWO_ROUNDS[0], TWO_ROUNDS[2]])
-    assert (found.kafka, found.library, found.later, found.ratios) == (3.0, 6.5, 1.5, (2.0, 2.25, 2.5))
+    assert (found.kafka, found.library, found.later) == (3.0, 6.5, 1.5)
+    assert found.to_kafka == [2.0, 2.5]
+    assert (found.base, found.to_base, found.base_to_kafka) == (None, [], [])
 
 
 def test_the_tables_say_what_is_reached_and_what_is_missed() -> None:
@@ -131,35 +142,142 @@ def test_the_tables_say_what_is_reached_and_what_is_missed() -> None:
     assert comparison(TWO_ROUNDS, ["Two cores."], CALLED).splitlines() == [
         "Two cores.",
         "",
-        "| 500 records, acknowledged as | Kafka: µs | later | library: µs | ratio | from |   to |            goal |",
-        "|------------------------------|----------:|------:|------------:|------:|-----:|-----:|----------------:|",
-        "| whole                        |       3.0 |   1.5 |         6.5 |  2.25 | 2.00 | 2.50 | <= 2.5: reached |",
-        "| 10 ranges in one call        |     100.0 |  95.0 |       115.0 |  1.15 | 1.10 | 1.20 |  <= 0.9: missed |",
+        "| 500 records; runs     | Kafka: µs | later | library: µs | ratio | from |   to |            goal |",
+        "|-----------------------|----------:|------:|------------:|------:|-----:|-----:|----------------:|",
+        "| whole                 |       3.0 |   1.5 |         6.5 |  2.25 | 2.00 | 2.50 |     <= 6.5: met |",
+        "| 10 ranges in one call |     100.0 |  95.0 |       115.0 |  1.15 | 1.10 | 1.20 | <= 0.55: missed |",
+        "",
+        (
+            "| 500 records; every state batch read | Kafka: µs | later | library: µs | ratio | from |   to |"
+            "           goal |"
+        ),
+        (
+            "|-------------------------------------|----------:|------:|------------:|------:|-----:|-----:|"
+            "---------------:|"
+        ),
+        (
+            "| whole                               |       4.0 |   1.0 |        28.0 |  7.00 | 7.00 | 7.00 |"
+            " <= 6.6: missed |"
+        ),
         "",
         "| calls that a batch makes | Python | C | ns for each |",
         "|--------------------------|-------:|--:|------------:|",
         "| whole                    |     20 | 6 |         250 |",
         "| 10 ranges in one call    |  1,000 | 0 |         115 |",
         "",
-        "| memory for one          | Kafka: bytes | library: bytes |           goal |",
-        "|-------------------------|-------------:|---------------:|---------------:|",
-        "| record of split batches |        205.0 |            9.2 | <= 12: reached |",
+        "| memory for one          | Kafka: bytes | library: bytes |       goal |",
+        "|-------------------------|-------------:|---------------:|-----------:|",
+        "| record of split batches |        205.0 |            9.2 | <= 12: met |",
+    ]
+
+
+def test_with_a_base_the_table_says_what_has_changed() -> None:
+    """Both trees stand beside Kafka, and the change is the median of the rounds' own, with the least and the most."""
+    assert comparison(WITH_BASE, ["Two cores."], {}).splitlines()[2:] == [
+        (
+            "| 500 records; runs | Kafka: µs | later | base: µs | library: µs | base ratio | ratio |"
+            " change |    from |      to |           goal |"
+        ),
+        (
+            "|-------------------|----------:|------:|---------:|------------:|-----------:|------:|"
+            "-------:|--------:|--------:|---------------:|"
+        ),
+        (
+            "| whole             |       2.0 |   1.0 |     20.0 |        21.0 |      10.00 | 10.50 |"
+            " +5.0 % | -25.0 % | +10.0 % | <= 6.5: missed |"
+        ),
+        "",
+        "| memory for one          | Kafka: bytes | base: bytes | library: bytes |       goal |",
+        "|-------------------------|-------------:|------------:|---------------:|-----------:|",
+        "| record of split batches |        205.0 |         9.1 |            9.2 | <= 12: met |",
+    ]
+
+
+def test_two_trees_are_compared_without_kafka() -> None:
+    """Without the JVM there is no ratio and no goal; operations have a table of their own."""
+    measured = [Round(what, MICROSECONDS, library=3.0, base=2.0) for what in (WHOLE_RUNS, "expire_next (10)")]
+
+    assert comparison(measured, ["Two cores."], {}).splitlines()[2:] == [
+        "| 500 records; runs | base: µs | library: µs |  change |    from |      to |",
+        "|-------------------|---------:|------------:|--------:|--------:|--------:|",
+        "| whole             |      2.0 |         3.0 | +50.0 % | +50.0 % | +50.0 % |",
+        "",
+        "| one operation (with so many batches or records) | base: µs | library: µs |  change |    from |      to |",
+        "|-------------------------------------------------|---------:|------------:|--------:|--------:|--------:|",
+        "| expire_next (10)                                |      2.0 |         3.0 | +50.0 % | +50.0 % | +50.0 % |",
+    ]
+
+
+def test_instructions_have_a_table_of_their_own() -> None:
+    """They are counted in thousands, with the change where there is a base."""
+    alone = [Round(WHOLE_RUNS, INSTRUCTIONS, library=150_400.0)]
+    beside = [Round(WHOLE_RUNS, INSTRUCTIONS, library=150_400.0, base=300_800.0)]
+
+    assert comparison(alone, ["Two cores."], {}).splitlines()[2:] == [
+        "| thousands of instructions for a batch | library |",
+        "|---------------------------------------|--------:|",
+        "| whole; runs                           |     150 |",
+    ]
+    assert comparison(beside, ["Two cores."], {}).splitlines()[-1].split("|")[2:-1] == [
+        *("  301 ", "     150 ", " -50.0 % ")
     ]
 
 
 @pytest.mark.parametrize(
-    ("figure", "expected"), [(0.8, "<= 0.8: reached"), (0.80001, "<= 0.8: missed"), (0, "<= 0.8: reached")]
+    ("figure", "expected"), [(0.8, "<= 0.8: met"), (0.80001, "<= 0.8: missed"), (0, "<= 0.8: met")]
 )
 def test_a_goal_is_reached_up_to_its_limit(figure: float, expected: str) -> None:
     """The limit itself is still good."""
     assert goals.verdict(figure, 0.8) == expected
 
 
-def test_the_library_runs_until_the_time_is_spent() -> None:
-    """There is one run at least, and each gives the time of one batch."""
-    (run,) = library.runs(WHOLE, 1e-9)
+@pytest.mark.parametrize("what", [WHOLE_RUNS, as_read(WHOLE, EVERY_BATCH), "expire_next (10)"])
+def test_a_turn_lasts_until_its_time_is_spent(what: str) -> None:
+    """There is one run at least, and each gives the time of one batch or one operation. [µs]"""
+    assert 0 < library.turn(what, 1e-9) < 100_000
 
-    assert 0 < run < 0.1
+
+def test_every_operation_is_measured_small_and_large() -> None:
+    """Beside the workloads, each operation is measured with the least and the most that it grows with."""
+    assert set(library.TIMED) == {*goals.MOST_TIMES, *library.OPERATION_NAMES}
+    assert {"expire_next (10)", "expire_next (10000)"} <= set(library.TIMED)
+
+
+def test_a_tree_is_measured_as_it_is(tmp_path: Path) -> None:
+    """The process imports the `sharestate` of the tree that is named, and no other."""
+    (tmp_path / "sharestate.py").write_text("raise SystemExit('another tree')", "utf-8")
+
+    with (
+        library.started(tmp_path, WHOLE_RUNS) as other,
+        pytest.raises(library.LibraryEndedError, match="could not be measured"),
+    ):
+        other.figure()
+
+
+def test_trees_are_measured_by_turns(tmp_path: Path) -> None:
+    """Every tree gets a figure, in the order in which they are named; a tree without the library gets the installed."""
+    figures = library.by_turns([tmp_path, library.THIS_TREE], "record of split batches")
+
+    assert len(figures) == 2
+    assert figures[0] == pytest.approx(figures[1], rel=0.1)
+
+
+@pytest.mark.skipif(not (library.ROOT / ".git").exists(), reason="a commit is taken from a clone")
+def test_a_commit_is_checked_out_for_as_long_as_it_is_needed() -> None:
+    """The package is there as the commit has it, and gone afterwards; the working tree is not touched."""
+    with checked_out("HEAD") as source:
+        assert (source / "sharestate/__init__.py").is_file()
+        assert not (source / "sharestate/__pycache__").exists()
+    assert not source.exists()
+
+
+def test_a_commit_that_is_not_known_is_refused() -> None:
+    """Git says why."""
+    with (
+        pytest.raises(UnknownCommitError, match=r"not a valid object name|not a git repository"),
+        checked_out("no-such"),
+    ):
+        pytest.fail("there is nothing to check out")
 
 
 def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
@@ -181,6 +299,8 @@ def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
         (["--rounds", "0"], "--rounds takes 1 or more"),
         (["--workload", "half"], "invalid choice: 'half'"),
         (["--workload", WHOLE, "--write", "page.md"], "--write takes all workloads"),
+        (["--no-jvm"], "--no-jvm takes --base or --instructions"),
+        (["--operations", "--base", "main"], "--operations takes --no-jvm"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: list[str], complaint: str) -> None:

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from bench.jvm import __main__ as program
-from bench.jvm.comparing import BYTES, MICROSECONDS, Pair
-from bench.workloads import WHOLE, WORKLOADS
+from bench.jvm.comparing import BYTES, MICROSECONDS, Round, readings
+from bench.workloads import RUNS, WHOLE, WORKLOADS, as_read
 
-HELD = Pair("record of split batches", BYTES, kafka=205.0, library=9.2)
-HELD_AS_JSON = {"what": "record of split batches", "unit": "bytes", "kafka": 205.0, "library": 9.2, "later": None}
-MARKS = "{}<!-- comparison: what follows is written by `make bench-jvm WRITE=docs/growth.md` -->\n{}{}{}"
+HELD = Round("record of split batches", BYTES, kafka=205.0, library=9.2)
+HELD_AS_JSON = {
+    "what": "record of split batches",
+    "unit": "bytes",
+    "library": 9.2,
+    "kafka": 205.0,
+    "later": None,
+    "base": None,
+}
+MARKS = "{}<!-- comparison: what follows is written by `make growth` -->\n{}{}{}"
 
 
 @pytest.fixture(autouse=True)
 def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody measure anything."""
 
-    def rounds(_: object, count: int, workloads: Sequence[str]) -> Iterator[Pair]:
-        return (Pair(workload, MICROSECONDS, 1.0, 2.0, 1.0) for _ in range(count) for workload in workloads)
+    def rounds(count: int, names: Sequence[str], oracle: object, base: object) -> Iterator[Round]:
+        kafka, other = (1.0 if oracle else None), (2.0 if base else None)
+        return (
+            Round(what, MICROSECONDS, 2.0, kafka, kafka, other)
+            for _ in range(count)
+            for name in names
+            for what in readings(name)
+        )
 
-    monkeypatch.setattr(program, "build", lambda **_: None)
+    monkeypatch.setattr(program, "build", lambda **_: "Kafka")
     monkeypatch.setattr(program, "rounds", rounds)
-    monkeypatch.setattr(program, "memory", lambda _: iter([HELD]))
-    monkeypatch.setattr(program, "_about", lambda rounds: [f"{rounds} rounds"])
+    monkeypatch.setattr(program, "memory", lambda *_: iter([HELD]))
+    monkeypatch.setattr(program, "_about", lambda arguments: [f"{arguments.rounds} rounds"])
+    monkeypatch.setattr(program, "checked_out", nullcontext)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -64,8 +79,8 @@ def test_everything_that_was_measured_can_be_had_as_json(monkeypatch: pytest.Mon
 
     kept = json.loads((tmp_path / "figures.json").read_text("utf-8"))
     assert kept["about"] == ["3 rounds"]
-    assert len(kept["pairs"]) == 3 * len(WORKLOADS) + 1
-    assert kept["pairs"][-1] == HELD_AS_JSON
+    assert len(kept["rounds"]) == 3 * 2 * len(WORKLOADS) + 1
+    assert kept["rounds"][-1] == HELD_AS_JSON
 
 
 def test_the_tables_are_put_into_a_page(
@@ -82,3 +97,36 @@ def test_the_tables_are_put_into_a_page(
     assert "5 rounds" in page.read_text("utf-8")
     assert "old" not in page.read_text("utf-8")
     assert capsys.readouterr().out == ""
+
+
+def test_two_trees_are_compared_without_java(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --no-jvm nothing of Kafka is built, and neither calls nor memory are counted."""
+    monkeypatch.setattr(program, "build", lambda **_: pytest.fail("Kafka was built"))
+
+    run(monkeypatch, "--no-jvm", "--base", "HEAD", "--rounds", "1")
+
+    written = capsys.readouterr().out
+    assert "Kafka" not in written
+    assert written.count("+0.0 %") == 3 * 2 * len(WORKLOADS)
+    assert len(written.splitlines()) == 1 + 2 * (3 + len(WORKLOADS))
+
+
+def test_instructions_are_left_out_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without valgrind the rest is measured, and the page says what it lacks and how to get it."""
+    monkeypatch.undo()
+    monkeypatch.setattr(program, "rounds", lambda *_: iter([Round(as_read(WHOLE, RUNS), MICROSECONDS, 2.0, base=2.0)]))
+    monkeypatch.setattr(program, "checked_out", nullcontext)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+
+    run(monkeypatch, "--no-jvm", "--base", "HEAD", "--instructions", "--rounds", "1")
+
+    written = capsys.readouterr().out
+    assert (
+        "Instructions are not counted: there is no valgrind; on Debian or Ubuntu: apt-get install valgrind." in written
+    )
+    assert "| whole " in written
+    assert "thousands of instructions" not in written

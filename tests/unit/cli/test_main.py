@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import version
 
 import pytest
 from click.testing import CliRunner
 
+from sharestate import __version__
 from sharestate.cli.commands import sharestate
 
 WITHOUT = """
@@ -19,15 +19,15 @@ main()
 """
 
 
-def test_it_says_its_version() -> None:
-    """--version tells the version that is installed."""
+def test_the_version_is_shown() -> None:
+    """--version shows the version of the library."""
     result = CliRunner().invoke(sharestate, ["--version"], prog_name="sharestate")
 
-    assert result.output == f"sharestate {version('sharestate')}\n"
+    assert result.output == f"sharestate {__version__}\n"
 
 
 @pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["kip"]])
-def test_it_helps(command: list[str]) -> None:
+def test_every_command_has_a_help(command: list[str]) -> None:
     """Every command says what it is for."""
     result = CliRunner().invoke(sharestate, [*command, "--help"])
 
@@ -36,8 +36,8 @@ def test_it_helps(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["click", "rich"])
-def test_without_the_extra_it_says_how_to_install_it(name: str) -> None:
-    """One line, no traceback."""
+def test_a_missing_extra_is_named(name: str) -> None:
+    """The command that installs it is shown in one line, without a traceback."""
     result = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(name=name)], capture_output=True, check=False, text=True
     )

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from sharestate.cli.commands import sharestate
 
-SERVE = [sys.executable, "-m", "sharestate.cli", "serve"]
+SERVE = [sys.executable, "-m", "sharestate", "serve"]
 OPEN = '{"op":"open","lifecycle":"ACTIVE"}\n'
 
 
@@ -31,7 +31,7 @@ def test_each_line_is_answered() -> None:
 
 
 def test_the_profile_can_be_chosen() -> None:
-    """Healed, a lock that a failed write made due is fired at once (B15); as Kafka is, it is not."""
+    """In the healed profile, a lock that a failed write made due expires at once (B15); in Kafka's it does not."""
     fetch = '"batch_size":9,"max_records":9,"fetch_offset":0,"batches":[[0,4]]'
     story = (
         OPEN
@@ -45,7 +45,7 @@ def test_the_profile_can_be_chosen() -> None:
     assert len(served(story, "--profile", "kafka-4.3-healed")[-1]["events"]) == 3
 
 
-def test_bytes_that_are_no_text_are_answered() -> None:
+def test_bytes_that_are_not_text_are_answered() -> None:
     """A line that is not UTF-8 is a bad request like any other; the next one is answered."""
     bad, good = served(b'{"op":"\xff"}\n' + OPEN.encode())
 
@@ -61,14 +61,14 @@ def test_lines_end_at_line_feeds_only() -> None:
 
 
 def test_an_unknown_profile_is_refused() -> None:
-    """The choices are told."""
+    """The message lists the profiles."""
     result = CliRunner().invoke(sharestate, ["serve", "--profile", "kafka-0.8"])
 
     assert result.exit_code == 2
     assert "kafka-4.2-healed" in result.stderr
 
 
-def test_it_answers_before_it_reads_on() -> None:
+def test_a_line_is_answered_before_the_next_is_read() -> None:
     """In a pipe, the response to a line comes before the next line is sent."""
     with subprocess.Popen(SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -82,8 +82,8 @@ def test_it_answers_before_it_reads_on() -> None:
         assert process.wait() == 0
 
 
-def test_it_stops_quietly_when_nobody_listens() -> None:
-    """A reader that goes away is no reason for a traceback."""
+def test_serve_ends_quietly_when_its_reader_is_gone() -> None:
+    """A closed pipe causes no traceback."""
     with subprocess.Popen(
         SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

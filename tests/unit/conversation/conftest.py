@@ -5,24 +5,23 @@ from __future__ import annotations
 import pytest
 
 from sharestate import KAFKA_4_3
-
-from .speaker import Speaker
+from tests.support.client import Client
 
 
 @pytest.fixture
-def speaker() -> Speaker:
+def client() -> Client:
     """A conversation under kafka-4.3, without a share partition."""
-    return Speaker()
+    return Client()
 
 
 @pytest.fixture
-def healed() -> Speaker:
+def healed() -> Client:
     """The same under kafka-4.3-healed."""
-    return Speaker(KAFKA_4_3.healed)
+    return Client(KAFKA_4_3.healed)
 
 
 @pytest.fixture
-def active(speaker: Speaker) -> Speaker:
+def active(client: Client) -> Client:
     """A conversation whose share partition is active, with locks of one second."""
-    speaker.ask("open", lifecycle="ACTIVE", config={"record_lock_duration_ms": 1000})
-    return speaker
+    client.ask("open", lifecycle="ACTIVE", config={"record_lock_duration_ms": 1000})
+    return client

@@ -1,4 +1,4 @@
-"""Lines that are no valid requests."""
+"""Lines that are not valid requests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from sharestate import KAFKA_4_3
 from sharestate.conversation import BadRequestError, bounded_lines, serve
-
-from .speaker import Speaker
+from tests.support.client import Client
 
 FETCH = {"member": "m1", "batch_size": 100, "max_records": 500, "fetch_offset": 0, "batches": [[0, 9]]}
 OK = {"answer": "ok"}
@@ -96,8 +95,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("request_", "field"), BAD, ids=[f"{number}-{field}" for number, (_, field) in enumerate(BAD)])
-def test_it_is_refused_and_changes_nothing(active: Speaker, request_: dict[str, Any], field: str) -> None:
-    """A line that is no valid request is refused with its number and the part that is wrong, and changes nothing."""
+def test_a_bad_request_is_refused_and_changes_nothing(active: Client, request_: dict[str, Any], field: str) -> None:
+    """The refusal has the line and the path of the wrong part, and the state is unchanged."""
     active.acquire(0, 9)
     before = active.state()
 
@@ -126,8 +125,8 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("line", NO_JSON, ids=range(len(NO_JSON)))
-def test_a_line_that_is_no_json_is_refused(active: Speaker, line: str) -> None:
-    """A line that is no JSON, or nested without sense, is refused as a whole."""
+def test_a_line_that_is_not_json_is_refused(active: Client, line: str) -> None:
+    """A line that is not JSON, or nested too deeply, is refused as a whole."""
     with pytest.raises(BadRequestError) as refusal:
         active.conversation.answer_line(line, 3)
 
@@ -135,8 +134,8 @@ def test_a_line_that_is_no_json_is_refused(active: Speaker, line: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, 3, 1.5, "state", [], [{"op": "state"}]])
-def test_a_line_that_is_no_object_is_refused(active: Speaker, value: object) -> None:
-    """JSON that is no object is no request."""
+def test_a_line_that_is_not_an_object_is_refused(active: Client, value: object) -> None:
+    """JSON that is not an object is not a request."""
     with pytest.raises(BadRequestError, match="expected an object"):
         active.conversation.answer(value, 1)
 
@@ -148,11 +147,11 @@ def served(text: str) -> list[Any]:
     return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
-def test_serve_answers_in_place_of_the_response_and_goes_on() -> None:
+def test_serve_goes_on_after_a_bad_request() -> None:
     """A bad request is answered with its line's number, blank lines counted, and the conversation goes on."""
     bad, good = served('\n  \n{"op":"state"}\n{"op":"open"}\n')
 
-    assert bad == {"bad_request": {"line": 3, "field": "key", "message": "not open"}}
+    assert bad == {"bad_request": {"line": 3, "field": "key", "message": "no share partition is open with this key"}}
     assert good["state"]["lifecycle"] == "EMPTY"
 
 
@@ -176,7 +175,7 @@ def test_a_line_that_is_too_long_is_dropped_but_counted() -> None:
     assert lines == ["x" * 11, "short\n", "y" * 9 + "\n"]
 
 
-def test_a_line_that_is_too_long_is_refused(active: Speaker) -> None:
+def test_a_line_that_is_too_long_is_refused(active: Client) -> None:
     """A line longer than the limit is refused, even if it is JSON."""
     line = '{"op":"state"' + " " * 2**24 + "}"
 
@@ -184,6 +183,60 @@ def test_a_line_that_is_too_long_is_refused(active: Speaker) -> None:
         active.conversation.answer_line(line, 1)
 
 
-def test_members_that_nobody_knows_are_ignored(active: Speaker) -> None:
-    """Members of later versions of the protocol do no harm."""
-    assert active.result("next_fetch_offset", hurry=True) == 0
+MISSPELT: dict[str, dict[str, Any]] = {
+    "hurry": {"op": "next_fetch_offset", "hurry": True},
+    "config.delivery_count_limt": {"op": "open", "config": {"delivery_count_limt": 2}},
+    "config.auto_offset_rest": {"op": "configure", "config": {"auto_offset_rest": "earliest"}},
+    "batches[0][2].transactonal": {"op": "acquire", **FETCH, "batches": [[0, 9, {"transactonal": True}]]},
+    "answers[0].mesage": {"op": "state", "answers": [{"error": "NETWORK_EXCEPTION", "mesage": "late"}]},
+    "answers[0].start_offset": {"op": "state", "answers": [{"error": "NONE", "start_offset": 1}]},
+    "answer.start_ofset": {"op": "initialize", "answer": {"state_epoch": 1, "start_ofset": 7}},
+    "lookup.lastest": {"op": "initialize", "lookup": {"lastest": 7}},
+    "lookup": {"op": "complete", "write": 0, "answer": "ok", "lookup": {"latest": 7}},
+}
+
+
+@pytest.mark.parametrize(("field", "request_"), MISSPELT.items(), ids=MISSPELT)
+def test_an_unknown_field_is_refused(active: Client, field: str, request_: dict[str, Any]) -> None:
+    """A field that the request or an object in it does not have is named, so that a misspelt one is noticed."""
+    with pytest.raises(BadRequestError) as refusal:
+        active.conversation.answer(request_, 1)
+
+    assert refusal.value.field == field
+
+
+def test_the_refusal_of_an_unknown_field_names_the_known_ones(active: Client) -> None:
+    """The message lists the fields that the request may have."""
+    with pytest.raises(BadRequestError, match="expected one of op, key, answers, quiet, member, comment"):
+        active.ask("release", membr="m1")
+
+
+def test_a_comment_is_allowed_everywhere(active: Client) -> None:
+    """Every object of a request may have a comment, whatever it holds."""
+    about = {"comment": ["as in", {"KIP": 932}]}
+
+    assert active.result("configure", config={"delivery_count_limit": 2, **about}, **about) is None
+    assert active.result("release", member="m1", answers=[{"error": "NONE", **about}])["status"] == "ok"
+
+
+@pytest.mark.parametrize("answer", ["this is an error", "error", "", ["error"], None, {"message": "error"}])
+def test_a_text_is_not_an_answer_to_a_write(active: Client, answer: object) -> None:
+    """Texts with the name of a field in them, and other values, are refused, and the write is not made."""
+    active.acquire(0, 4)
+
+    with pytest.raises(BadRequestError) as refusal:
+        active.ask("acknowledge", member="m1", batches=[[0, 4, [1]]], answers=[answer])
+
+    assert refusal.value.field == "answers[0]"
+    assert active.state()["batches"] == [[0, 4, ["ACQUIRED", 1, "m1", 1000, ""]]]
+
+
+def test_an_integer_too_long_to_print_is_refused(active: Client) -> None:
+    """An integer for which Python has no text is refused like any other value out of range."""
+    with pytest.raises(BadRequestError, match="got a value of type int") as refusal:
+        active.ask("log_start", offset=10**5000)
+
+    assert refusal.value.field == "offset"
+    with pytest.raises(BadRequestError) as refusal:
+        active.ask("default_answer", answer={"error": 10**5000})
+    assert refusal.value.field == "answer.error"

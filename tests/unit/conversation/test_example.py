@@ -11,7 +11,7 @@ import pytest
 
 from sharestate import KAFKA_4_3
 from sharestate.conversation import Conversation, serve
-from sharestate.conversation.diff import differences
+from sharestate.conversation.compare import differences
 
 LINES = Path(__file__).with_name("example.txt").read_text().splitlines()
 EXCHANGES = [
@@ -22,7 +22,7 @@ EXCHANGES = [
 
 
 def test_every_response_is_kafkas() -> None:
-    """Our responses to the example's requests are equal to Kafka's, in full."""
+    """The responses to the example's requests are equal to Kafka's, in full."""
     conversation = Conversation(KAFKA_4_3)
 
     for number, (request, response) in enumerate(EXCHANGES, 1):

@@ -1,4 +1,4 @@
-"""Whatever a line holds, the conversation answers and goes on."""
+"""Any line is answered, and the conversation goes on."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_any_text_is_answered(line: str) -> None:
 
 @settings(deadline=None)
 @given(st.lists(nearly_requests(), min_size=1, max_size=4))
-def test_what_is_nearly_a_request_is_answered(requests: list[Any]) -> None:
+def test_recorded_requests_with_a_wrong_value_are_answered(requests: list[Any]) -> None:
     """Recorded requests with one wrong value are answered, one after the other."""
     conversation = opened()
     for request in requests:

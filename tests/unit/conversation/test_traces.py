@@ -30,7 +30,7 @@ def written(path: Path, *lines: Any) -> Path:  # noqa: ANN401 - JSON
     return file
 
 
-def test_what_was_written_can_be_read(tmp_path: Path) -> None:
+def test_a_written_trace_can_be_read(tmp_path: Path) -> None:
     """A trace that was written is read as it was."""
     stream = io.StringIO()
     header = Header(name="t", source="by hand", status="SUCCESSFUL", partitions=1, calls=2, flags=("mock-time",))
@@ -69,7 +69,7 @@ def test_kafkas_header_is_written_back_as_it_was() -> None:
         ([{**HEADER, "flags": "spy"}], 1, "flags"),
         ([{**HEADER, "flags": [1]}], 1, "flags[0]"),
         ([{**HEADER, "calls": -1}], 1, "calls"),
-        (["no JSON"], 1, ""),
+        (["not JSON"], 1, ""),
         ([], 1, ""),
         ([HEADER, STEP, "{"], 3, ""),
         ([HEADER, "", STEP, []], 4, ""),
@@ -77,8 +77,8 @@ def test_kafkas_header_is_written_back_as_it_was() -> None:
         ([HEADER, {**STEP, "request": "open"}], 2, "request"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, lines: list[Any], line: int, field: str) -> None:
-    """File, line and field are told; an unknown version is refused."""
+def test_a_bad_trace_is_refused_with_its_place(tmp_path: Path, lines: list[Any], line: int, field: str) -> None:
+    """The error has file, line and field; an unknown version is refused."""
     file = written(tmp_path, *lines)
 
     with pytest.raises(UnreadableFileError) as refusal, open_trace(file) as trace:
@@ -88,16 +88,16 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, lines: list[
     assert str(refusal.value).startswith(f"{file}:{line}: {field}")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """What the operating system says is told with the file's name."""
+def test_a_missing_trace_is_reported(tmp_path: Path) -> None:
+    """The error has the file and the operating system's message."""
     with pytest.raises(UnreadableFileError, match="No such file") as refusal, open_trace(tmp_path / "none.jsonl"):
         pass
 
     assert refusal.value.line is None
 
 
-def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
-    """A line that is not UTF-8 is refused like one that is no JSON."""
+def test_bytes_that_are_not_text_are_refused_with_their_line(tmp_path: Path) -> None:
+    """A line that is not UTF-8 is refused like one that is not JSON."""
     file = tmp_path / "t.jsonl"
     file.write_bytes(json.dumps(HEADER).encode() + b"\n\xff\n")
 
@@ -108,8 +108,8 @@ def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None
 
 
 def test_steps_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
-    """A trace is not held in memory: what is wrong further down is met only there."""
-    with open_trace(written(tmp_path, HEADER, STEP, "no JSON")) as trace:
+    """A trace is not held in memory: an error further down is met only there."""
+    with open_trace(written(tmp_path, HEADER, STEP, "not JSON")) as trace:
         assert next(trace.steps).op == "open"
         with pytest.raises(UnreadableFileError):
             next(trace.steps)

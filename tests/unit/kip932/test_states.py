@@ -21,7 +21,7 @@ def test_a_text_is_read_part_by_part() -> None:
     )
 
 
-def test_what_a_text_does_not_say_is_none() -> None:
+def test_a_value_missing_from_a_text_is_none() -> None:
     """Most changes move neither SPSO nor SPEO, and some nothing else."""
     assert read_state("record 119 acknowledged").start_offset is None
     assert read_state("SPSO=110") == KipState(start_offset=110)
@@ -100,7 +100,7 @@ def test_changes_are_what_was_not_so_before() -> None:
     assert changes(before, after) == read_state("record 110 (available, delivery count 1)")
 
 
-def test_neighbours_that_changed_alike_are_one_range() -> None:
+def test_neighbors_that_changed_alike_are_one_range() -> None:
     """A range is told as far as it goes."""
     before = read_state("records 110-112 (acquired, delivery count 1), records 115-116 (acquired, delivery count 1)")
     after = read_state("records 110-112 (available, delivery count 1), records 115-116 (available, delivery count 1)")

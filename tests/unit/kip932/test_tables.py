@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 
 from sharestate import MalformedInputError
-from sharestate.kip932 import TABLES, Caption, Printed, Row, Source, Table, read_scenario, read_table
+from sharestate.kip932 import (
+    TABLES,
+    Caption,
+    Printed,
+    Row,
+    Source,
+    Table,
+    read_scenario,
+    read_table,
+    scenario_from_json,
+    table_from_json,
+)
 
 EXCERPTS = Path(__file__).parents[2] / "data/kip"
 NO_BREAK_SPACE = "\u00a0"
@@ -51,7 +64,7 @@ def test_every_text_is_printed_where_it_says(table: Table) -> None:
     ("name", "first", "last"),
     [("write", 126, 363), ("control", 632, 939), ("checkpoint", 377, 543), ("checkpoint", 567, 622)],
 )
-def test_nothing_is_left_out(name: str, first: int, last: int) -> None:
+def test_every_line_of_a_table_belongs_to_one_text(name: str, first: int, last: int) -> None:
     """Each line of a table that is no furniture belongs to exactly one text."""
     table = read_table(name)
     lines = excerpt(Source(file=table.source.file, lines=(first, last)))
@@ -156,7 +169,7 @@ CORRECTIONS = {
 SAME_AS = {("control", 871): 319, ("control", 883): 326, ("checkpoint", 519): 319, ("checkpoint", 531): 326}
 
 
-def test_these_texts_are_corrected_and_no_others() -> None:
+def test_only_the_slips_of_the_kip_are_corrected() -> None:
     """Each slip of the KIP has its correction beside it."""
     expected = CORRECTIONS | {where: CORRECTIONS["write", line] for where, line in SAME_AS.items()}
     corrected = {
@@ -171,7 +184,7 @@ def test_these_texts_are_corrected_and_no_others() -> None:
     assert '"CheckpointEpoch": 2,' in checkpoint
 
 
-def test_what_is_not_corrected_stays_as_it_is() -> None:
+def test_a_text_without_a_correction_is_the_printed_one() -> None:
     """Without a reason the corrected text is the printed one."""
     for name in TABLES:
         assert all((each.text == each.text_corrected) == (not each.reasons) for each in read_table(name).printed)
@@ -192,7 +205,7 @@ def test_captions_stand_before_rows_that_are_there(table: Table) -> None:
 
 
 def test_scenarios_have_a_step_for_each_row(table: Table) -> None:
-    """Every row is performed by commands of its own."""
+    """Every row has commands of its own."""
     steps = read_scenario(table).steps
 
     assert len(steps) == len(table.rows)
@@ -205,3 +218,82 @@ def test_other_tables_are_refused() -> None:
         read_table("read")
 
     assert caught.value.field == "name"
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "message"),
+    [
+        ("write", "table", "expected Table, such as read_table"),
+        (evolve(read_table("write"), scenario="mine"), "table.scenario", "expected one of examples, keys"),
+    ],
+)
+def test_a_scenario_is_read_for_a_table(table: Table, field: str, message: str) -> None:
+    """A table's name is no table, and a scenario of one's own is not in the package."""
+    with pytest.raises(MalformedInputError, match=message) as caught:
+        read_scenario(table)
+
+    assert caught.value.field == field
+
+
+# ---- malformed tables and scenarios
+
+PRINTED = {"lines": [3, 3], "text": "Fetch records 100-109"}
+TABLE = {
+    "kip932_table": 1,
+    "name": "write",
+    "title": PRINTED,
+    "file": "a file",
+    "lines": [1, 9],
+    "scenario": "examples",
+    "columns": [],
+    "notes": [],
+    "captions": [],
+    "rows": [],
+}
+ROW = {"lines": [3, 3], "operation": PRINTED, "written": []}
+CORRECTED = {**PRINTED, "text_corrected": "Fetch 100-109", "reasons": ["Shorter."]}
+
+
+def test_a_correction_has_reasons_and_differs() -> None:
+    """The corrected text is taken if it differs and says why."""
+    assert table_from_json({**TABLE, "title": CORRECTED}).title.text_corrected == "Fetch 100-109"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"kip932_table": 2}, "kip932_table"),
+        ({"name": "read"}, "name"),
+        ({"file": None}, "file"),
+        ({"lines": [1]}, "lines"),
+        ({"rows": [ROW, {**ROW, "written": [{**PRINTED, "text": 1}]}]}, "rows[1].written[0].text"),
+        ({"captions": [{**PRINTED, "before": 0}]}, "captions[0].before"),
+        ({"captions": [{**CORRECTED, "before": 1, "reasons": []}]}, "captions[0].text_corrected"),
+        ({"title": {**CORRECTED, "reasons": []}}, "title.text_corrected"),
+        ({"title": {**PRINTED, "reasons": ["None."]}}, "title.text_corrected"),
+        ({"title": {**CORRECTED, "text_corrected": PRINTED["text"]}}, "title.text_corrected"),
+    ],
+)
+def test_a_malformed_table_is_refused(change: dict[str, Any], field: str) -> None:
+    """The part that is wrong is named by its path."""
+    with pytest.raises(MalformedInputError) as caught:
+        table_from_json({**TABLE, **change})
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ([], ""),
+        ({"kip932_scenario": 2, "name": "a", "notes": [], "steps": []}, "kip932_scenario"),
+        ({"kip932_scenario": 1, "name": "a", "notes": [], "steps": [[{"op": "wait"}]]}, "steps[0][0].op"),
+        ({"kip932_scenario": 1, "name": "a", "notes": [], "steps": [[], [{"op": "advance"}]]}, "steps[1][0].ms"),
+    ],
+)
+def test_a_malformed_scenario_is_refused(value: object, field: str) -> None:
+    """The command that is wrong is named by its path."""
+    with pytest.raises(MalformedInputError) as caught:
+        scenario_from_json(value)
+
+    assert caught.value.field == field

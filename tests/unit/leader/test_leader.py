@@ -1,4 +1,4 @@
-"""A leader that is polled: what it sends, when it takes answers, what it tells members, and how it ends."""
+"""A leader that is polled: its writes, the answers that it takes, the errors of members, and its end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 
 from sharestate import (
-    KIP_932,
-    LATEST,
     AcknowledgementBatch,
-    AlreadyInitializedError,
-    AutoOffsetReset,
     Cause,
     CoordinatorNotAvailableError,
     ErrorCode,
@@ -25,12 +21,9 @@ from sharestate import (
     InvalidRequestError,
     Leader,
     Lifecycle,
-    MalformedInputError,
     NotLeaderOrFollowerError,
-    OffsetNotAvailableError,
-    Polled,
+    PollResult,
     ShareConfig,
-    SharePartition,
     ShareStateError,
     StateBatch,
     TimeReversedError,
@@ -41,15 +34,13 @@ from sharestate import (
 from sharestate.persister import (
     PartitionAllData,
     PartitionErrorData,
-    PartitionIdLeaderEpochData,
     PartitionStateBatchData,
     ReadStateParameters,
     Result,
     TopicData,
     WriteStateParameters,
 )
-
-from .stage import (
+from tests.support.fixtures import (
     KEY,
     LEADER_EPOCH,
     LOCK_MS,
@@ -57,24 +48,13 @@ from .stage import (
     accept,
     failure,
     fetched,
+    no_reset,
     partition,
     persister,
+    started,
     stored,
     writes,
 )
-
-
-def no_reset(_: AutoOffsetReset) -> int:
-    """Never be asked."""
-    raise AssertionError
-
-
-def started(store: InMemoryPersister | None = None, *, tells: bool = False) -> Leader:
-    """Return a leader that has loaded its state at 0 ms."""
-    leader = Leader(partition(tells=tells), persister() if store is None else store, reset_offset=no_reset)
-    leader.start(now_ms=0).result(timeout=0)
-    leader.poll(now_ms=0)
-    return leader
 
 
 def holding() -> tuple[Leader, InMemoryPersister]:
@@ -86,108 +66,10 @@ def holding() -> tuple[Leader, InMemoryPersister]:
     return leader, store
 
 
-# ---- loading
-
-
-def test_the_state_is_read_as_its_leader() -> None:
-    """The read carries the leader epoch, and what was read is taken over."""
-    store = persister(start_offset=5)
-    leader = started(store)
-    entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=LEADER_EPOCH)
-
-    assert store.requests[-1] == ReadStateParameters.of("g", "t", entry)
-    found = leader.partition
-    assert (found.lifecycle, found.start_offset, found.state_epoch) == (Lifecycle.ACTIVE, 5, STATE_EPOCH)
-
-
-def test_the_log_is_asked_where_to_start() -> None:
-    """If no start offset is persisted the log is asked, with the strategy of the group (spec 4.2)."""
-    asked = []
-
-    def reset_offset(strategy: AutoOffsetReset) -> int:
-        asked.append(strategy)
-        return 40
-
-    leader = Leader(partition(), persister(start_offset=-1), reset_offset=reset_offset)
-    leader.start(now_ms=0).result(timeout=0)
-
-    assert (asked, leader.partition.start_offset) == ([LATEST], 40)
-
-
-def test_loading_takes_its_time() -> None:
-    """Until the read is answered nothing can be acquired; the poll that takes the answer wakes waiting fetches."""
-    store = persister()
-    store.is_holding = True
-    leader = Leader(partition(), store, reset_offset=no_reset)
-    future = leader.start(now_ms=0)
-
-    assert (future.done(), leader.acquire("m1", fetched(0, 9), now_ms=0), leader.poll(now_ms=0).wake) == (
-        False,
-        (),
-        False,
-    )
-    store.held[0].answer()
-    assert (future.done(), leader.poll(now_ms=1).wake, future.done()) == (False, True, True)
-
-
-def test_what_was_taken_over_may_have_to_be_written() -> None:
-    """Under the KIP's write policy the start offset is persisted as soon as the log has told it."""
-    store = persister(start_offset=-1)
-    leader = Leader(SharePartition(KEY, leader_epoch=1, profile=KIP_932), store, reset_offset=lambda _: 40)
-    leader.start(now_ms=0).result(timeout=0)
-
-    assert (writes(store), stored(store).start_offset) == ([(40, [])], 40)
-
-
-def test_a_leader_starts_once() -> None:
-    """A second start is refused, as Kafka's second initialisation is."""
-    leader = started()
-
-    with pytest.raises(AlreadyInitializedError):
-        leader.start(now_ms=0)
-
-
-def raising(error: Exception) -> Callable[[AutoOffsetReset], int]:
-    """Return a log that does not know."""
-
-    def reset_offset(_: AutoOffsetReset) -> int:
-        raise error
-
-    return reset_offset
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (OffsetNotAvailableError("not found"), OffsetNotAvailableError("not found")),
-        (OSError("disk"), InitializationError(f"Failed to initialize the share partition {KEY}", "disk")),
-        (
-            MalformedInputError("no offset", "reset_offset"),
-            InitializationError(f"Failed to initialize the share partition {KEY}", "no offset"),
-        ),
-    ],
-    ids=["the log does not know", "the log is broken", "the log was asked nonsense"],
-)
-def test_a_log_that_does_not_answer_ends_the_start(error: Exception, told: ShareStateError) -> None:
-    """Whatever keeps the log from answering ends the initialisation; the library's own errors are handed on."""
-    leader = Leader(partition(), persister(start_offset=-1), reset_offset=raising(error))
-
-    assert failure(leader.start(now_ms=0)) == told
-    assert leader.partition.lifecycle is Lifecycle.FAILED
-
-
-def test_what_was_never_initialized_cannot_be_led() -> None:
-    """A coordinator refuses to read what was not initialised, and the waiters are told UNKNOWN_SERVER_ERROR (2.5)."""
-    leader = Leader(partition(), InMemoryPersister(), reset_offset=no_reset)
-
-    assert failure(leader.start(now_ms=0)).code is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert leader.partition.lifecycle is Lifecycle.FAILED
-
-
 # ---- writes
 
 
-def test_a_write_carries_what_has_changed() -> None:
+def test_a_write_carries_the_changed_range() -> None:
     """The request has both epochs, the SPSO before the change, the changed range and the delivery complete count."""
     leader, store = holding()
     future = leader.acknowledge("m1", accept(0, 4), now_ms=1)
@@ -204,7 +86,7 @@ def test_a_write_carries_what_has_changed() -> None:
     assert not future.done()
 
 
-def test_a_member_is_told_when_it_is_persisted() -> None:
+def test_a_future_is_done_when_the_write_is_persisted() -> None:
     """The future ends when the answer is taken, and the SPSO has moved by then."""
     leader, store = holding()
     future = leader.acknowledge("m1", accept(0, 9), now_ms=1)
@@ -227,7 +109,7 @@ def test_an_answer_that_is_there_is_taken_at_once() -> None:
     assert leader.partition.start_offset == 10
 
 
-def test_what_changes_nothing_is_done_at_once() -> None:
+def test_a_release_of_nothing_is_done_at_once() -> None:
     """A release by a member that holds nothing sends nothing, and has ended."""
     leader, store = holding()
 
@@ -235,8 +117,8 @@ def test_what_changes_nothing_is_done_at_once() -> None:
     assert writes(store) == []
 
 
-def test_a_session_that_closes_gives_back() -> None:
-    """A release persists what the member held, with the delivery count as it is (spec 9, 4.2)."""
+def test_a_closed_session_persists_its_releases() -> None:
+    """A release persists what the member held, with the delivery count as it is (rule 9)."""
     leader, store = holding()
     future = leader.release("m1", now_ms=1)
     store.held[0].answer()
@@ -247,7 +129,7 @@ def test_a_session_that_closes_gives_back() -> None:
 
 
 def test_writes_go_out_in_order_and_are_answered_in_any() -> None:
-    """Each write is sent as it is made; whose answer comes first is told first."""
+    """Each write is sent as it is made; the future whose answer comes first is done first."""
     leader, store = holding()
     futures = [leader.acknowledge("m1", accept(first, last), now_ms=1) for first, last in ((0, 4), (5, 9))]
     assert [start for start, _ in writes(store)] == [0, 0]
@@ -258,26 +140,26 @@ def test_writes_go_out_in_order_and_are_answered_in_any() -> None:
 
 
 def test_a_thousand_answers_may_have_come() -> None:
-    """However many answers a poll finds, all are taken, and members are told in the order in which they came."""
+    """However many answers a poll finds, all are taken, and the futures are done in the order in which they came."""
     count = 1000
     store = persister()
     leader = started(store)
     leader.acquire("m1", fetched(0, count - 1), now_ms=0, max_records=count, batch_size=count)
     store.is_holding = True
-    told: list[int] = []
+    done: list[int] = []
     for offset in range(count):
         future = leader.acknowledge("m1", accept(offset, offset), now_ms=1)
-        future.add_done_callback(lambda _, offset=offset: told.append(offset))  # type: ignore[misc] # bound now
+        future.add_done_callback(lambda _, offset=offset: done.append(offset))  # type: ignore[misc] # bound now
     for held in store.held:
         held.answer()
     leader.poll(now_ms=2)
 
-    assert told == list(range(count))
+    assert done == list(range(count))
     assert (leader.unanswered, leader.partition.start_offset) == ((), count)
 
 
 def test_a_refused_command_sends_nothing() -> None:
-    """What the share partition refuses is raised at once, and waiting fetches look again all the same (spec 16)."""
+    """What the share partition refuses is raised at once, and waiting fetches look again all the same (rule 16)."""
     leader, store = holding()
     leader.poll(now_ms=0)
 
@@ -298,7 +180,7 @@ def test_a_future_cannot_be_cancelled() -> None:
     assert future.result(timeout=0) is None
 
 
-def test_who_is_told_may_go_on_at_once() -> None:
+def test_a_callback_may_give_the_next_command() -> None:
     """A callback of a future may give the next command."""
     leader, store = holding()
     later: list[Future[None]] = []
@@ -328,9 +210,9 @@ def test_answers_may_come_in_another_thread() -> None:
     assert (future.done(), leader.partition.lifecycle) == (True, Lifecycle.ACTIVE)
 
 
-# ---- what members are told when a write fails
+# ---- the errors of members when a write fails
 
-TOLD: dict[ErrorCode, tuple[type[ShareStateError], Lifecycle]] = {
+EXPECTED: dict[ErrorCode, tuple[type[ShareStateError], Lifecycle]] = {
     ErrorCode.NOT_COORDINATOR: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
     ErrorCode.COORDINATOR_NOT_AVAILABLE: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (CoordinatorNotAvailableError, Lifecycle.ACTIVE),
@@ -345,11 +227,11 @@ TOLD: dict[ErrorCode, tuple[type[ShareStateError], Lifecycle]] = {
 
 
 @pytest.mark.parametrize("command", ["acknowledge", "release"])
-@pytest.mark.parametrize(("code", "told"), TOLD.items(), ids=lambda value: getattr(value, "name", ""))
-def test_a_failed_write_is_told_as_kafka_tells_it(
-    command: str, code: ErrorCode, told: tuple[type[ShareStateError], Lifecycle]
+@pytest.mark.parametrize(("code", "expected"), EXPECTED.items(), ids=lambda value: getattr(value, "name", ""))
+def test_a_failed_write_has_the_error_that_kafka_gives(
+    command: str, code: ErrorCode, expected: tuple[type[ShareStateError], Lifecycle]
 ) -> None:
-    """Members are told what Kafka makes of each code, and who is no leader any more is fenced (spec 2.5)."""
+    """Members get the error that Kafka makes of each code, and a fencing one fences (rules 4.1 and 16)."""
     leader, store = holding()
     future = (
         leader.release("m1", now_ms=1) if command == "release" else leader.acknowledge("m1", accept(0, 9), now_ms=1)
@@ -357,13 +239,13 @@ def test_a_failed_write_is_told_as_kafka_tells_it(
     store.held[0].fail(code, "so it is")
     polled = leader.poll(now_ms=1)
 
-    assert isinstance(failure(future), told[0])
-    assert (failure(future).message, leader.partition.lifecycle, polled.wake) == ("so it is", told[1], True)
-    assert leader.partition.batches()[0].runs[0].cell.member_id == "m1"
+    assert isinstance(failure(future), expected[0])
+    assert (failure(future).message, leader.partition.lifecycle, polled.wake) == ("so it is", expected[1], True)
+    assert leader.partition.batches()[0].runs[0].member_id == "m1"
 
 
-def test_a_failed_write_of_a_lapsed_lock_fences_nobody() -> None:
-    """Nobody waits for the write of a lapsed lock: its failure is not looked at (spec 16)."""
+def test_a_failed_write_of_an_expired_lock_fences_nobody() -> None:
+    """No member waits for the write of an expired lock: its failure fences nobody (rule 16)."""
     leader, store = holding()
     leader.poll(now_ms=LOCK_MS + 1)
     store.held[0].fail(ErrorCode.FENCED_LEADER_EPOCH)
@@ -373,16 +255,16 @@ def test_a_failed_write_of_a_lapsed_lock_fences_nobody() -> None:
 
 
 class Broken(InMemoryPersister):
-    """A persister that keeps to nothing once it was told so."""
+    """A persister that breaks the contract once it has an answer to give."""
 
     answer: Callable[[], Any] | None = None
 
     def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Answer as told."""
+        """Give the answer, if there is one."""
         return super().write_state(request) if self.answer is None else self.answer()
 
     def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
-        """Answer as told."""
+        """Give the answer, if there is one."""
         return super().read_state(request) if self.answer is None else self.answer()
 
 
@@ -439,7 +321,7 @@ def broken() -> Broken:
 
 @each_senseless_answer
 def test_a_senseless_answer_to_a_write_is_a_failure(answer: Callable[[], Any]) -> None:
-    """The member is told UNKNOWN_SERVER_ERROR, its records are its own again, and nobody is fenced."""
+    """The member gets UNKNOWN_SERVER_ERROR, its records are its own again, and nobody is fenced."""
     store = broken()
     leader = started(store)
     leader.acquire("m1", fetched(0, 9), now_ms=0)
@@ -449,18 +331,18 @@ def test_a_senseless_answer_to_a_write_is_a_failure(answer: Callable[[], Any]) -
     message = f"Failed to write the share group state for share partition {KEY}"
     assert (failure(future), failure(future).code) == (WriteFailedError(message), ErrorCode.UNKNOWN_SERVER_ERROR)
     assert leader.partition.lifecycle is Lifecycle.ACTIVE
-    assert leader.partition.batches()[0].runs[0].cell.member_id == "m1"
+    assert leader.partition.batches()[0].runs[0].member_id == "m1"
 
 
 @each_senseless_answer
 def test_a_senseless_answer_to_the_read_is_a_failure(answer: Callable[[], Any]) -> None:
-    """Who waits for the start is told UNKNOWN_SERVER_ERROR, and the share partition has failed."""
+    """The start fails with UNKNOWN_SERVER_ERROR, and the share partition is FAILED."""
     store = broken()
     store.answer = answer
     leader = Leader(partition(), store, reset_offset=no_reset)
-    told = failure(leader.start(now_ms=0))
+    error = failure(leader.start(now_ms=0))
 
-    assert (told.message, told.code) == (
+    assert (error.message, error.code) == (
         f"Failed to initialize the share partition {KEY}",
         ErrorCode.UNKNOWN_SERVER_ERROR,
     )
@@ -471,27 +353,27 @@ def test_a_state_that_no_response_carries_is_a_failure() -> None:
     """A start offset below -1 ends the start with UNKNOWN_SERVER_ERROR."""
     store = broken()
     store.answer = done_with(BELOW)
-    told = failure(Leader(partition(), store, reset_offset=no_reset).start(now_ms=0))
+    error = failure(Leader(partition(), store, reset_offset=no_reset).start(now_ms=0))
 
-    assert (type(told), told.code) == (InitializationError, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert (type(error), error.code) == (InitializationError, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 # ---- time
 
 
-def test_locks_lapse_when_polled() -> None:
+def test_a_poll_expires_locks() -> None:
     """A poll at the deadline that the last one named handles the lock, and waiting fetches are woken."""
     leader, store = holding()
     due = leader.poll(now_ms=0).next_deadline_ms
 
     assert due == LOCK_MS + 1
     assert not leader.poll(now_ms=due - 1).wake
-    assert leader.poll(now_ms=due) == Polled(wake=True, next_deadline_ms=None, transitions=())
+    assert leader.poll(now_ms=due) == PollResult(wake=True, next_deadline_ms=None, transitions=(), errors=())
     assert writes(store) == [(0, [(0, 9, 0, 1)])]
 
 
-def test_what_is_due_happens_before_a_command() -> None:
-    """A member that acknowledges after its lock has run out is too late, polled or not."""
+def test_locks_that_are_due_expire_before_a_command() -> None:
+    """A member that acknowledges after its lock has expired is too late, polled or not."""
     leader, store = holding()
 
     with pytest.raises(InvalidRecordStateError):
@@ -501,7 +383,7 @@ def test_what_is_due_happens_before_a_command() -> None:
 
 
 def test_answers_are_taken_between_two_locks() -> None:
-    """Each lapsed lock sees what the write of the one before it has led to: the SPSO may have moved (spec 10)."""
+    """Each expired lock sees the outcome of the write of the one before it: the SPSO may have moved (rule 10)."""
     store = persister()
     leader = Leader(partition(), store, reset_offset=no_reset)
     leader.start(now_ms=0).result(timeout=0)
@@ -523,34 +405,34 @@ def test_time_does_not_go_back() -> None:
         leader.poll(now_ms=4)
 
 
-def test_transitions_are_told_once() -> None:
-    """A poll tells what has happened since the last one, by whatever command, refused ones included."""
-    leader = started(tells=True)
+def test_a_poll_returns_each_transition_once() -> None:
+    """A poll returns the transitions since the last one, of all commands, refused ones included."""
+    leader = started(record_transitions=True)
     leader.acquire("m1", fetched(0, 9), now_ms=1)
     leader.acknowledge("m1", accept(5, 9), now_ms=2)
 
-    assert [told.cause for told in leader.poll(now_ms=3).transitions] == [
+    assert [transition.cause for transition in leader.poll(now_ms=3).transitions] == [
         Cause.ACQUIRED,
         Cause.ACCEPTED,
         Cause.CONFIRMED,
     ]
-    assert leader.poll(now_ms=3) == Polled(wake=False, next_deadline_ms=LOCK_MS + 2, transitions=())
+    assert leader.poll(now_ms=3) == PollResult(wake=False, next_deadline_ms=LOCK_MS + 2, transitions=(), errors=())
 
 
-def test_what_a_refused_command_has_done_is_told() -> None:
-    """Locks that a refused acknowledgement has renewed stay renewed, and the next poll says so (spec 8.1)."""
-    leader = started(tells=True)
+def test_a_poll_returns_the_transitions_of_a_refused_command() -> None:
+    """Locks that a refused acknowledgement has renewed stay renewed, and the next poll says so (rule 8.1)."""
+    leader = started(record_transitions=True)
     leader.acquire("m1", fetched(0, 9), now_ms=1)
     leader.poll(now_ms=1)
 
     with pytest.raises(InvalidRequestError):
         leader.acknowledge("m1", [AcknowledgementBatch(0, 9, (4,)), *accept(50, 59)], now_ms=2)
 
-    assert {told.cause for told in leader.poll(now_ms=2).transitions} == {Cause.RENEWED}
+    assert {transition.cause for transition in leader.poll(now_ms=2).transitions} == {Cause.RENEWED}
 
 
 def test_the_log_start_moves_the_share_partition() -> None:
-    """What the log no longer has is given up, and nothing is written (spec 13)."""
+    """What the log no longer has is given up, and nothing is written (rule 13)."""
     store = persister()
     leader = started(store)
     leader.advance_log_start(20, now_ms=1)
@@ -558,11 +440,20 @@ def test_the_log_start_moves_the_share_partition() -> None:
     assert (leader.partition.start_offset, writes(store)) == (20, [])
 
 
+def test_the_fetch_loop_asks_the_leader() -> None:
+    """What can be acquired, and from where, is asked at a time: locks that are due by then have expired."""
+    leader = started()
+    leader.acquire("m1", fetched(0, 9), now_ms=0)
+
+    assert (leader.can_acquire(now_ms=LOCK_MS), leader.next_fetch_offset(now_ms=LOCK_MS)) == (True, 10)
+    assert leader.next_fetch_offset(now_ms=LOCK_MS + 1) == 0
+
+
 # ---- the end
 
 
 def test_a_fenced_leader_acquires_nothing() -> None:
-    """After fencing nothing is acquired, waiting fetches look again, and what is in flight goes on (spec 3)."""
+    """After fencing nothing is acquired, waiting fetches look again, and what is in flight goes on (rule 3)."""
     leader, store = holding()
     leader.fence(now_ms=1)
 
@@ -573,7 +464,7 @@ def test_a_fenced_leader_acquires_nothing() -> None:
 
 
 def test_a_newer_leader_fences_an_older_one() -> None:
-    """Once another leader has read with a higher epoch, the older one's next write tells it, and it is fenced."""
+    """Once another leader has read with a higher epoch, the older one's next write fails, and it is fenced."""
     store = persister()
     old = started(store)
     old.acquire("m1", fetched(0, 9), now_ms=0)
@@ -586,6 +477,8 @@ def test_a_newer_leader_fences_an_older_one() -> None:
 
 COMMANDS: dict[str, Callable[[Leader], object]] = {
     "start": lambda leader: leader.start(now_ms=9),
+    "can_acquire": lambda leader: leader.can_acquire(now_ms=9),
+    "next_fetch_offset": lambda leader: leader.next_fetch_offset(now_ms=9),
     "acquire": lambda leader: leader.acquire("m1", fetched(10, 19), now_ms=9),
     "acknowledge": lambda leader: leader.acknowledge("m1", accept(0, 9), now_ms=9),
     "release": lambda leader: leader.release("m1", now_ms=9),
@@ -611,14 +504,14 @@ def test_a_closed_leader_refuses(command: Callable[[Leader], object]) -> None:
 
 
 def test_closing_lets_futures_end() -> None:
-    """Answers that have come are told, the others fail, and later ones are not looked at."""
+    """Futures with an answer are done, the others fail, and later answers are ignored."""
     leader, store = holding()
-    told, untold = (leader.acknowledge("m1", accept(first, last), now_ms=1) for first, last in ((0, 4), (5, 9)))
+    answered, unanswered = (leader.acknowledge("m1", accept(first, last), now_ms=1) for first, last in ((0, 4), (5, 9)))
     store.held[0].answer()
     leader.close()
     store.held[0].answer()
     leader.close()
 
-    assert told.result(timeout=0) is None
-    assert isinstance(failure(untold), NotLeaderOrFollowerError)
+    assert answered.result(timeout=0) is None
+    assert isinstance(failure(unanswered), NotLeaderOrFollowerError)
     assert (leader.partition.lifecycle, leader.unanswered) == (Lifecycle.FENCED, ())

@@ -2,11 +2,11 @@
 
 import pytest
 
-from .scenes import Scene
+from tests.support.scenes import Scene
 
 
 def test_aborted_records_are_archived() -> None:
-    """They leave what the member gets and split its batch; markers are acquired like data (spec 7.10)."""
+    """They leave what the member gets and split its batch; markers are acquired like data (rule 7.10)."""
     scene = Scene().load()
     log = "[0-4 p2][5-9 p1][10 p1 ABORT][11 p2][12 p2 COMMIT]"
 
@@ -17,7 +17,7 @@ def test_aborted_records_are_archived() -> None:
 
 
 def test_aborted_records_that_are_a_batch_split_nothing() -> None:
-    """Where batches are cut as the log is, the aborted one is archived whole (spec 7.10)."""
+    """Where batches are cut as the log is, the aborted one is archived whole (rule 7.10)."""
     scene = Scene().load()
     log = "[0-4 p2][5-9 p1][10 p1 ABORT][11 p2][12 p2 COMMIT]"
 
@@ -25,15 +25,15 @@ def test_aborted_records_that_are_a_batch_split_nothing() -> None:
     assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ARCHIVED/1/-", "[10-12] ACQUIRED/1/m1"]
 
 
-def test_nothing_is_written_of_aborted_records() -> None:
-    """Their archival is not persisted, and does not make the next fetch look for something (spec 7.10)."""
+def test_archived_aborted_records_are_not_persisted() -> None:
+    """Their archival is not persisted, and does not make the next fetch look for something (rule 7.10)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4 p1][5 p1 ABORT]", aborted=[(1, 0)])
 
     assert scene.batches == ["[0-5] split: 0-4 ARCHIVED/1/-, 5 ACQUIRED/1/m1"]
     assert not any(effects.writes for effects in scene.effects)
     assert not scene.partition.find_next
-    assert scene.acknowledge("m1", "5:1") == ("W(0; 5 st2 dc1; cc 6)",)
+    assert scene.acknowledge("m1", "5:accept") == ("W(0; 5 st2 dc1; cc 6)",)
     assert scene.offsets == (6, 6)
 
 
@@ -61,17 +61,17 @@ def test_a_whole_fetch_may_be_aborted() -> None:
         pytest.param("[0-1 p1][2 p1 ABORT][3-4 p1][5 p1 ABORT]", [(1, 0), (1, 3)], [(2, 2, 1), (5, 5, 1)], id="twice"),
     ],
 )
-def test_what_belongs_to_an_aborted_transaction(
+def test_an_aborted_transaction_ends_at_its_marker(
     log: str, aborted: list[tuple[int, int]], acquired: list[tuple[int, int, int]]
 ) -> None:
-    """A transaction's records are those of its producer from its first offset to its marker (spec 7.10)."""
+    """A transaction's records are those of its producer from its first offset to its marker (rule 7.10)."""
     scene = Scene().load()
 
     assert scene.acquire("m1", 0, log, aborted=aborted) == tuple(acquired)
 
 
 def test_a_delivery_count_is_kept_in_the_pieces() -> None:
-    """What is left of a range keeps its count (spec 22, 19)."""
+    """What is left of a range keeps its count (v22-19-aborted-redelivery)."""
     scene = Scene().load(0, "[0-9 st0]")
 
     assert scene.acquire("m1", 0, "[0-4 p1][5-9 p2]", aborted=[(1, 0)]) == ((5, 9, 2),)
@@ -80,7 +80,7 @@ def test_a_delivery_count_is_kept_in_the_pieces() -> None:
 
 
 def test_all_that_was_fetched_is_filtered() -> None:
-    """Aborted batches past the limit are looked at too, and split the batch before them (spec 7.10)."""
+    """Aborted batches past the limit are looked at too, and split the batch before them (rule 7.10)."""
     scene = Scene().load()
 
     assert scene.acquire("m1", 0, "[0-4 p2][5-9 p1]", most=3, aborted=[(1, 5)]) == ((0, 4, 1),)
@@ -88,7 +88,7 @@ def test_all_that_was_fetched_is_filtered() -> None:
 
 
 def test_records_of_any_owner_are_archived() -> None:
-    """Aborted records are archived whoever holds them, and the owner loses its locks (spec 19, B21)."""
+    """Aborted records are archived whoever holds them, and the owner loses its locks (B21)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
     scene.acquire("m2", 5, "[0-4 p1][5-9]", aborted=[(1, 0)])
@@ -98,7 +98,7 @@ def test_records_of_any_owner_are_archived() -> None:
 
 
 def test_a_fetch_that_acquires_nothing_filters_nothing() -> None:
-    """The filter runs on what was acquired; without that nothing is archived (spec 7.7)."""
+    """The filter runs on what was acquired; without that nothing is archived (rule 7.7)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4 p1]")
 
@@ -107,7 +107,7 @@ def test_a_fetch_that_acquires_nothing_filters_nothing() -> None:
 
 
 def test_an_aborted_batch_is_cut_to_what_is_cached() -> None:
-    """One that begins before the first cached batch archives its cached part, without an error (spec 24.2, B8)."""
+    """One that begins before the first cached batch archives its cached part, without an error (rule 24.2, B8)."""
     scene = Scene().load(5)
 
     assert scene.acquire("m1", 5, "[0-9 p1][10 p1 ABORT]", aborted=[(1, 0)]) == ((10, 10, 1),)

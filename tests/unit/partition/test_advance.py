@@ -1,55 +1,55 @@
 """The SPSO advances over what is done, and batches leave the cache."""
 
-from .scenes import Scene
+from tests.support.scenes import Scene
 
-# ---- how far (spec 12)
+# ---- how far (rule 12)
 
 
 def test_the_start_jumps_over_a_natural_gap() -> None:
-    """Behind a batch that is done the SPSO goes to the next batch, not to the next offset (spec 12)."""
+    """Behind a batch that is done the SPSO goes to the next batch, not to the next offset (rule 12)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
     scene.acquire("m1", 5, "[8-9]")
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
 
     assert scene.offsets == (8, 9)
     assert scene.batches == ["[8-9] ACQUIRED/1/m1"]
 
 
 def test_the_start_may_stand_inside_a_batch() -> None:
-    """A batch that is done in part stays whole in the cache (spec 12)."""
+    """A batch that is done in part stays whole in the cache (rule 12)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
-    scene.acknowledge("m1", "1:2")
-    scene.acknowledge("m1", "0:1")
+    scene.acknowledge("m1", "1:release")
+    scene.acknowledge("m1", "0:accept")
 
     assert scene.offsets == (1, 4)
     assert scene.batches == ["[0-4] split: 0 ACKNOWLEDGED/1/-, 1 AVAILABLE/1/-, 2-4 ACQUIRED/1/m1"]
 
 
 def test_archived_records_are_passed_like_accepted_ones() -> None:
-    """It does not matter how a record was done (spec 12)."""
+    """It does not matter how a record was done (rule 12)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-12]")
-    scene.acknowledge("m1", "5-9:3")
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "5-9:reject")
+    scene.acknowledge("m1", "0-4:accept")
 
     assert scene.offsets == (10, 12)
     assert scene.partition.delivery_complete_count == 0
 
 
-def test_what_is_done_further_on_waits() -> None:
+def test_terminal_records_wait_for_those_before_them() -> None:
     """The SPSO stops at the first record that is not done; what is done behind it counts as complete."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9][10-14]", cut=5)
-    scene.acknowledge("m1", "10-14:1")
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "10-14:accept")
+    scene.acknowledge("m1", "0-4:accept")
 
     assert scene.offsets == (5, 14)
     assert scene.batches == ["[5-9] ACQUIRED/1/m1", "[10-14] ACKNOWLEDGED/1/-"]
     assert scene.partition.delivery_complete_count == 5
 
-    scene.acknowledge("m1", "5-9:1")
+    scene.acknowledge("m1", "5-9:accept")
     assert (scene.offsets, scene.batches) == ((15, 15), [])
 
 
@@ -58,8 +58,8 @@ def test_a_write_in_flight_holds_the_start() -> None:
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:1")
-    scene.acknowledge("m1", "5-9:1")
+    scene.acknowledge("m1", "0-4:accept")
+    scene.acknowledge("m1", "5-9:accept")
 
     assert not scene.succeed(1).wake
     assert scene.offsets == (0, 9)
@@ -68,12 +68,12 @@ def test_a_write_in_flight_holds_the_start() -> None:
 
 
 def test_the_written_start_lags() -> None:
-    """Each write carries the SPSO of before its own change (spec 15)."""
+    """Each write carries the SPSO of before its own change (rule 15)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
 
-    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
-    assert scene.acknowledge("m1", "5-9:1") == ("W(5; 5-9 st2 dc1; cc 5)",)
+    assert scene.acknowledge("m1", "0-4:accept") == ("W(0; 0-4 st2 dc1; cc 5)",)
+    assert scene.acknowledge("m1", "5-9:accept") == ("W(5; 5-9 st2 dc1; cc 5)",)
 
 
 def test_records_that_are_done_one_by_one_are_passed_one_by_one() -> None:
@@ -93,22 +93,22 @@ def test_batches_before_a_half_done_one_leave() -> None:
     """Whole batches that were passed are forgotten; the one in which the SPSO stands is kept."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
-    scene.acknowledge("m1", "0-6:1")
+    scene.acknowledge("m1", "0-6:accept")
 
     assert scene.offsets == (7, 9)
     assert scene.batches == ["[5-9] split: 5-6 ACKNOWLEDGED/1/-, 7-9 ACQUIRED/1/m1"]
 
 
-# ---- what the log start has passed (spec 12 and 13)
+# ---- what the log start has passed (rules 12 and 13)
 
 
-def test_what_is_held_below_the_start_holds_it() -> None:
-    """A batch that the log start has passed while it was held has to be done before the SPSO goes on (spec 13)."""
+def test_a_batch_held_below_the_log_start_holds_the_start() -> None:
+    """A batch that the log start has passed while it was held has to be done before the SPSO goes on (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.partition.advance_log_start(15)
     scene.acquire("m2", 15, "[15-19]")
-    scene.acknowledge("m2", "15-19:1")
+    scene.acknowledge("m2", "15-19:accept")
 
     assert scene.offsets == (15, 19)
     assert scene.wait(10_001) == ("W(15; 0-9 st4 dc1; cc 5)",)
@@ -116,11 +116,11 @@ def test_what_is_held_below_the_start_holds_it() -> None:
 
 
 def test_the_start_does_not_move_back_into_a_batch() -> None:
-    """Records below the SPSO lapse one by one without moving it (spec 23, B9a)."""
+    """Records below the SPSO expire one by one without moving it (change-B9a)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.partition.advance_log_start(4)
-    scene.acknowledge("m1", "0-9:1")
+    scene.acknowledge("m1", "0-9:accept")
     assert scene.offsets == (4, 9)
     starts = []
     scene.now_ms = 10_001
@@ -131,10 +131,10 @@ def test_the_start_does_not_move_back_into_a_batch() -> None:
 
 
 def test_a_split_batch_wholly_below_the_start_is_done_with() -> None:
-    """Its records lapse without an error, and the batch leaves with the last one (spec 24.2, B7)."""
+    """Its records expire without an error, and the batch leaves with the last one (rule 24.2, B7)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-2]")
-    scene.acknowledge("m1", "1:4")
+    scene.acknowledge("m1", "1:renew")
     scene.partition.advance_log_start(15)
 
     assert scene.wait(10_001) == ("W(15; 0 st4 dc1; cc 0)", "W(15; 2 st4 dc1; cc 0)", "W(15; 1 st4 dc1; cc 0)")
@@ -145,24 +145,24 @@ def test_a_split_batch_wholly_below_the_start_goes_with_those_above() -> None:
     """While something above it is held it stays in the cache, and then leaves with it."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-2]")
-    scene.acknowledge("m1", "1:4")
+    scene.acknowledge("m1", "1:renew")
     scene.partition.advance_log_start(15)
     scene.acquire("m2", 15, "[15-19]")
     scene.release("m1")
 
     assert scene.batches == ["[0-2] split: 0-2 ARCHIVED/1/-", "[15-19] ACQUIRED/1/m2"]
-    scene.acknowledge("m2", "15-19:1")
+    scene.acknowledge("m2", "15-19:accept")
     assert (scene.offsets, scene.batches) == ((20, 20), [])
 
 
-# ---- the gap window (spec 12)
+# ---- the gap window (rule 12)
 
 
 def test_the_start_stops_at_a_gap_of_the_window() -> None:
-    """A batch that ends behind where the gap window begins is not passed (spec 4.4)."""
+    """A batch that ends behind where the gap window begins is not passed (rule 4.4)."""
     scene = Scene().load(10, "[10-14 st0][20-24 st2]")
     scene.acquire("m1", 10, "[10-14]")
-    scene.acknowledge("m1", "10-14:1")
+    scene.acknowledge("m1", "10-14:accept")
 
     assert scene.offsets == (15, 24)
     assert scene.batches == ["[20-24] ACKNOWLEDGED/1/-"]
@@ -175,13 +175,13 @@ def test_the_start_waits_in_the_batch_in_which_the_window_begins() -> None:
     scene = Scene().load(10, "[10-14 st0][20-24 st0]")
     scene.acquire("m1", 10, "[10-13]")
     assert scene.window == (14, 24)
-    scene.acknowledge("m1", "10-13:1")
+    scene.acknowledge("m1", "10-13:accept")
 
     assert scene.offsets == (10, 24)
 
 
 def test_a_window_that_the_log_start_has_passed_holds_nothing() -> None:
-    """Once the log start has moved the SPEO the window is not active, though it is still there (spec 4.4)."""
+    """Once the log start has moved the SPEO the window is not active, though it is still there (rule 4.4)."""
     scene = Scene().load(10, "[10-14 st0][20-24 st0]")
     scene.acquire("m1", 10, "[10-14]")
     scene.partition.advance_log_start(30)
@@ -196,6 +196,6 @@ def test_a_filled_gap_lets_the_start_go_on() -> None:
     scene = Scene().load(10, "[10-14 st2][20-24 st0]")
     scene.acquire("m1", 15, "[15-19]")
     scene.acquire("m1", 20, "[20-24]")
-    scene.acknowledge("m1", "15-24:1")
+    scene.acknowledge("m1", "15-24:accept")
 
     assert (scene.offsets, scene.batches) == ((25, 25), [])

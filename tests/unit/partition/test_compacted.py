@@ -1,10 +1,10 @@
 """What the log has lost: a fetch that begins behind the offset it asked for."""
 
-from .scenes import Scene
+from tests.support.scenes import Scene
 
 
 def test_batches_before_the_fetched_data_are_archived() -> None:
-    """What is available before the first fetched record is gone from the log (spec 7.3)."""
+    """What is available before the first fetched record is gone from the log (rule 7.3)."""
     scene = Scene().load(0, "[0-4 st0][5-9 st0][10-14 st0][15-19 st0]")
 
     assert scene.acquire("m1", 0, "[10-14][15-19]") == ((10, 14, 2), (15, 19, 2))
@@ -19,11 +19,11 @@ def test_batches_before_the_fetched_data_are_archived() -> None:
 
 
 def test_records_are_archived_though_nothing_is_acquired() -> None:
-    """The archival stands even if all that was fetched is held by somebody (spec 7.3)."""
+    """The archival stands even if all that was fetched is held by somebody (rule 7.3)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.acquire("m1", 10, "[10-14]")
-    scene.acknowledge("m1", "3-9:2")
+    scene.acknowledge("m1", "3-9:release")
 
     assert scene.acquire("m2", 3, "[10-14]") == ()
     assert scene.batches == [
@@ -33,7 +33,7 @@ def test_records_are_archived_though_nothing_is_acquired() -> None:
 
 
 def test_a_batch_may_be_lost_in_part() -> None:
-    """Of a batch that reaches into the fetched data only the front is archived (spec 7.11)."""
+    """Of a batch that reaches into the fetched data only the front is archived (rule 7.11)."""
     scene = Scene().load(5, "[5-9 st0]")
 
     assert scene.acquire("m1", 5, "[7-9]") == ((7, 9, 2),)
@@ -59,7 +59,7 @@ def test_the_last_record_of_a_batch_may_be_lost() -> None:
 
 
 def test_a_batch_that_ends_before_the_fetch_offset_is_not_lost() -> None:
-    """The batch before the fetch offset is not touched if it does not contain it (spec 18, 12)."""
+    """The batch before the fetch offset is not touched if it does not contain it (rule 18, row 12)."""
     scene = Scene().load(0, "[0-4 st0][10-14 st0]")
 
     scene.acquire("m1", 6, "[15-19]")
@@ -67,8 +67,8 @@ def test_a_batch_that_ends_before_the_fetch_offset_is_not_lost() -> None:
     assert scene.batches == ["[0-4] AVAILABLE/1/-", "[10-14] ARCHIVED/1/-", "[15-19] ACQUIRED/1/m1"]
 
 
-def test_what_members_hold_is_not_archived() -> None:
-    """Only available records are archived; a whole batch in another state stays whole (spec 18, 12)."""
+def test_acquired_records_are_not_archived_by_compaction() -> None:
+    """Only available records are archived; a whole batch in another state stays whole (rule 18, row 12)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
 
@@ -77,23 +77,23 @@ def test_what_members_hold_is_not_archived() -> None:
     assert scene.batches == ["[0-9] ACQUIRED/1/m1", "[15-19] ACQUIRED/1/m2"]
 
 
-def test_nothing_is_written_and_the_start_stays() -> None:
+def test_archived_compacted_records_are_not_persisted() -> None:
     """The archival is not persisted, and the SPSO moves with the next advance only."""
     scene = Scene().load(0, "[0-4 st0][5-9 st0]")
     scene.acquire("m1", 0, "[5-9]")
 
     assert scene.offsets == (0, 9)
     assert not any(effects.writes for effects in scene.effects)
-    assert scene.acknowledge("m1", "5-9:1") == ("W(0; 5-9 st2 dc2; cc 10)",)
+    assert scene.acknowledge("m1", "5-9:accept") == ("W(0; 5-9 st2 dc2; cc 10)",)
     assert scene.offsets == (10, 10)
 
 
 def test_a_release_on_its_way_is_archived_for_good() -> None:
-    """Records whose release is being written are archived too, and its outcome decides nothing (spec 14)."""
+    """Records whose release is being written are archived too, and its outcome decides nothing (rule 14)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "0-4:release")
     scene.acquire("m1", 0, "[5-9]")
 
     assert scene.batches == ["[0-4] ARCHIVED/1/-*t", "[5-9] ACQUIRED/1/m1"]
@@ -104,11 +104,11 @@ def test_a_release_on_its_way_is_archived_for_good() -> None:
 
 
 def test_there_is_something_to_look_for_again() -> None:
-    """An archival sets ``find_next``, even of records that were not offered yet (spec 5)."""
+    """An archival sets ``find_next``, even of records that were not offered yet (rule 5)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "0-4:release")
     before = scene.partition.find_next
     scene.acquire("m1", 0, "[5-9]")
 

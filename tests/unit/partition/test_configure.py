@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from sharestate import (
-    EARLIEST,
     KAFKA_4_2,
     KAFKA_4_3,
     AutoOffsetReset,
@@ -15,10 +14,9 @@ from sharestate import (
     Profile,
     ShareConfig,
 )
+from tests.support.scenes import Scene
 
-from .scenes import Scene
-
-AN_HOUR_BACK = AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+AN_HOUR_BACK = AutoOffsetReset.by_duration(timedelta(hours=1))
 
 CHANGED = ShareConfig(
     max_record_locks=7,
@@ -80,14 +78,14 @@ def test_4_2_goes_on_with_the_limits_it_began_with() -> None:
     assert scene.partition.can_acquire()
     assert scene.deadlines == [(0, 9, 1_000)]
     for _ in range(3):
-        scene.acknowledge("m1", "0-9:2")
+        scene.acknowledge("m1", "0-9:release")
         scene.acquire("m1", 0, "[0-9]")
     assert scene.batches[0].startswith("[0-9] split: 0-4 ACQUIRED/4/m1")
-    assert scene.acknowledge("m1", "0:4") == ()
+    assert scene.acknowledge("m1", "0:renew") == ()
 
 
 def test_settings_hold_before_the_state_is_loaded() -> None:
-    """A share partition may be configured before it is initialised."""
+    """A share partition may be configured before it is initialized."""
     scene = configured(Scene(), lock_ms=1_000).load()
     scene.acquire("m1", 0, "[0-4]")
 
@@ -98,9 +96,9 @@ def test_the_reset_that_is_asked_for_is_the_one_of_now() -> None:
     """The caller finds in ``config`` how to look up the start offset."""
     scene = Scene()
     scene.partition.initialize()
-    scene.partition.configure(ShareConfig(auto_offset_reset=EARLIEST))
+    scene.partition.configure(ShareConfig(auto_offset_reset=AutoOffsetReset.earliest()))
 
-    assert scene.partition.config.auto_offset_reset is EARLIEST
+    assert scene.partition.config.auto_offset_reset == AutoOffsetReset.earliest()
 
 
 def test_without_settings_kafkas_defaults_hold() -> None:
@@ -121,10 +119,10 @@ def test_a_limit_lowered_below_the_count_archives() -> None:
     scene.acquire("m1", 0, "[0-4]")
     configured(scene, limit=2)
 
-    assert scene.acknowledge("m1", "0-4:2") == ("W(0; 0-4 st4 dc3; cc 5)",)
+    assert scene.acknowledge("m1", "0-4:release") == ("W(0; 0-4 st4 dc3; cc 5)",)
 
 
-def test_a_lapsed_lock_asks_for_the_limit_of_now() -> None:
+def test_an_expired_lock_asks_for_the_limit_of_now() -> None:
     """An expiry uses the limit that is in force when it happens."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
@@ -139,7 +137,7 @@ def test_a_raised_limit_offers_again() -> None:
     scene.acquire("m1", 0, "[0-4]")
     configured(scene, limit=2)
 
-    assert scene.acknowledge("m1", "0-4:2") == ("W(0; 0-4 st0 dc1; cc 0)",)
+    assert scene.acknowledge("m1", "0-4:release") == ("W(0; 0-4 st0 dc1; cc 0)",)
 
 
 def test_throttling_asks_for_the_limit_of_now() -> None:
@@ -154,11 +152,11 @@ def test_throttling_asks_for_the_limit_of_now() -> None:
     ("before", "after", "state"), [(5, 1, "AVAILABLE"), (1, 5, "ARCHIVED")], ids=["lowered", "raised"]
 )
 def test_a_roll_back_asks_for_the_limit_of_when_it_began(before: int, after: int, state: str) -> None:
-    """A write that fails after its lock has fired decides by the limit in force when it began (spec 1.3 and 1.5)."""
+    """A write that fails after its lock has expired decides by the limit in force when it began (rules 1.3 and 1.5)."""
     scene = Scene(limit=before).load()
     scene.acquire("m1", 0, "[0-4]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     configured(scene, limit=after)
     scene.wait(10_001)
     scene.fail(0, ErrorCode.NOT_COORDINATOR)
@@ -179,16 +177,16 @@ def test_a_limit_below_two_delivers_once(limit: int) -> None:
 
 
 def test_record_locks_lowered_below_what_is_in_flight() -> None:
-    """Nothing new is acquired until enough is done; what is given back can be delivered again."""
+    """Nothing new is acquired until enough is done; what is released can be delivered again."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     configured(scene, max_locks=5)
 
     assert not scene.partition.can_acquire()
     assert scene.acquire("m1", 10, "[10-14]") == ()
-    scene.acknowledge("m1", "8-9:2")
+    scene.acknowledge("m1", "8-9:release")
     assert scene.acquire("m2", 8, "[0-9][10-14]") == ((8, 9, 2),)
-    scene.acknowledge("m1", "0-7:1")
+    scene.acknowledge("m1", "0-7:accept")
     assert scene.partition.can_acquire()
     assert scene.acquire("m1", 10, "[10-14]") == ((10, 14, 1),)
 
@@ -207,7 +205,7 @@ def test_record_locks_raised_make_room() -> None:
 
 
 def test_the_lock_duration_is_that_of_the_acquisition() -> None:
-    """A changed duration holds for new locks only (spec 21, 3)."""
+    """A changed duration holds for new locks only (rule 1.6)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
     configured(scene, lock_ms=2_000)
@@ -217,17 +215,17 @@ def test_the_lock_duration_is_that_of_the_acquisition() -> None:
 
 
 def test_a_split_keeps_the_deadline() -> None:
-    """The locks that a split makes are new ones, but with the old deadline (spec 21, 3)."""
+    """The locks that a split makes are new ones, but with the old deadline (rule 1.6)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
     configured(scene, lock_ms=2_000)
-    scene.acknowledge("m1", "0:1")
+    scene.acknowledge("m1", "0:accept")
 
     assert scene.deadlines == [(1, 4, 10_000)]
 
 
 def test_a_lock_may_last_no_time() -> None:
-    """With a duration of 0 a lock lapses at the next instant."""
+    """With a duration of 0 a lock expires at the next instant."""
     scene = Scene(lock_ms=0).load()
     scene.acquire("m1", 0, "[0-4]")
 
@@ -244,7 +242,7 @@ def test_renewals_can_be_switched_off_and_on() -> None:
     scene.acquire("m1", 0, "[0-4]")
     configured(scene, renew=False)
     with pytest.raises(InvalidRecordStateError, match="Renewing acquisition locks is not enabled"):
-        scene.acknowledge("m1", "0-4:4")
+        scene.acknowledge("m1", "0-4:renew")
     configured(scene, renew=True)
 
-    assert scene.acknowledge("m1", "0-4:4") == ()
+    assert scene.acknowledge("m1", "0-4:renew") == ()

@@ -5,7 +5,7 @@ import pytest
 from sharestate import (
     CoordinatorNotAvailableError,
     ErrorCode,
-    ForeignError,
+    ExternalError,
     GroupIdNotFoundError,
     InitializationError,
     Lifecycle,
@@ -16,8 +16,7 @@ from sharestate import (
     UnknownServerError,
     UnknownTopicOrPartitionError,
 )
-
-from .scenes import KEY, Scene, state
+from tests.support.scenes import KEY, Scene, state
 
 
 def initializing() -> Scene:
@@ -27,7 +26,7 @@ def initializing() -> Scene:
     return scene
 
 
-# ---- the persister fails (spec 4.1)
+# ---- the persister fails (rule 4.1)
 
 
 @pytest.mark.parametrize(
@@ -44,34 +43,34 @@ def initializing() -> Scene:
         (ErrorCode.UNKNOWN_SERVER_ERROR, UnknownServerError),
     ],
 )
-def test_the_persisters_error_is_what_waiters_are_told(code: ErrorCode, error: type[ShareStateError]) -> None:
-    """Each error code of the persister fails the initialisation with the exception of the spec's table."""
+def test_waiters_get_the_persisters_error(code: ErrorCode, error: type[ShareStateError]) -> None:
+    """Each error code of the persister fails the initialization with the exception of the table in rule 4.1."""
     partition = initializing().partition
-    told = partition.read_failed(code, "the persister's words").error
+    failure = partition.read_failed(code, "the persister's words").error
 
-    assert type(told) is error
-    assert told.message == "the persister's words"
+    assert type(failure) is error
+    assert failure.message == "the persister's words"
     assert partition.lifecycle is Lifecycle.FAILED
 
 
 @pytest.mark.parametrize("code", [ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION])
-def test_what_brokers_tell_each_other_is_not_told_on(code: ErrorCode) -> None:
+def test_texts_between_brokers_are_replaced(code: ErrorCode) -> None:
     """Of two error codes the persister's text is replaced (PR #20884)."""
-    told = initializing().partition.read_failed(code, "secret").error
+    error = initializing().partition.read_failed(code, "secret").error
 
-    assert isinstance(told, UnknownServerError)
-    assert told.message == "Unable to complete operation due to server error."
+    assert isinstance(error, UnknownServerError)
+    assert error.message == "Unable to complete operation due to server error."
 
 
-def test_an_error_that_is_no_code_is_handed_on() -> None:
-    """An error that the caller met on the way to the persister, or to the log, is told as it is."""
-    error = ForeignError("no route", foreign_code=ErrorCode.NETWORK_EXCEPTION, foreign_exception="NetworkException")
+def test_an_failurethat_is_no_code_is_handed_on() -> None:
+    """An error that the caller met on the way to the persister, or to the log, is returned as it is."""
+    error = ExternalError("no route", external_code=ErrorCode.NETWORK_EXCEPTION, external_exception="NetworkException")
 
     assert initializing().partition.read_failed(error).error is error
 
 
-def test_a_log_that_does_not_know_the_offset_fails_the_initialisation() -> None:
-    """A reset strategy that finds no offset ends in FAILED (spec 4.2)."""
+def test_a_log_that_does_not_know_the_offset_fails_the_initialization() -> None:
+    """A reset strategy that finds no offset ends in FAILED (rule 4.2)."""
     partition = initializing().partition
     error = OffsetNotAvailableError("Offset for latest timestamp not found for topic partition: t-0")
 
@@ -79,10 +78,10 @@ def test_a_log_that_does_not_know_the_offset_fails_the_initialisation() -> None:
     assert partition.lifecycle is Lifecycle.FAILED
 
 
-# ---- the start offset (spec 4.2)
+# ---- the start offset (rule 4.2)
 
 
-def test_nothing_persisted_but_a_start() -> None:
+def test_a_state_with_only_a_start_offset_is_taken_over() -> None:
     """A state without batches makes the SPSO and the SPEO its start, and the next fetch begins there."""
     scene = Scene().load(10)
 
@@ -97,7 +96,7 @@ def test_the_state_epoch_is_written_back() -> None:
     scene = initializing()
     scene.partition.read_succeeded(state(0, "", epoch=42))
     scene.acquire("m1", 0, "[0-4]")
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     write = next(effects.writes[0] for effects in scene.effects if effects.writes)
 
     assert scene.partition.state_epoch == 42
@@ -105,7 +104,7 @@ def test_the_state_epoch_is_written_back() -> None:
 
 
 def test_the_reset_offset_is_used_when_nothing_is_persisted() -> None:
-    """A start offset of -1 begins where the caller found that the log ends (spec 22, 12)."""
+    """A start offset of -1 begins where the caller found that the log ends (v22-12-init-latest)."""
     scene = initializing()
     effects = scene.partition.read_succeeded(state(-1, ""), reset_offset=77)
 
@@ -146,7 +145,7 @@ def test_a_reset_offset_is_not_used_when_a_start_is_persisted() -> None:
     assert scene.offsets == (10, 10)
 
 
-# ---- the batches (spec 4.3 and 24.2)
+# ---- the batches (rules 4.3 and 24.2)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +164,8 @@ def test_a_reset_offset_is_not_used_when_a_start_is_persisted() -> None:
         pytest.param("[10-14 st2][15-19 st1]", "state 1", id="acquired behind a good one"),
     ],
 )
-def test_a_state_that_no_coordinator_stores_fails_the_initialisation(batches: str, reason: str) -> None:
-    """It ends in FAILED with a typed error, and otherwise leaves the share partition as it was (spec 24.2, orphans)."""
+def test_a_state_that_no_coordinator_stores_fails_the_initialization(batches: str, reason: str) -> None:
+    """It ends in FAILED with a typed error, and otherwise leaves the share partition as it was (rule 24.2, orphans)."""
     scene = initializing()
     error = scene.partition.read_succeeded(state(10, batches)).error
 
@@ -189,7 +188,7 @@ def test_a_batch_may_begin_where_the_one_before_ends() -> None:
     assert scene.partition.find_next
 
 
-def test_nobody_holds_what_was_read() -> None:
+def test_records_that_were_read_have_no_owner() -> None:
     """What was read has no owner and no lock, and keeps its count."""
     scene = Scene().load(10, "[10-14 st0 dc3]")
 
@@ -197,15 +196,15 @@ def test_nobody_holds_what_was_read() -> None:
     assert scene.partition.lock_count() == 0
 
 
-def test_what_was_read_as_done_counts_as_complete() -> None:
-    """Terminal records behind the SPSO are counted as they are read (spec 20.4)."""
+def test_terminal_records_that_were_read_count_as_complete() -> None:
+    """Terminal records behind the SPSO are counted as they are read (rule 20.4)."""
     scene = Scene().load(10, "[10-14 st0][15-19 st2][20-22 st4]")
 
     assert scene.partition.delivery_complete_count == 8
 
 
 def test_terminal_batches_at_the_start_are_passed_at_once() -> None:
-    """The SPSO advances over what is done already; with nothing left ``find_next`` stays set (spec 4.4)."""
+    """The SPSO advances over what is done already; with nothing left ``find_next`` stays set (rule 4.4)."""
     scene = Scene().load(10, "[10-14 st2][15-19 st4]")
 
     assert (scene.offsets, scene.batches) == ((20, 20), [])
@@ -214,21 +213,21 @@ def test_terminal_batches_at_the_start_are_passed_at_once() -> None:
 
 
 def test_a_leader_takes_up_what_the_one_before_persisted() -> None:
-    """A leader change makes the SPSO again from the terminal batches, since the persisted one lags (spec 15)."""
+    """A leader change makes the SPSO again from the terminal batches, since the persisted one lags (rule 15)."""
     old = Scene().load()
     old.acquire("m1", 0, "[0-4][5-9]", cut=5)
-    assert old.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+    assert old.acknowledge("m1", "0-4:accept") == ("W(0; 0-4 st2 dc1; cc 5)",)
 
     new = Scene().load(0, "[0-4 st2]")
 
     assert (old.offsets, new.offsets) == ((5, 9), (5, 5))
 
 
-# ---- gaps between the batches (spec 4.4)
+# ---- gaps between the batches (rule 4.4)
 
 
 def test_a_gap_before_the_first_batch() -> None:
-    """The window opens at the first offset that no batch holds, and nothing advances over it (spec 4.4)."""
+    """The window opens at the first offset that no batch holds, and nothing advances over it (rule 4.4)."""
     scene = Scene().load(10, "[15-19 st2][20-24 st0][30-34 st4]")
 
     assert scene.offsets == (10, 34)
@@ -237,7 +236,7 @@ def test_a_gap_before_the_first_batch() -> None:
 
 
 def test_a_gap_behind_done_batches() -> None:
-    """The SPSO stops at the gap, whatever lies behind it (spec 4.4)."""
+    """The SPSO stops at the gap, whatever lies behind it (rule 4.4)."""
     scene = Scene().load(10, "[10-14 st2][20-24 st2]")
 
     assert scene.offsets == (15, 24)

@@ -25,7 +25,7 @@ from sharestate import (
     StateBatch,
     WriteShareGroupState,
 )
-from sharestate.values.snapshot_rows import BatchRow, CellRow, KipMemoryRow, KipWriteRow, LockRow, RunRow
+from sharestate.values.snapshot import BatchRow, CellRow, KipMemoryRow, KipWriteRow, LockRow, RunRow
 
 VECTORS: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parents[2] / "data/kip/policy.json").read_text())
 
@@ -48,8 +48,8 @@ def scene(vector: dict[str, Any], policy: KipWritePolicy) -> SharePartition:
             MEMBER if state == 1 else "",
             lock if state == 1 else None,
             write=None,
-            before=None,
-            has_fired=False,
+            rollback=None,
+            lock_expired=False,
         )
         for lock, (_, _, state, count) in enumerate(vector["cells"])
     ]
@@ -98,7 +98,10 @@ def test_a_change_is_written_as_the_vector_says(vector: dict[str, Any]) -> None:
 @each_vector
 def test_the_obvious_reading_writes_what_the_vector_says(vector: dict[str, Any]) -> None:
     """Without the amendments of which the KIP's text gives no hint, the rule gives what a reader would expect of it."""
-    assert written(vector, KipWritePolicy(amendments=[Amendment.A2, Amendment.A4])) == vector["as_stated"]
+    assert (
+        written(vector, KipWritePolicy(amendments=[Amendment.PLAN_ON_CONFIRMED, Amendment.ONE_START_AT_A_TIME]))
+        == vector["as_stated"]
+    )
 
 
 def started(policy: KipWritePolicy | None = None, *, confirms: bool = True) -> SharePartition:
@@ -160,6 +163,24 @@ def test_no_new_start_offset_while_one_is_outstanding() -> None:
     assert said(acknowledge(partition, "m1", (105, 109, 1))) == (-1, [(100, 104, 0, 0), (105, 109, 2, 1)])
 
 
+@pytest.mark.parametrize(
+    ("amendments", "filler"),
+    [
+        (set(Amendment), [(100, 107, 0, 0)]),
+        (set(Amendment) - {Amendment.PLAN_ON_CONFIRMED}, [(107, 107, 0, 0)]),
+    ],
+)
+def test_a_pending_write_is_relied_on_without_amendment_a2(
+    amendments: set[Amendment], filler: list[tuple[int, ...]]
+) -> None:
+    """Amendment A2: until a write is confirmed, a later one carries the records before it again."""
+    partition = started(KipWritePolicy(amendments=amendments))
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    assert said(acknowledge(partition, "m1", (105, 106, 1))) == (-1, [(100, 104, 0, 0), (105, 106, 2, 1)])
+
+    assert said(acknowledge(partition, "m1", (108, 108, 1))) == (-1, [*filler, (108, 108, 2, 1)])
+
+
 def test_locks_that_run_out_together_are_written_together() -> None:
     """One write carries them all, merged, and what lies before them."""
     partition = started()
@@ -176,7 +197,7 @@ def test_locks_that_run_out_together_are_written_together() -> None:
 
 
 def test_records_whose_expiry_is_not_written_yet_count_as_before() -> None:
-    """Archived at the limit, but the write is unanswered: no new start offset. Once it has failed there is one."""
+    """Archived at the limit, but the write is pending: no new start offset. Once it has failed there is one."""
     partition = started()
     partition.configure(ShareConfig(delivery_count_limit=1))
     partition.acquire("m1", fetched(100, 104), now_ms=0)
@@ -197,7 +218,7 @@ def test_records_whose_expiry_is_not_written_yet_count_as_before() -> None:
     assert said(write) == (108, [])
 
 
-def test_what_lies_below_the_spso_is_not_written() -> None:
+def test_records_below_the_spso_are_not_written() -> None:
     """A member leaves records that the log has passed: they are archived at once, without a write."""
     partition = started()
     partition.acquire("m1", fetched(100, 109), now_ms=0)
@@ -208,12 +229,12 @@ def test_what_lies_below_the_spso_is_not_written() -> None:
     partition.acquire("m2", fetched(110, 119), now_ms=0)
     partition.advance_log_start(120)
     assert partition.release("m2", now_ms=0).writes == ()
-    assert {run.cell.state for batch in partition.batches() for run in batch.runs} == {RecordState.ARCHIVED}
+    assert {run.state for batch in partition.batches() for run in batch.runs} == {RecordState.ARCHIVED}
     partition.check()
 
 
 def test_a_bound_moves_the_persisted_start_at_any_price() -> None:
-    """Amendment A5: newest first, the persisted start stays behind up to the bound; then all is written."""
+    """With a bound, newest first: the persisted start stays behind up to the bound; then all is written."""
     partition = started(KipWritePolicy(bound=3))
     partition.acquire("m1", fetched(100, 109), now_ms=0)
     partition.write_succeeded(acknowledge(partition, "m1", (109, 109, 1)).number)
@@ -245,7 +266,7 @@ def test_a_policy_that_makes_no_sense_is_refused(field: str, value: Any) -> None
 
 
 def test_the_short_form_needs_the_whole_change_to_end_before_it() -> None:
-    """Amendment A1 at its edge: the first record that is not done was given back in the same request."""
+    """Amendment A1 at its edge: the first record that is not done was released in the same request."""
     partition = started()
     partition.acquire("m1", fetched(100, 109), now_ms=0)
 
@@ -289,7 +310,7 @@ def test_a_record_of_control_records_says_the_start_until_it_is_known() -> None:
     assert said(acknowledge(partition, "m1", (100, 109, 1))) == (100, [(100, 109, 2, 1)])
 
 
-def test_what_lapses_below_the_spso_is_forgotten_at_once() -> None:
+def test_an_expiry_below_the_spso_is_forgotten_at_once() -> None:
     """No write goes out, so no outcome will do it."""
     partition = started()
     partition.acquire("m1", fetched(100, 109), now_ms=0)
@@ -302,7 +323,7 @@ def test_what_lapses_below_the_spso_is_forgotten_at_once() -> None:
     assert partition.start_offset == 120
 
 
-LAPSED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
+EXPIRED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
 
 
 @pytest.mark.parametrize(
@@ -313,15 +334,15 @@ LAPSED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
         (KipMemoryRow(100, 99, None), "kip_memory[1]"),  # type: ignore[arg-type]
         (KipWriteRow(1, 105, 104, ()), "kip_memory[2][0][2]"),
         (KipWriteRow(1, -1, 10**6, ()), "kip_memory[2][0][2]"),
-        (KipWriteRow(1, -1, 110, (LAPSED,)), "kip_memory[2][0][3]"),
-        (KipWriteRow(2, -1, 110, (LAPSED, LAPSED)), "kip_memory[2][1][3][1]"),
-        (KipWriteRow(2, -1, 110, (LAPSED._replace(last_offset=104),)), "kip_memory[2][1][3][0]"),
-        (KipWriteRow(2, -1, 110, (LAPSED._replace(state=RecordState.AVAILABLE),)), "kip_memory[2][1][3][0]"),
-        (KipWriteRow(2, -1, 110, (LAPSED._replace(delivery_count=-(2**15)),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(1, -1, 110, (EXPIRED,)), "kip_memory[2][0][3]"),
+        (KipWriteRow(2, -1, 110, (EXPIRED, EXPIRED)), "kip_memory[2][1][3][1]"),
+        (KipWriteRow(2, -1, 110, (EXPIRED._replace(last_offset=104),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (EXPIRED._replace(delivery_state=RecordState.AVAILABLE),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (EXPIRED._replace(delivery_count=-(2**15)),)), "kip_memory[2][1][3][0]"),
     ],
 )
 def test_a_memory_that_contradicts_itself_is_refused(memory: KipMemoryRow | KipWriteRow, field: str) -> None:
-    """Two writes are unanswered, a change and an expiry; the field is named."""
+    """Two writes are pending, a change and an expiry; the field is named."""
     partition = started()
     partition.acquire("m1", fetched(100, 104), now_ms=0)
     partition.acquire("m2", fetched(105, 109), now_ms=0)
@@ -329,12 +350,12 @@ def test_a_memory_that_contradicts_itself_is_refused(memory: KipMemoryRow | KipW
     assert partition.expire_next(now_ms=30_001) is not None
     snapshot = partition.snapshot()
     assert snapshot.kip_memory is not None
-    rows = snapshot.kip_memory.unanswered
+    rows = snapshot.kip_memory.pending
     if isinstance(memory, KipWriteRow):
         rows = tuple(memory if row.number == memory.number else row for row in rows)
-        broken = snapshot.kip_memory._replace(unanswered=rows)
+        broken = snapshot.kip_memory._replace(pending=rows)
     else:
-        broken = memory if memory.unanswered == () else memory._replace(unanswered=rows)
+        broken = memory if memory.pending == () else memory._replace(pending=rows)
 
     with pytest.raises(SnapshotError) as refused:
         SharePartition.restore(evolve(snapshot, kip_memory=broken), profile=KIP_932)

@@ -13,8 +13,7 @@ from sharestate import (
     NoReadPendingError,
     ShareStateError,
 )
-
-from .scenes import KEY, LEADER_EPOCH, Scene, state
+from tests.support.scenes import KEY, LEADER_EPOCH, Scene, state
 
 
 def empty() -> Scene:
@@ -60,7 +59,7 @@ each_life = pytest.mark.parametrize(("lifecycle", "begin"), LIVES.items(), ids=[
 
 
 @each_life
-def test_it_says_how_far_it_has_come(lifecycle: Lifecycle, begin: Callable[[], Scene]) -> None:
+def test_a_share_partition_has_a_lifecycle_state(lifecycle: Lifecycle, begin: Callable[[], Scene]) -> None:
     """A share partition is EMPTY, then INITIALIZING, then ACTIVE or FAILED, and FENCED when it was fenced."""
     assert begin().partition.lifecycle is lifecycle
 
@@ -81,7 +80,9 @@ def test_initialize_asks_for_the_persisted_state() -> None:
         (fenced, LeaderNotAvailableError, f"Share partition is fenced {KEY}"),
     ],
 )
-def test_it_is_initialized_once(begin: Callable[[], Scene], error: type[ShareStateError], message: str) -> None:
+def test_only_an_empty_share_partition_is_initialized(
+    begin: Callable[[], Scene], error: type[ShareStateError], message: str
+) -> None:
     """``initialize`` is for EMPTY ones; any other says why not, in Kafka's words, and stays as it was."""
     partition = begin().partition
     lifecycle = partition.lifecycle
@@ -129,7 +130,7 @@ def test_an_answer_that_nobody_waits_for_is_refused(begin: Callable[[], Scene]) 
 
 
 def test_a_state_that_arrives_after_fencing_is_ignored() -> None:
-    """A share partition that was fenced while its state was read stays FENCED and empty (spec 24.2, B14)."""
+    """A share partition that was fenced while its state was read stays FENCED and empty (rule 24.2, B14)."""
     scene = initializing()
     scene.partition.fence()
     error = scene.partition.read_succeeded(state(10, "[10-14 st0]")).error
@@ -141,7 +142,7 @@ def test_a_state_that_arrives_after_fencing_is_ignored() -> None:
 
 
 def test_a_failure_that_arrives_after_fencing_is_ignored() -> None:
-    """A read that fails after fencing leaves the share partition FENCED, not FAILED (spec 24.2, B14)."""
+    """A read that fails after fencing leaves the share partition FENCED, not FAILED (rule 24.2, B14)."""
     scene = initializing()
     scene.partition.fence()
     error = scene.partition.read_failed(ErrorCode.GROUP_ID_NOT_FOUND).error
@@ -161,18 +162,18 @@ def test_an_answer_after_fencing_is_taken_once() -> None:
 
 
 def test_a_fenced_one_takes_acknowledgements() -> None:
-    """After fencing an acknowledgement still writes and moves the SPSO, with the old epochs (spec 22, 16)."""
+    """After fencing an acknowledgement still writes and moves the SPSO, with the old epochs (v22-16-fence)."""
     scene = active()
     scene.acquire("m1", 0, "[0-4]")
     scene.partition.fence()
 
-    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+    assert scene.acknowledge("m1", "0-4:accept") == ("W(0; 0-4 st2 dc1; cc 5)",)
     assert scene.offsets == (5, 5)
     assert scene.partition.lifecycle is Lifecycle.FENCED
 
 
 def test_a_fenced_one_releases() -> None:
-    """After fencing a closed session still gives back what it held."""
+    """After fencing a closed session still releases its records."""
     scene = active()
     scene.acquire("m1", 0, "[0-4]")
     scene.partition.fence()
@@ -181,8 +182,8 @@ def test_a_fenced_one_releases() -> None:
     assert scene.partition.next_fetch_offset() == 0
 
 
-def test_a_fenced_one_lets_locks_lapse() -> None:
-    """After fencing acquisition locks still run out, and what they change is written."""
+def test_a_fenced_one_lets_locks_expire() -> None:
+    """After fencing acquisition locks still expire, and what they change is written."""
     scene = active()
     scene.acquire("m1", 0, "[0-4]")
     scene.partition.fence()
@@ -204,15 +205,15 @@ def test_a_fenced_one_takes_outcomes() -> None:
     scene = active()
     scene.acquire("m1", 0, "[0-4]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     scene.partition.fence()
 
     assert scene.succeed(0).wake
     assert scene.offsets == (5, 5)
 
 
-def test_nothing_happens_to_one_that_was_not_loaded() -> None:
-    """Before it is loaded there is nothing to release, to lapse or to acknowledge."""
+def test_commands_before_the_load_change_nothing() -> None:
+    """Before it is loaded there is nothing to release, to expire or to acknowledge."""
     scene = empty()
 
     assert scene.release("m1") == ()

@@ -51,7 +51,7 @@ MOVES: Mapping[tuple[Lifecycle, Event], Lifecycle] = {
     (Lifecycle.INITIALIZING, Event.READ_FAILED): Lifecycle.FAILED,
     **{(lifecycle, Event.FENCE): Lifecycle.FENCED for lifecycle in Lifecycle},
 }
-"""Spec 3: EMPTY is read once, fencing comes from any state, and (24.2, B14) no late answer leads out of FENCED."""
+"""Rule 3: EMPTY is read once, fencing comes from any state, and (24.2, B14) no late answer leads out of FENCED."""
 
 FETCHED = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
 
@@ -102,7 +102,7 @@ def test_an_event_moves_it_as_kafka_does(lifecycle: Lifecycle, way: list[Event],
 
 @each_way
 @pytest.mark.parametrize("name", OTHERS)
-def test_nothing_else_moves_it(lifecycle: Lifecycle, way: list[Event], name: str) -> None:
+def test_no_other_method_changes_the_lifecycle_state(lifecycle: Lifecycle, way: list[Event], name: str) -> None:
     """No other method changes how far it has come."""
     partition = lived(way)
 

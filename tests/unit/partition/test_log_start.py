@@ -3,13 +3,12 @@
 import pytest
 
 from sharestate import ErrorCode
-
-from .scenes import Scene
+from tests.support.scenes import Scene
 
 
 @pytest.mark.parametrize("offset", [0, 4, 5])
 def test_a_log_start_that_is_not_past_the_spso_is_ignored(offset: int) -> None:
-    """The SPSO never follows the log start back (spec 13)."""
+    """The SPSO never follows the log start back (rule 13)."""
     scene = Scene().load(5, "[5-9 st0]")
     scene.partition.advance_log_start(offset)
 
@@ -18,7 +17,7 @@ def test_a_log_start_that_is_not_past_the_spso_is_ignored(offset: int) -> None:
 
 
 def test_with_nothing_cached_both_offsets_follow() -> None:
-    """An empty share partition starts and ends where the log starts (spec 22, 10)."""
+    """An empty share partition starts and ends where the log starts (v22-10-log-start-empty)."""
     scene = Scene().load()
     scene.partition.advance_log_start(20)
 
@@ -26,8 +25,8 @@ def test_with_nothing_cached_both_offsets_follow() -> None:
     assert scene.partition.next_fetch_offset() == 20
 
 
-def test_what_is_offered_below_is_archived() -> None:
-    """Whole batches are archived whole, and one across the new start is split (spec 13)."""
+def test_available_records_below_the_log_start_are_archived() -> None:
+    """Whole batches are archived whole, and one across the new start is split (rule 13)."""
     scene = Scene().load(0, "[0-4 st0][5-9 st0]")
     scene.acquire("m1", 10, "[10-14]")
     scene.partition.advance_log_start(7)
@@ -41,8 +40,8 @@ def test_what_is_offered_below_is_archived() -> None:
     assert scene.partition.next_fetch_offset() == 7
 
 
-def test_what_is_held_below_stays_held() -> None:
-    """Acquired records are not touched, and a batch across the new start stays whole (spec 13)."""
+def test_acquired_records_below_the_log_start_stay_acquired() -> None:
+    """Acquired records are not touched, and a batch across the new start stays whole (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.partition.advance_log_start(5)
@@ -53,7 +52,7 @@ def test_what_is_held_below_stays_held() -> None:
 
 
 def test_the_end_follows_past_everything() -> None:
-    """A log start behind all that is cached moves the SPEO too (spec 13)."""
+    """A log start behind all that is cached moves the SPEO too (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.partition.advance_log_start(15)
@@ -63,40 +62,40 @@ def test_the_end_follows_past_everything() -> None:
     assert scene.partition.can_acquire()
 
 
-def test_nothing_is_written() -> None:
-    """The new SPSO reaches the persister with the next write of any kind (spec 13)."""
+def test_a_moved_log_start_writes_nothing() -> None:
+    """The new SPSO reaches the persister with the next write of any kind (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.partition.advance_log_start(3)
 
     assert not any(effects.writes for effects in scene.effects)
-    assert scene.acknowledge("m1", "5-9:2") == ("W(3; 5-9 st0 dc1; cc 0)",)
+    assert scene.acknowledge("m1", "5-9:release") == ("W(3; 5-9 st0 dc1; cc 0)",)
 
 
-def test_what_it_archives_does_not_count_as_complete() -> None:
-    """The complete count is of records at or above the SPSO only (spec 20.4)."""
+def test_records_archived_by_the_log_start_do_not_count_as_complete() -> None:
+    """The complete count is of records at or above the SPSO only (rule 20.4)."""
     scene = Scene().load(0, "[0-9 st0]")
     scene.partition.advance_log_start(5)
 
     assert scene.partition.delivery_complete_count == 0
 
 
-def test_what_was_complete_below_counts_no_more() -> None:
-    """Terminal records that the log start passes leave the count (spec 20.4)."""
+def test_terminal_records_below_the_log_start_leave_the_count() -> None:
+    """Terminal records that the log start passes leave the count (rule 20.4)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "2-7:1")
+    scene.acknowledge("m1", "2-7:accept")
     scene.partition.advance_log_start(5)
 
     assert scene.partition.delivery_complete_count == 3
 
 
-def test_what_is_on_its_way_below_counts_no_more_either() -> None:
+def test_pending_terminal_records_below_the_log_start_leave_the_count() -> None:
     """Records that are terminal with their write in flight leave the count as well."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-9:1")
+    scene.acknowledge("m1", "0-9:accept")
     before = scene.partition.delivery_complete_count
     scene.partition.advance_log_start(5)
 
@@ -106,11 +105,11 @@ def test_what_is_on_its_way_below_counts_no_more_either() -> None:
 
 
 def test_a_release_on_its_way_is_archived() -> None:
-    """Available records are archived even while their release is being written (spec 22, 11)."""
+    """Available records are archived even while their release is being written (v22-11-log-start-over-pending)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-9:2")
+    scene.acknowledge("m1", "0-9:release")
     scene.partition.advance_log_start(10)
 
     assert scene.batches == ["[0-9] ARCHIVED/1/-*t"]
@@ -119,18 +118,18 @@ def test_a_release_on_its_way_is_archived() -> None:
 
 
 def test_an_acceptance_on_its_way_below_is_not_touched() -> None:
-    """Records on their way to a terminal state follow their write, even below the SPSO (spec 13)."""
+    """Records on their way to a terminal state follow their write, even below the SPSO (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     scene.partition.advance_log_start(5)
     scene.fail(0, ErrorCode.NOT_COORDINATOR)
 
     assert scene.batches[0] == "[0-4] ACQUIRED/1/m1"
 
 
-def test_it_may_stand_in_a_natural_gap() -> None:
+def test_the_spso_may_stand_in_a_natural_gap() -> None:
     """The SPSO may come to stand where nothing is cached."""
     scene = Scene().load(0, "[0-4 st0][10-14 st0]")
     scene.partition.advance_log_start(7)
@@ -140,11 +139,11 @@ def test_it_may_stand_in_a_natural_gap() -> None:
 
 
 def test_the_next_fetch_looks_past_what_was_archived() -> None:
-    """An archival sets ``find_next``, even of records that were not offered yet (spec 5)."""
+    """An archival sets ``find_next``, even of records that were not offered yet (rule 5)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "0-4:release")
     before = scene.partition.find_next
     scene.partition.advance_log_start(5)
 

@@ -8,16 +8,18 @@ import pytest
 from sharestate import (
     AcknowledgementBatch,
     ErrorCode,
+    FetchedRecords,
     InvalidRequestError,
     MalformedInputError,
     PersistedState,
+    RecordBatch,
     SharePartition,
+    SharePartitionKey,
     ShareStateError,
     Snapshot,
     StateBatch,
 )
-
-from .scenes import Scene, fetched, state
+from tests.support.scenes import Scene, fetched, state
 
 
 def held() -> Scene:
@@ -49,7 +51,7 @@ def held() -> Scene:
     ],
 )
 def test_a_malformed_acknowledgement_changes_nothing(batch: Any) -> None:  # noqa: ANN401 - what a caller got wrong
-    """It is refused with a typed error before the entries before it have begun anything (spec 24.3)."""
+    """It is refused with a typed error before the entries before it have changed anything (rule 24.3)."""
     scene = held()
 
     with pytest.raises((InvalidRequestError, MalformedInputError)):
@@ -93,7 +95,7 @@ def test_a_malformed_acquisition_changes_nothing(field: str, value: object) -> N
     ],
 )
 def test_a_malformed_state_batch_changes_nothing(batch: Any) -> None:  # noqa: ANN401 - what a caller got wrong
-    """It is refused with a typed error, or fails the initialisation with one; nothing is cached."""
+    """It is refused with a typed error, or fails the initialization with one; nothing is cached."""
     scene = Scene()
     scene.partition.initialize()
     good = StateBatch(0, 4, 0, 1)
@@ -171,7 +173,7 @@ def test_none_is_no_error(command: str) -> None:
 
 
 def test_a_batch_of_all_offsets_is_taken() -> None:
-    """The largest batch is acquired, given back and accepted like any other; the SPSO follows."""
+    """The largest batch is acquired, released and accepted like any other; the SPSO follows."""
     scene = Scene().load()
     last = 2**63 - 2
 
@@ -181,3 +183,33 @@ def test_a_batch_of_all_offsets_is_taken() -> None:
     assert scene.acknowledge("m1", f"0-{last}:1") == (f"W(0; 0-{last} st2 dc2; cc {last + 1})",)
     assert scene.offsets == (last + 1, last + 1)
     assert Snapshot.from_json(scene.partition.snapshot().to_json()) == scene.partition.snapshot()
+
+
+class Unhashable(str):
+    """A string that cannot be put into a set."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_string_of_a_subclass_is_taken_as_a_string() -> None:
+    """A member and a group may be named by any kind of string; only its text is kept."""
+    key = SharePartitionKey(group_id=Unhashable("g"), topic_id=Unhashable("t"), partition=0)
+    scene = held()
+
+    assert hash(key) == hash(SharePartitionKey(group_id="g", topic_id="t", partition=0))
+    assert scene.release(Unhashable("m1")) == ("W(0; 0-4 st0 dc1, 5-9 st0 dc1; cc 0)",)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: FetchedRecords(fetch_offset=0, batches=[tuple.__new__(RecordBatch, (0, 9))]), "batches[0]"),
+        (lambda: PersistedState(state_batches=[tuple.__new__(StateBatch, (0, 9))]), "state_batches[0]"),
+    ],
+)
+def test_a_named_tuple_that_lacks_fields_is_refused(make: Callable[[], object], field: str) -> None:
+    """A named tuple that was made as a plain one is refused where it is used, and named."""
+    with pytest.raises(MalformedInputError) as refused:
+        make()
+    assert refused.value.field == field

@@ -1,10 +1,9 @@
 """Where the next fetch begins, and whether there is room for it."""
 
 from sharestate import ErrorCode
+from tests.support.scenes import Scene
 
-from .scenes import Scene
-
-# ---- next_fetch_offset (spec 5)
+# ---- next_fetch_offset (rule 5)
 
 
 def test_with_nothing_cached_it_is_the_end() -> None:
@@ -13,7 +12,7 @@ def test_with_nothing_cached_it_is_the_end() -> None:
 
 
 def test_with_nothing_to_look_for_it_is_after_the_end() -> None:
-    """As long as nothing was given back the next fetch goes on after the SPEO."""
+    """As long as nothing was released the next fetch goes on after the SPEO."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
 
@@ -21,11 +20,11 @@ def test_with_nothing_to_look_for_it_is_after_the_end() -> None:
 
 
 def test_a_release_counts_once_it_is_written() -> None:
-    """What is given back is not offered before the write has succeeded (spec 5)."""
+    """Released records are not offered before the write has succeeded (rule 5)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.is_holding = True
-    scene.acknowledge("m1", "3-4:2")
+    scene.acknowledge("m1", "3-4:release")
     before = scene.partition.next_fetch_offset()
     scene.succeed(0)
 
@@ -33,17 +32,17 @@ def test_a_release_counts_once_it_is_written() -> None:
 
 
 def test_a_release_that_was_not_written_counts_for_nothing() -> None:
-    """What went back to its owner is not offered."""
+    """Records that were rolled back are not offered."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.failure = ErrorCode.NOT_COORDINATOR
-    scene.acknowledge("m1", "3-4:2")
+    scene.acknowledge("m1", "3-4:release")
 
     assert scene.partition.next_fetch_offset() == 10
 
 
 def test_a_search_that_finds_nothing_is_the_last_one() -> None:
-    """Looking in vain clears ``find_next``; looking with success leaves it (spec 5)."""
+    """Looking in vain clears ``find_next``; looking with success leaves it (rule 5)."""
     scene = Scene().load(0, "[0-4 st0]")
     assert scene.partition.next_fetch_offset() == 0
     assert scene.partition.find_next
@@ -55,7 +54,7 @@ def test_a_search_that_finds_nothing_is_the_last_one() -> None:
 
 
 def test_an_empty_cache_needs_no_search() -> None:
-    """Asking with nothing cached clears ``find_next`` too (spec 4.4: the cache was emptied by loading)."""
+    """Asking with nothing cached clears ``find_next`` too (rule 4.4: the cache was emptied by loading)."""
     scene = Scene().load(10, "[10-14 st2]")
     assert scene.partition.find_next
 
@@ -63,28 +62,28 @@ def test_an_empty_cache_needs_no_search() -> None:
     assert not scene.partition.find_next
 
 
-def test_it_finds_single_records() -> None:
+def test_the_next_fetch_finds_single_records() -> None:
     """In a split batch the first available record is the one to fetch."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "7-8:2")
+    scene.acknowledge("m1", "7-8:release")
 
     assert scene.partition.next_fetch_offset() == 7
 
 
-def test_it_passes_over_what_is_on_its_way() -> None:
+def test_the_next_fetch_skips_pending_records() -> None:
     """Available records whose write is in flight are not offered; later ones are."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
-    scene.acknowledge("m1", "5-9:2")
+    scene.acknowledge("m1", "5-9:release")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "0-4:release")
 
     assert scene.partition.next_fetch_offset() == 5
 
 
-def test_it_goes_on_behind_what_the_log_has_lost() -> None:
-    """Once the log start has passed all that is cached the SPEO is the next offset to fetch (spec 13)."""
+def test_the_next_fetch_begins_at_the_end_after_the_log_start_has_passed_all() -> None:
+    """Once the log start has passed all that is cached the SPEO is the next offset to fetch (rule 13)."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
     scene.partition.advance_log_start(15)
@@ -93,7 +92,7 @@ def test_it_goes_on_behind_what_the_log_has_lost() -> None:
     assert scene.partition.next_fetch_offset() == 15
 
 
-def test_it_goes_on_behind_a_single_record() -> None:
+def test_the_next_fetch_begins_behind_a_single_held_record() -> None:
     """A record that is held at the SPSO is behind it."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0]")
@@ -102,7 +101,7 @@ def test_it_goes_on_behind_a_single_record() -> None:
 
 
 def test_gaps_come_before_what_is_available_behind_them() -> None:
-    """In the gap window the first offset between batches is the one to fetch (spec 4.4)."""
+    """In the gap window the first offset between batches is the one to fetch (rule 4.4)."""
     scene = Scene().load(10, "[15-19 st2][20-24 st0][30-34 st4]")
     before = scene.partition.next_fetch_offset()
     scene.acquire("m1", 10, "[10-14]")
@@ -122,7 +121,7 @@ def test_gaps_before_the_window_are_none() -> None:
     assert scene.partition.next_fetch_offset() == 35
 
 
-# ---- can_acquire (spec 6)
+# ---- can_acquire (rule 6)
 
 
 def test_there_is_room_until_as_many_are_in_flight_as_may_be() -> None:
@@ -135,28 +134,28 @@ def test_there_is_room_until_as_many_are_in_flight_as_may_be() -> None:
     assert (almost_full, scene.partition.can_acquire()) == (True, False)
 
 
-def test_what_is_done_and_what_is_missing_takes_room() -> None:
+def test_terminal_records_and_gaps_count_as_in_flight() -> None:
     """Everything from the SPSO to the SPEO counts as in flight, gaps and terminal records too."""
     scene = Scene(max_locks=10).load()
     scene.acquire("m1", 0, "[0-1]")
     scene.acquire("m1", 8, "[8-9]")
-    scene.acknowledge("m1", "8-9:1")
+    scene.acknowledge("m1", "8-9:accept")
 
     assert not scene.partition.can_acquire()
 
 
 def test_something_to_deliver_again_needs_no_room() -> None:
-    """A full share partition can still acquire what was given back (spec 22, 17)."""
+    """A full share partition can still acquire what was released (v22-17-full-window)."""
     scene = Scene(max_locks=10).load()
     scene.acquire("m1", 0, "[0-9]")
     full = scene.partition.can_acquire()
-    scene.acknowledge("m1", "3:2")
+    scene.acknowledge("m1", "3:release")
 
     assert (full, scene.partition.can_acquire()) == (False, True)
 
 
 def test_an_empty_share_partition_can_always_acquire() -> None:
-    """With nothing cached a fetch makes sense whatever the limit says (spec 6)."""
+    """With nothing cached a fetch makes sense whatever the limit says (rule 6)."""
     assert Scene(max_locks=0).load(5).partition.can_acquire()
 
 
@@ -177,6 +176,6 @@ def test_the_lag_leaves_out_what_is_done() -> None:
     """The lag is what lies from the SPSO to the log's end, less the records that are complete."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "5-7:1")
+    scene.acknowledge("m1", "5-7:accept")
 
     assert scene.partition.lag(log_end_offset=20) == 17

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sharestate import ErrorCode, InvalidRecordStateError, InvalidRequestError, ShareStateError
-
-from .scenes import Scene
+from tests.support.scenes import Scene
 
 
 def split() -> Scene:
     """Return a scene in which m1 holds 0-99, kept record by record but for nothing that anybody has said yet."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-99]")
-    scene.acknowledge("m1", "99:2")
+    scene.acknowledge("m1", "99:release")
     return scene
 
 
@@ -21,7 +20,7 @@ def test_records_are_written_in_the_order_in_which_they_were_named() -> None:
     """Far apart, and in no order: one write has a state batch for each."""
     scene = split()
 
-    assert scene.acknowledge("m1", "70:1", "3:2", "40:3", "5:0") == (
+    assert scene.acknowledge("m1", "70:accept", "3:release", "40:reject", "5:gap") == (
         "W(0; 70 st2 dc1, 3 st0 dc1, 40 st4 dc1, 5 st4 dc1; cc 3)",
     )
     (batch,) = scene.batches
@@ -31,34 +30,43 @@ def test_records_are_written_in_the_order_in_which_they_were_named() -> None:
     )
 
 
+def test_a_range_behind_single_records_is_taken_whole() -> None:
+    """An entry of several records ends the single ones before it, whatever types it has."""
+    scene = split()
+
+    assert scene.acknowledge("m1", "3:accept", "5-6:accept", "8:accept", "10-11:accept,reject") == (
+        "W(0; 3 st2 dc1, 5 st2 dc1, 6 st2 dc1, 8 st2 dc1, 10 st2 dc1, 11 st4 dc1; cc 6)",
+    )
+
+
 def test_the_first_one_may_split_the_batch() -> None:
     """A whole batch is split by the first record that is acknowledged of it, and the others follow."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]")
 
-    assert scene.acknowledge("m1", "0:1", "1:1", "2:1", "7:1") == (
+    assert scene.acknowledge("m1", "0:accept", "1:accept", "2:accept", "7:accept") == (
         "W(0; 0 st2 dc1, 1 st2 dc1, 2 st2 dc1, 7 st2 dc1; cc 4)",
     )
     assert scene.offsets == (3, 9)
 
 
-def test_they_go_back_together_when_their_write_fails() -> None:
+def test_single_records_roll_back_together_when_their_write_fails() -> None:
     """Records between them that nobody has spoken of are left alone."""
     scene = split()
     before = scene.batches
     scene.is_holding = True
-    scene.acknowledge("m1", "1:1", "3:1", "95:1")
+    scene.acknowledge("m1", "1:accept", "3:accept", "95:accept")
     scene.fail(1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     assert scene.batches == before
 
 
-def test_what_lies_below_the_start_is_passed_over() -> None:
+def test_single_records_below_the_start_are_skipped() -> None:
     """The log has moved on; only what lies above counts."""
     scene = split()
     scene.partition.advance_log_start(50)
 
-    assert scene.acknowledge("m1", "10:1", "50:1", "51:1") == ("W(50; 50 st2 dc1, 51 st2 dc1; cc 2)",)
+    assert scene.acknowledge("m1", "10:accept", "50:accept", "51:accept") == ("W(50; 50 st2 dc1, 51 st2 dc1; cc 2)",)
 
 
 def test_a_renewal_among_them_is_no_change() -> None:
@@ -66,20 +74,20 @@ def test_a_renewal_among_them_is_no_change() -> None:
     scene = split()
     scene.now_ms = 100
 
-    assert scene.acknowledge("m1", "0:1", "1:4", "2:1") == ("W(0; 0 st2 dc1, 2 st2 dc1; cc 2)",)
+    assert scene.acknowledge("m1", "0:accept", "1:renew", "2:accept") == ("W(0; 0 st2 dc1, 2 st2 dc1; cc 2)",)
     assert (1, 1, 10_100) in scene.deadlines
 
 
 @pytest.mark.parametrize(
     ("said", "error", "message"),
     [
-        (["0:1", "1:1", "0:1"], InvalidRecordStateError, "The offset is not acquired."),
-        (["0:1", "99:1", "1:1"], InvalidRecordStateError, "The offset is not acquired."),
-        (["0:1", "1:9", "2:1"], InvalidRequestError, "Invalid acknowledge type"),
-        (["0:1", "1:1", "100:1"], InvalidRequestError, "past acquired records"),
+        (["0:accept", "1:accept", "0:accept"], InvalidRecordStateError, "The offset is not acquired."),
+        (["0:accept", "99:accept", "1:accept"], InvalidRecordStateError, "The offset is not acquired."),
+        (["0:accept", "1:9", "2:accept"], InvalidRequestError, "Invalid acknowledge type"),
+        (["0:accept", "1:accept", "100:accept"], InvalidRequestError, "past acquired records"),
     ],
 )
-def test_one_that_is_refused_refuses_them_all(said: list[str], error: type[ShareStateError], message: str) -> None:
+def test_one_refused_record_refuses_them_all(said: list[str], error: type[ShareStateError], message: str) -> None:
     """Twice the same record, one that is not held, an unknown type, one that is not cached: nothing is left of it."""
     scene = split()
     before = scene.batches
@@ -90,17 +98,17 @@ def test_one_that_is_refused_refuses_them_all(said: list[str], error: type[Share
     scene.partition.check()
 
 
-def test_what_another_member_holds_is_refused() -> None:
+def test_a_record_of_another_member_is_refused() -> None:
     """The one whose record it is goes on holding it."""
     scene = split()
     scene.acquire("m2", 99, "[0-99]")
 
     with pytest.raises(InvalidRecordStateError, match="Member is not the owner of offset"):
-        scene.acknowledge("m1", "97:1", "98:1", "99:1")
+        scene.acknowledge("m1", "97:accept", "98:accept", "99:accept")
 
 
 def test_more_types_than_records_do_no_harm() -> None:
     """The first one counts."""
     scene = split()
 
-    assert scene.acknowledge("m1", "0:1,2", "1:1,2") == ("W(0; 0 st2 dc1, 1 st2 dc1; cc 2)",)
+    assert scene.acknowledge("m1", "0:accept,release", "1:accept,release") == ("W(0; 0 st2 dc1, 1 st2 dc1; cc 2)",)

@@ -4,7 +4,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from attrs import evolve
@@ -15,23 +15,31 @@ from sharestate import (
     KIP_932,
     Cause,
     ErrorCode,
+    PersistedState,
     Profile,
+    Quirk,
+    RecordState,
     SharePartition,
     Snapshot,
     SnapshotError,
+    StateBatch,
 )
+from tests.support.scenes import KEY, Scene, fetched, shown
 
-from .scenes import KEY, Scene, fetched, shown
+MOVES_BACK: Final = evolve(
+    KAFKA_4_3, name="moves-back", quirks=frozenset({Quirk.START_MOVES_BACK, Quirk.WAITS_AT_WINDOW_END})
+)
+releases = pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3, MOVES_BACK], ids=lambda profile: profile.name)
 
 
 def busy() -> Scene:
-    """Return a scene with everything in it: split batches, locks, a fired one, writes in flight, a gap window."""
+    """Return a scene with everything in it: split batches, locks, an expired one, writes in flight, a gap window."""
     scene = Scene().load(0, "[0-4 st0][5-9 st0][20-24 st0 dc3]")
     scene.acquire("m1", 0, "[0-4][5-9]")
     scene.now_ms = 500
-    scene.acknowledge("m1", "1:4")
+    scene.acknowledge("m1", "1:renew")
     scene.is_holding = True
-    scene.acknowledge("m1", "5-9:2", "2-3:1")
+    scene.acknowledge("m1", "5-9:release", "2-3:accept")
     scene.now_ms = 10_001
     while scene.expire() is not None:
         pass
@@ -57,7 +65,7 @@ def test_the_scene_is_busy() -> None:
     ]
 
 
-def test_what_was_restored_looks_the_same() -> None:
+def test_a_restored_share_partition_looks_the_same() -> None:
     """Batches, offsets, locks and everything else that can be seen are as they were."""
     scene = busy()
     again = restored(scene)
@@ -81,7 +89,7 @@ GOING_ON: list[tuple[str, Callable[[Scene], object]]] = [
 
 
 @pytest.mark.parametrize(("name", "go_on"), GOING_ON, ids=[name for name, _ in GOING_ON])
-def test_what_was_restored_goes_on_the_same(name: str, go_on: Callable[[Scene], object]) -> None:
+def test_a_restored_share_partition_goes_on_the_same(name: str, go_on: Callable[[Scene], object]) -> None:
     """Whatever is done next, both do the same, and end in equal snapshots."""
     scene = busy()
     again = restored(scene)
@@ -90,13 +98,13 @@ def test_what_was_restored_goes_on_the_same(name: str, go_on: Callable[[Scene], 
     assert again.partition.snapshot() == scene.partition.snapshot()
 
 
-def test_what_was_restored_tells_the_same() -> None:
+def test_a_restored_share_partition_records_the_same_transitions() -> None:
     """Records that were locked apart and renewed together are one range to the original and to its twin."""
-    scene = Scene(tells=True).load()
+    scene = Scene(record_transitions=True).load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0-4:4")
-    scene.acknowledge("m1", "0-9:4")
-    twin = SharePartition.restore(scene.partition.snapshot(), tells_transitions=True)
+    scene.acknowledge("m1", "0-4:renew")
+    scene.acknowledge("m1", "0-9:renew")
+    twin = SharePartition.restore(scene.partition.snapshot(), record_transitions=True)
 
     assert [[run[:2] for run in batch.runs] for batch in twin.batches()] == [[(0, 9)]]
     assert scene.batches == list(map(shown, twin.batches()))
@@ -109,22 +117,40 @@ def test_a_split_batch_may_begin_anywhere() -> None:
     """Records are restored at their offsets, wherever the batch begins."""
     scene = Scene().load(5)
     scene.acquire("m1", 5, "[5-9]")
-    scene.acknowledge("m1", "6:2", "8:1")
+    scene.acknowledge("m1", "6:release", "8:accept")
     again = restored(scene)
 
     assert again.batches == scene.batches
     assert again.wait(10_001) == scene.wait(10_001)
 
 
-def test_locks_lapse_in_the_old_order() -> None:
+def test_locks_expire_in_the_old_order() -> None:
     """Locks keep their creation numbers, and new ones come after them."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
-    scene.acknowledge("m1", "0-4:4")
+    scene.acknowledge("m1", "0-4:renew")
     again = restored(scene)
     again.acquire("m1", 10, "[10-14]")
 
     assert again.wait(10_001) == ("W(0; 5-9 st0 dc1; cc 0)", "W(0; 0-4 st0 dc1; cc 0)", "W(0; 10-14 st0 dc1; cc 0)")
+
+
+@releases
+def test_a_count_below_zero_is_restored(profile: Profile) -> None:
+    """After the SPSO has moved back, Kafka takes terminal records off the delivery complete count twice (B9b)."""
+    scene = Scene(profile=profile).load(42, "[49-50 st2 dc5][55-60 st0 dc5]")
+    scene.acquire("m1", 42, "[43-49]")
+    counts = []
+    for step in (
+        lambda: scene.partition.advance_log_start(54),
+        lambda: scene.wait(10_001),
+        lambda: scene.partition.advance_log_start(54),
+    ):
+        step()
+        counts.append(scene.partition.delivery_complete_count)
+        assert restored(scene).partition.snapshot() == scene.partition.snapshot()
+
+    assert counts == [0, 0, -2]
 
 
 def test_a_read_that_was_pending_still_is() -> None:
@@ -173,7 +199,7 @@ def test_a_share_partition_can_be_copied(copied: Callable[[SharePartition], Shar
     assert scene.partition.snapshot() == before != again.snapshot()
 
 
-class Labelled(SharePartition):
+class Labeled(SharePartition):
     """A share partition of somebody who keeps a label with each."""
 
     label = ""
@@ -181,18 +207,29 @@ class Labelled(SharePartition):
 
 @ways_to_copy
 def test_a_copy_is_of_the_same_kind(copied: Callable[[SharePartition], SharePartition]) -> None:
-    """A copy tells what the original tells, and is of its class, with what that has added."""
-    telling = Scene(tells=True).load().partition
-    silent = Labelled(KEY)
+    """A copy records the same transitions as the original, and is of its class, with its added attributes."""
+    recording = Scene(record_transitions=True).load().partition
+    silent = Labeled(KEY)
     silent.label = "mine"
 
-    assert copied(telling).advance_log_start(5) == telling.advance_log_start(5)
-    again = copied(telling).acquire("m1", fetched(5, "[5-9]"), now_ms=0)
+    assert copied(recording).advance_log_start(5) == recording.advance_log_start(5)
+    again = copied(recording).acquire("m1", fetched(5, "[5-9]"), now_ms=0)
     assert [transition[:3] for transition in again.transitions] == [(5, 9, Cause.ACQUIRED)]
     copy_of_silent = copied(silent)
-    assert isinstance(copy_of_silent, Labelled)
+    assert isinstance(copy_of_silent, Labeled)
     assert copy_of_silent.label == "mine"
     assert copy_of_silent.snapshot() == silent.snapshot()
+
+
+@ways_to_copy
+def test_a_copy_is_not_bounded(copied: Callable[[SharePartition], SharePartition]) -> None:
+    """The bounds of snapshots out of anywhere are none of what the process has already."""
+    original = SharePartition(KEY, split_limit=2**40)
+    original.initialize()
+    original.read_succeeded(PersistedState(start_offset=0))
+    original.acquire("m1", fetched(0, "[0-1073741823]"), now_ms=0, max_records=2**30)
+
+    assert copied(original).snapshot() == original.snapshot()
 
 
 # ---- what is refused
@@ -210,7 +247,7 @@ def test_another_profile_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "where"),
     [
-        ("sharestate_snapshot", 3, "sharestate_snapshot"),
+        ("sharestate_snapshot", 4, "sharestate_snapshot"),
         ("lifecycle", "ASLEEP", "lifecycle"),
         ("start_offset", "0", "start_offset"),
         ("start_offset", 2**63, "start_offset"),
@@ -235,7 +272,7 @@ def test_a_snapshot_that_makes_no_sense_is_refused(field: str, value: object, wh
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     scene.is_holding = True
-    scene.acknowledge("m1", "5-9:1")
+    scene.acknowledge("m1", "5-9:accept")
     spoiled: dict[str, Any] = {**json.loads(scene.partition.snapshot().to_json()), field: value}
 
     with pytest.raises(SnapshotError) as refused:
@@ -254,9 +291,9 @@ def test_settings_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_share_partition_may_begin_to_tell_when_it_is_restored() -> None:
-    """Whether it tells of transitions is no part of the state; the time that it tells is."""
+    """Whether transitions are recorded is no part of the state; the time that they carry is."""
     snapshot = busy().partition.snapshot()
-    partition = SharePartition.restore(snapshot, tells_transitions=True)
+    partition = SharePartition.restore(snapshot, record_transitions=True)
     transitions = partition.advance_log_start(5).transitions
 
     assert [(transition.first_offset, transition.at_ms) for transition in transitions] == [(4, 10_001)]
@@ -273,27 +310,124 @@ def test_the_kips_policy_and_its_memory_go_together(profile: Profile) -> None:
     assert refused.value.field == "kip_memory"
 
 
-def test_what_the_kips_policy_remembers_goes_with_the_writes() -> None:
-    """Of each unanswered write the policy remembers something, and of no other."""
+def test_the_memory_of_the_kips_policy_goes_with_the_writes() -> None:
+    """Of each pending write the policy remembers something, and of no other."""
     scene = Scene(profile=KIP_932).load()
     scene.acquire("m1", 0, "[0-4]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-1:1")
+    scene.acknowledge("m1", "0-1:accept")
     snapshot = scene.partition.snapshot()
     memory = snapshot.kip_memory
     assert memory is not None
 
     with pytest.raises(SnapshotError, match="not the writes that were not answered") as refused:
-        SharePartition.restore(evolve(snapshot, kip_memory=memory._replace(unanswered=())), profile=KIP_932)
+        SharePartition.restore(evolve(snapshot, kip_memory=memory._replace(pending=())), profile=KIP_932)
     assert refused.value.field == "kip_memory[2]"
 
 
+def remembering() -> Snapshot:
+    """
+    Return a snapshot under the KIP's write policy with two pending writes.
+
+    Its batches end at 9, and nothing is durable. Write 0 carries the change of 0-1, write 1 the expiry of 2-9.
+    """
+    scene = Scene(profile=KIP_932).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-1:accept")
+    scene.wait(10_001)
+    return scene.partition.snapshot()
+
+
+def restored_with(snapshot: Snapshot, **memory: Any) -> str | None:  # noqa: ANN401 - fields of KipMemoryRow
+    """Return the field for which *snapshot* is refused with another *memory*, None if it is restored."""
+    assert snapshot.kip_memory is not None
+    try:
+        SharePartition.restore(evolve(snapshot, kip_memory=snapshot.kip_memory._replace(**memory)))
+    except SnapshotError as error:
+        return error.field
+    return None
+
+
+@pytest.mark.parametrize(
+    ("stored_start", "durable_end", "field"),
+    [
+        (0, 0, None),
+        (0, 10, None),
+        (10, 10, None),
+        (0, 11, "kip_memory[1]"),
+        (5, 4, "kip_memory[1]"),
+    ],
+)
+def test_the_durable_end_lies_between_the_stored_start_and_the_last_batch(
+    stored_start: int, durable_end: int, field: str | None
+) -> None:
+    """It is at most one past the last cached record, and never below the persisted start offset."""
+    assert restored_with(remembering(), stored_start=stored_start, durable_end=durable_end) == field
+
+
+@pytest.mark.parametrize(
+    ("start_offset", "end_offset", "field"),
+    [
+        (-1, -1, None),
+        (-1, 10, None),
+        (10, 10, None),
+        (-1, 11, "kip_memory[2][0][2]"),
+        (5, 4, "kip_memory[2][0][2]"),
+    ],
+)
+def test_a_pending_write_ends_between_its_start_and_the_last_batch(
+    start_offset: int, end_offset: int, field: str | None
+) -> None:
+    """The end of each pending write is at most one past the last cached record, and never below its start offset."""
+    snapshot = remembering()
+    assert snapshot.kip_memory is not None
+    first, second = snapshot.kip_memory.pending
+
+    changed = first._replace(start_offset=start_offset, end_offset=end_offset)
+
+    assert restored_with(snapshot, pending=(changed, second)) == field
+
+
+def test_only_an_expiry_remembers_expired_records() -> None:
+    """The write of a change that may be rolled back names no expired locks."""
+    snapshot = remembering()
+    assert snapshot.kip_memory is not None
+    first, second = snapshot.kip_memory.pending
+    assert (first.expired, second.expired) == ((), (StateBatch(2, 9, 1, 1),))
+
+    assert restored_with(snapshot, pending=(first._replace(expired=second.expired), second)) == "kip_memory[2][0][3]"
+
+
+@pytest.mark.parametrize(
+    ("expired", "field"),
+    [
+        ([(0, 0, 1, 1), (1, 4, 1, 2)], None),
+        ([(2, 9, 1, -(2**15) + 1)], None),
+        ([(2, 9, 1, -(2**15))], "kip_memory[2][1][3][0]"),
+        ([(2, 9, 0, 1)], "kip_memory[2][1][3][0]"),
+        ([(2, 9, 2, 1)], "kip_memory[2][1][3][0]"),
+        ([(5, 4, 1, 1)], "kip_memory[2][1][3][0]"),
+        ([(2, 4, 1, 1), (4, 9, 1, 2)], "kip_memory[2][1][3][1]"),
+        ([(5, 9, 1, 1), (2, 4, 1, 1)], "kip_memory[2][1][3][1]"),
+    ],
+)
+def test_expired_records_were_acquired_and_ascend(expired: list[tuple[int, int, int, int]], field: str | None) -> None:
+    """Each range was ACQUIRED, with at least one delivery more than can be read, and begins after the one before."""
+    snapshot = remembering()
+    assert snapshot.kip_memory is not None
+    first, second = snapshot.kip_memory.pending
+    rows = tuple(StateBatch(low, high, RecordState(state), count) for low, high, state, count in expired)
+
+    assert restored_with(snapshot, pending=(first, second._replace(expired=rows))) == field
+
+
 def test_a_cell_goes_back_to_one_before_it() -> None:
-    """A row that goes back to itself would never end; it is refused."""
+    """A row that refers to itself would never end; it is refused."""
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     spoiled = json.loads(scene.partition.snapshot().to_json())
     spoiled["cells"] = [[*row[:5], None if row[5] is None else 1, row[6]] for row in spoiled["cells"]]
 
@@ -303,7 +437,7 @@ def test_a_cell_goes_back_to_one_before_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "nonsense", '{"sharestate_snapshot": 1}'])
-def test_what_is_no_snapshot_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_snapshot_is_refused(text: str) -> None:
     """Any text that is not a snapshot's JSON is refused with a typed error."""
     with pytest.raises(SnapshotError):
         Snapshot.from_json(text)

@@ -1,10 +1,9 @@
-"""Batches too large to be split: what is refused, and what treats them whole (spec 24.5)."""
+"""Batches too large to be split: what is refused, and what treats them whole (rule 24.5)."""
 
 import pytest
 
 from sharestate import KAFKA_4_3, ErrorCode, InvalidRecordStateError, SplitLimitError
-
-from .scenes import Scene
+from tests.support.scenes import Scene
 
 LIMIT = 10
 
@@ -29,24 +28,24 @@ def test_the_default_limit_is_a_million_records() -> None:
     assert (refused.value.first_offset, refused.value.last_offset, refused.value.limit) == (0, 2**20, 2**20)
 
 
-@pytest.mark.parametrize("said", ["5-9:1", "0-18:1", "5:4", "0-19:" + ",".join("1" * 20)])
+@pytest.mark.parametrize("said", ["5-9:accept", "0-18:accept", "5:renew", "0-19:" + ",".join("1" * 20)])
 def test_an_acknowledgement_of_a_part_is_refused(said: str) -> None:
     """What would split the batch is refused with the batch and the limit, and nothing changes."""
     scene = large()
 
     with pytest.raises(SplitLimitError, match="0-19 is too large to be split") as refused:
-        scene.acknowledge("m1", "20-24:1", said)
+        scene.acknowledge("m1", "20-24:accept", said)
     assert (refused.value.first_offset, refused.value.last_offset, refused.value.limit) == (0, 19, LIMIT)
     assert scene.batches == ["[0-19] ACQUIRED/1/m1", "[20-24] ACQUIRED/1/m1"]
 
 
-def test_nothing_is_split_or_renewed_before_the_refusal() -> None:
+def test_a_refusal_comes_before_any_split_or_renewal() -> None:
     """Not even what earlier entries of the request would have split or renewed."""
     scene = large()
     scene.now_ms = 500
 
     with pytest.raises(SplitLimitError):
-        scene.acknowledge("m1", "20-22:4", "5-9:1")
+        scene.acknowledge("m1", "20-22:renew", "5-9:accept")
     assert scene.batches == ["[0-19] ACQUIRED/1/m1", "[20-24] ACQUIRED/1/m1"]
     assert scene.deadlines == [(0, 24, 10_000)]
 
@@ -57,41 +56,59 @@ def test_an_acknowledgement_across_the_start_is_refused() -> None:
     scene.partition.advance_log_start(5)
 
     with pytest.raises(SplitLimitError):
-        scene.acknowledge("m1", "0-19:1")
+        scene.acknowledge("m1", "0-19:accept")
 
 
 def test_the_whole_batch_can_be_acknowledged() -> None:
     """What splits nothing is not refused, however large the batch."""
     scene = large()
 
-    assert scene.acknowledge("m1", "0-19:4", "0-24:1") == ("W(0; 0-19 st2 dc1, 20-24 st2 dc1; cc 25)",)
+    assert scene.acknowledge("m1", "0-19:renew", "0-24:accept") == ("W(0; 0-19 st2 dc1, 20-24 st2 dc1; cc 25)",)
 
 
 def test_a_batch_of_the_limit_is_split() -> None:
     """The limit itself is still split."""
     scene = Scene(split_limit=LIMIT).load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0:1")
+    scene.acknowledge("m1", "0:accept")
 
     assert scene.offsets == (1, 9)
 
 
-def test_who_does_not_own_the_batch_is_told_that() -> None:
+def test_a_small_batch_beside_a_large_one_is_split() -> None:
+    """Only the batch that is too large is refused."""
+    scene = large()
+
+    assert scene.acknowledge("m1", "20-21:accept") == ("W(0; 20 st2 dc1, 21 st2 dc1; cc 2)",)
+
+
+@pytest.mark.parametrize(("start", "entry"), [(4, "0-4:accept"), (19, "19:accept")])
+def test_the_record_at_the_start_is_not_below_it(start: int, entry: str) -> None:
+    """An entry that ends at the SPSO, or a batch that does, would be split."""
+    scene = large()
+    scene.partition.advance_log_start(start)
+
+    with pytest.raises(SplitLimitError):
+        scene.acknowledge("m1", entry)
+    assert scene.batches == ["[0-19] ACQUIRED/1/m1", "[20-24] ACQUIRED/1/m1"]
+
+
+def test_another_member_is_refused_as_ever() -> None:
     """The limit matters only where the batch would be split: another member is refused as ever."""
     scene = large()
 
     with pytest.raises(InvalidRecordStateError, match="Member is not the owner of batch record"):
-        scene.acknowledge("m2", "5-9:1")
+        scene.acknowledge("m2", "5-9:accept")
 
 
 def test_a_batch_below_the_start_is_not_in_the_way() -> None:
-    """An acknowledgement passes over batches wholly below the SPSO, however large (spec 8.1, 6a)."""
+    """An acknowledgement passes over batches wholly below the SPSO, however large (rule 8.1, step 6.1)."""
     scene = Scene(split_limit=LIMIT).load()
     scene.acquire("m1", 0, "[0-19]")
     scene.partition.advance_log_start(30)
     scene.acquire("m1", 30, "[30-34]")
 
-    assert scene.acknowledge("m1", "5-34:1") == ("W(30; 30-34 st2 dc1; cc 5)",)
+    assert scene.acknowledge("m1", "5-34:accept") == ("W(30; 30-34 st2 dc1; cc 5)",)
 
 
 def test_a_part_below_the_start_is_passed_over() -> None:
@@ -99,7 +116,7 @@ def test_a_part_below_the_start_is_passed_over() -> None:
     scene = large()
     scene.partition.advance_log_start(15)
 
-    assert scene.acknowledge("m1", "5-9:1") == ()
+    assert scene.acknowledge("m1", "5-9:accept") == ()
 
 
 def test_an_acquisition_of_a_part_is_refused() -> None:
@@ -122,7 +139,7 @@ def test_a_refused_acquisition_archives_nothing() -> None:
 
 
 def test_a_refused_acquisition_does_not_pass_a_natural_gap() -> None:
-    """Healed, the SPSO stays behind a natural gap if the fetch that shows it is refused."""
+    """Healed, the SPSO stays before a natural gap if the fetch that shows it is refused."""
     scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed).load(10, "[10-14 st2][20-24 st2][30-60 st0]")
 
     with pytest.raises(SplitLimitError):
@@ -159,7 +176,7 @@ def test_throttling_a_large_batch_is_refused() -> None:
 # ---- treated whole
 
 
-def test_a_lapsed_lock_across_the_start_offers_the_whole_batch() -> None:
+def test_an_expired_lock_across_the_start_offers_the_whole_batch() -> None:
     """An expiry never refuses: a large batch across the SPSO is offered as a whole."""
     scene = large()
     scene.partition.advance_log_start(5)
@@ -168,7 +185,7 @@ def test_a_lapsed_lock_across_the_start_offers_the_whole_batch() -> None:
     assert scene.batches == ["[0-19] AVAILABLE/1/-", "[20-24] AVAILABLE/1/-"]
 
 
-def test_a_lapsed_lock_across_the_start_at_the_limit_archives_the_whole_batch() -> None:
+def test_an_expired_lock_across_the_start_at_the_limit_archives_the_whole_batch() -> None:
     """Of what it archives only the records at or above the SPSO count as complete."""
     scene = Scene(split_limit=LIMIT, limit=1).load()
     scene.acquire("m1", 0, "[0-19]")
@@ -178,7 +195,7 @@ def test_a_lapsed_lock_across_the_start_at_the_limit_archives_the_whole_batch() 
     assert scene.offsets == (20, 20)
 
 
-def test_a_lapsed_lock_below_the_start_archives_the_whole_batch() -> None:
+def test_an_expired_lock_below_the_start_archives_the_whole_batch() -> None:
     """A batch is archived as lost only if its last offset lies below the SPSO."""
     scene = large()
     scene.partition.advance_log_start(20)
@@ -281,10 +298,21 @@ def test_aborted_records_of_a_large_batch_stay_acquired() -> None:
 
 
 def test_healed_a_batch_that_cannot_be_split_is_delivered_with_its_part_below_the_start() -> None:
-    """Nobody could have the records above the SPSO otherwise: spec 24.5 keeps such a batch whole, whatever B6 says."""
+    """Nobody could have the records above the SPSO otherwise: rule 24.5 keeps such a batch whole, whatever B6 says."""
     scene = Scene(profile=KAFKA_4_3.healed, split_limit=4).load(0, "[0-9 st0]")
     scene.partition.advance_log_start(5)
 
     assert scene.batches == ["[0-9] AVAILABLE/1/-"]
     assert scene.partition.next_fetch_offset() == 0
     assert scene.acquire("m1", 0, "[0-9]") == ((0, 9, 2),)
+
+
+def test_a_refused_acquisition_moves_nothing_past_a_natural_gap() -> None:
+    """Healed, the fetch would have moved the SPSO to 20 (B10); refused, it leaves everything, and records nothing."""
+    scene = Scene(profile=KAFKA_4_3.healed, split_limit=LIMIT, record_transitions=True).load(10, "[20-39 st0]")
+    before = scene.partition.snapshot()
+
+    with pytest.raises(SplitLimitError, match="20-39 is too large to be split") as refused:
+        scene.acquire("m1", 10, "[25-27]")
+    assert refused.value.transitions == ()
+    assert scene.partition.snapshot() == before

@@ -2,14 +2,14 @@
 
 import pytest
 
-from sharestate.partition.throttle import threshold
-
-from .scenes import Scene
+from sharestate import Cause
+from sharestate.partition.acquire import threshold
+from tests.support.scenes import Scene
 
 
 @pytest.mark.parametrize(("limit", "count"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4), (10, 5)])
 def test_throttling_begins_half_way_to_the_limit(limit: int, count: int) -> None:
-    """Records are throttled from the count max(2, ceil(limit / 2)) on (spec 20.3)."""
+    """Records are throttled from the count max(2, ceil(limit / 2)) on (rule 20.3)."""
     assert threshold(limit) == count
 
 
@@ -21,14 +21,14 @@ def test_below_the_threshold_all_is_delivered() -> None:
 
 
 def test_at_the_threshold_half_a_batch_is_delivered() -> None:
-    """From the threshold on half of the batch is delivered, and nothing else with it (spec 23, throttle)."""
+    """From the threshold on half of the batch is delivered, and nothing else with it (change-THROTTLE)."""
     scene = Scene().load(0, "[0-9 st0 dc3]")
 
     assert scene.acquire("m1", 0, "[0-9][10-14]") == ((0, 4, 4),)
 
 
 def test_a_record_is_delivered_alone_the_last_time() -> None:
-    """On their last delivery records come one by one (spec 20.3)."""
+    """On their last delivery records come one by one (rule 20.3)."""
     scene = Scene().load(0, "[0-9 st0 dc3]")
     scene.acquire("m1", 0, "[0-9]")
     scene.wait(10_001)
@@ -38,7 +38,7 @@ def test_a_record_is_delivered_alone_the_last_time() -> None:
 
 
 def test_three_deliveries_lead_to_the_threshold() -> None:
-    """The fourth delivery of five is the first that is throttled (spec 20.3)."""
+    """The fourth delivery of five is the first that is throttled (rule 20.3)."""
     scene = Scene().load()
     for count in (1, 2, 3):
         assert scene.acquire("m1", 0, "[0-9]") == ((0, 9, count),)
@@ -49,20 +49,20 @@ def test_three_deliveries_lead_to_the_threshold() -> None:
 
 @pytest.mark.parametrize(("count", "size"), [(4, 16), (5, 8), (6, 4), (7, 2), (8, 1), (9, 1)])
 def test_each_delivery_halves_a_batch_again(count: int, size: int) -> None:
-    """With a limit of ten a batch is halved at each delivery after the fifth (spec 20.3)."""
+    """With a limit of ten a batch is halved at each delivery after the fifth (rule 20.3)."""
     scene = Scene(limit=10).load(0, f"[0-15 st0 dc{count}]")
 
     assert scene.acquire("m1", 0, "[0-15]") == ((0, size - 1, count + 1),)
 
 
 def test_the_size_that_is_halved_is_the_batchs() -> None:
-    """Records that are done count for the size of their batch (spec 18, 28)."""
+    """Records that are done count for the size of their batch (rule 18, row 28)."""
     scene = Scene(limit=6).load()
     for _ in range(3):
         scene.acquire("m1", 0, "[0-9]")
-        scene.acknowledge("m1", "0-9:2")
+        scene.acknowledge("m1", "0-9:release")
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0-4:1")
+    scene.acknowledge("m1", "0-4:accept")
     assert scene.batches[0] == "[0-9] split: 0-4 ACKNOWLEDGED/4/-, 5-9 AVAILABLE/3/-"
 
     assert scene.acquire("m1", 5, "[0-9]") == ((5, 9, 4),)
@@ -77,10 +77,10 @@ def test_other_records_before_a_throttled_batch_go_alone() -> None:
 
 
 def test_a_record_on_its_last_delivery_ends_a_delivery() -> None:
-    """Records before one that is on its last delivery are delivered without it (spec 20.3, 1)."""
+    """Records before one that is on its last delivery are delivered without it (rule 20.3, step 1)."""
     scene = Scene().load(0, "[0-9 st0 dc3]")
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "3-4:2")
+    scene.acknowledge("m1", "3-4:release")
     scene.wait(10_001)
     scene.acquire("m1", 0, "[0-9]")
     assert scene.batches[0] == "[0-9] split: 0 ACQUIRED/5/m1, 1-4 AVAILABLE/4/-, 5-9 AVAILABLE/3/-"
@@ -91,7 +91,7 @@ def test_a_record_on_its_last_delivery_ends_a_delivery() -> None:
 
 
 def test_a_record_on_its_last_delivery_does_not_come_with_others() -> None:
-    """A delivery ends before a record whose last delivery it would be (spec 20.3, 1)."""
+    """A delivery ends before a record whose last delivery it would be (rule 20.3, step 1)."""
     scene = Scene().load(0, "[0-9 st0]")
     for _ in range(3):
         scene.acquire("m1", 2, "[2-9]")
@@ -102,26 +102,26 @@ def test_a_record_on_its_last_delivery_does_not_come_with_others() -> None:
 
 
 def test_healthy_records_do_not_count_as_throttled() -> None:
-    """One throttled record throttles its batch; those before it come with it, what comes after does not (spec 20.3)."""
+    """One throttled record throttles its batch; those before it come with it, what comes after does not (rule 20.3)."""
     scene = Scene(limit=6).load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0-9:2")
+    scene.acknowledge("m1", "0-9:release")
     for _ in range(2):
         scene.acquire("m1", 2, "[2-9]")
-        scene.acknowledge("m1", "2-9:2")
+        scene.acknowledge("m1", "2-9:release")
     assert scene.batches[0] == "[0-9] split: 0-1 AVAILABLE/1/-, 2-9 AVAILABLE/3/-"
 
     assert scene.acquire("m1", 0, "[0-9][10-14]") == ((0, 1, 2), (2, 4, 4))
 
 
 def test_a_cap_that_was_passed_already_caps_nothing() -> None:
-    """A size below what was taken before the first throttled record is never met, so all is taken (spec 20.3, 6)."""
+    """A cap below what was taken before the first throttled record is never met: all is taken (rule 20.3, step 6)."""
     scene = Scene(limit=6).load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0-9:2")
+    scene.acknowledge("m1", "0-9:release")
     for _ in range(2):
         scene.acquire("m1", 6, "[6-9]")
-        scene.acknowledge("m1", "6-9:2")
+        scene.acknowledge("m1", "6-9:release")
     assert scene.batches[0] == "[0-9] split: 0-5 AVAILABLE/1/-, 6-9 AVAILABLE/3/-"
 
     assert scene.acquire("m1", 0, "[0-9]") == ((0, 5, 2), (6, 9, 4))
@@ -135,7 +135,7 @@ def test_a_limit_of_two_leaves_no_record_alone() -> None:
 
 
 def test_a_limit_of_two_halves_what_is_past_it() -> None:
-    """What was read at the limit is halved, and archived when its lock lapses (spec 22, 15)."""
+    """What was read at the limit is halved, and archived when its lock expires (v22-15-init-at-limit)."""
     scene = Scene(limit=2).load(0, "[0-4 st0 dc2]")
 
     assert scene.acquire("m1", 0, "[0-4]") == ((0, 1, 3),)
@@ -153,30 +153,43 @@ def test_a_limit_of_three_sets_the_last_delivery_apart() -> None:
 
 
 def test_a_record_past_the_limit_comes_with_half_its_batch() -> None:
-    """A record that was read past the limit is throttled, though not on its last delivery (spec 1.2)."""
+    """A record that was read past the limit is throttled, though not on its last delivery (rule 1.2)."""
     scene = Scene().load(0, "[0-9 st0 dc5]")
 
     assert scene.acquire("m1", 0, "[0-9]") == ((0, 0, 6),)
 
 
 def test_a_strict_limit_may_be_below_the_cap() -> None:
-    """In record_limit mode the smaller of the two ends the delivery (spec 20.3, 5)."""
+    """In record_limit mode the smaller of the two ends the delivery (rule 20.3, step 5)."""
     scene = Scene().load(0, "[0-9 st0 dc3]")
 
     assert scene.acquire("m1", 0, "[0-9]", most=3, strict=True) == ((0, 2, 4),)
 
 
 def test_only_what_was_fetched_is_judged() -> None:
-    """Throttled records of a batch outside the fetch do not throttle it (spec 20.3)."""
+    """Throttled records of a batch outside the fetch do not throttle it (rule 20.3)."""
     scene = Scene(limit=6).load()
     scene.acquire("m1", 0, "[0-9]")
-    scene.acknowledge("m1", "0-9:2")
+    scene.acknowledge("m1", "0-9:release")
     for _ in range(2):
         scene.acquire("m1", 0, "[0-4]")
-        scene.acknowledge("m1", "0-4:2")
+        scene.acknowledge("m1", "0-4:release")
     assert scene.batches[0] == "[0-9] split: 0-4 AVAILABLE/3/-, 5-9 AVAILABLE/1/-"
 
     assert scene.acquire("m1", 5, "[5-9][10-14]") == ((5, 9, 2), (10, 14, 1))
+
+
+def test_records_behind_the_fetch_do_not_throttle() -> None:
+    """Throttled records of a batch behind the end of the fetch do not throttle what was fetched (rule 20.3)."""
+    scene = Scene(limit=6).load(0, "[0-4 st0]")
+    scene.acquire("m1", 5, "[5-14]")
+    scene.acknowledge("m1", "5-14:release")
+    for _ in range(2):
+        scene.acquire("m1", 10, "[10-14]")
+        scene.acknowledge("m1", "10-14:release")
+    assert scene.batches[1] == "[5-14] split: 5-9 AVAILABLE/1/-, 10-14 AVAILABLE/3/-"
+
+    assert scene.acquire("m1", 0, "[0-4][5-9]") == ((0, 4, 2), (5, 9, 2))
 
 
 def test_records_that_are_held_do_not_throttle() -> None:
@@ -187,3 +200,16 @@ def test_records_that_are_held_do_not_throttle() -> None:
     assert scene.batches == ["[0-3] split: 0-3 ACQUIRED/4/m1"]
 
     assert scene.acquire("m2", 0, "[0-3][4-9]") == ((4, 9, 1),)
+
+
+@pytest.mark.parametrize(("most", "throttled"), [(5, [(5, 9)]), (6, [(5, 9), (10, 14)])])
+def test_batches_behind_a_throttled_one_are_throttled_if_more_is_wanted(
+    most: int, throttled: list[tuple[int, int]]
+) -> None:
+    """What is left of the throttled batch is recorded as such, and so are later batches if the limit is not reached."""
+    scene = Scene(record_transitions=True).load(0, "[0-9 st0 dc3][10-14 st0 dc1]")
+
+    assert scene.acquire("m1", 0, "[0-9][10-14]", most=most) == ((0, 4, 4),)
+
+    transitions = scene.effects[-1].transitions
+    assert [each[:2] for each in transitions if each.cause is Cause.THROTTLED] == throttled

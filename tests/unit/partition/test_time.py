@@ -1,12 +1,11 @@
-"""The caller's clock: it never goes backwards, and nothing happens unless it is told."""
+"""The caller's clock: it never goes backwards, and nothing happens without a command."""
 
 from collections.abc import Callable
 
 import pytest
 
 from sharestate import AcknowledgementBatch, MalformedInputError, SharePartition, Snapshot, TimeReversedError
-
-from .scenes import Scene, fetched
+from tests.support.scenes import Scene, fetched
 
 TIMED: dict[str, Callable[[SharePartition, int], object]] = {
     "acquire": lambda partition, now_ms: partition.acquire("m1", fetched(5, "[5-9]"), now_ms=now_ms),
@@ -33,7 +32,7 @@ def test_time_does_not_go_backwards(command: Callable[[SharePartition, int], obj
     """A command that comes from the past is refused, and nothing changes."""
     scene = at_500()
 
-    with pytest.raises(TimeReversedError, match="now_ms goes backwards: 499 after 500") as reversed_:
+    with pytest.raises(TimeReversedError, match="now_ms: the time goes backwards: 499 after 500") as reversed_:
         command(scene.partition, 499)
 
     assert isinstance(reversed_.value, MalformedInputError)
@@ -53,7 +52,7 @@ def test_time_may_stand_still(command: Callable[[SharePartition, int], object]) 
 
 @each_command
 def test_every_timed_command_moves_the_clock(command: Callable[[SharePartition, int], object]) -> None:
-    """What one command was told of is the past of the next, whichever it is."""
+    """The time of one command is the past of the next, whichever it is."""
     scene = at_500()
     command(scene.partition, 900)
 
@@ -70,7 +69,7 @@ def test_time_begins_at_zero() -> None:
 
 @pytest.mark.parametrize("lock_ms", [2**63 - 1, 2**63 - 501, 2**63 - 500])
 def test_a_lock_may_outlast_time(lock_ms: int) -> None:
-    """A lock that would hold beyond the last instant never lapses, and the share partition can be written down."""
+    """A lock that would hold beyond the last instant never expires, and the share partition can be written down."""
     scene = Scene(lock_ms=lock_ms).load()
     scene.now_ms = 500
     scene.acquire("m1", 0, "[0-4]")
@@ -83,7 +82,7 @@ def test_a_lock_may_outlast_time(lock_ms: int) -> None:
 
 
 def test_the_last_instant_is_one() -> None:
-    """A lock that holds until the last instant but one lapses at the last one."""
+    """A lock that holds until the last instant but one expires at the last one."""
     scene = Scene(lock_ms=2**63 - 502).load()
     scene.now_ms = 500
     scene.acquire("m1", 0, "[0-4]")
@@ -92,19 +91,19 @@ def test_the_last_instant_is_one() -> None:
     assert scene.wait(2**63 - 501) == ("W(0; 0-4 st0 dc1; cc 0)",)
 
 
-def test_locks_do_not_lapse_by_themselves() -> None:
+def test_locks_do_not_expire_by_themselves() -> None:
     """Until ``expire_next`` is called a member holds its records, however late it is."""
     scene = at_500()
     scene.now_ms = 1_000_000
 
-    assert scene.acknowledge("m1", "0-4:1") == ("W(0; 0-4 st2 dc1; cc 5)",)
+    assert scene.acknowledge("m1", "0-4:accept") == ("W(0; 0-4 st2 dc1; cc 5)",)
 
 
 def test_outcomes_and_the_log_need_no_clock() -> None:
     """Commands without a time use none: a write may be answered, and the log may move, at any time."""
     scene = at_500()
     scene.is_holding = True
-    scene.acknowledge("m1", "0-4:2")
+    scene.acknowledge("m1", "0-4:release")
     scene.succeed(0)
     scene.partition.advance_log_start(3)
     scene.partition.fence()

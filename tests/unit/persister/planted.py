@@ -122,7 +122,7 @@ class CountsRepetitions(Rewriting):
             entry,
             state_batches=[
                 batch._replace(delivery_count=batch.delivery_count + seen)
-                if batch.state == RecordState.AVAILABLE
+                if batch.delivery_state == RecordState.AVAILABLE
                 else batch
                 for batch in entry.state_batches
             ],
@@ -235,9 +235,9 @@ class TakesAnything(InMemoryPersister):
 class KeepsWhatWasDeleted(InMemoryPersister):
     """A deletion succeeds and does nothing."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
         before = dict(self._states)
-        result = super()._carry_out(request)
+        result = super()._apply(request)
         if type(request).__name__.startswith("Delete"):
             self._states = before
         return result
@@ -295,8 +295,8 @@ class RemembersWriters(Rewriting):
 class DeletesTheTopic(InMemoryPersister):
     """A deletion forgets every partition of its topic."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
-        result = super()._carry_out(request)
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._apply(request)
         if isinstance(request, DeleteStateParameters):
             topics = {topic.topic_id for topic in request.topics}
             self._states = {key: state for key, state in self._states.items() if key.topic_id not in topics}
@@ -314,8 +314,8 @@ class LosesCompleteCounts(Rewriting):
 class Raises(InMemoryPersister):
     """What is refused is raised."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
-        result = super()._carry_out(request)
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._apply(request)
         if any(entry.error_code for topic in result.topics for entry in topic.partitions):
             message = "refused"
             raise OSError(message)
@@ -323,30 +323,30 @@ class Raises(InMemoryPersister):
 
 
 BREAKS: dict[type[InMemoryPersister], str] = {
-    AnswersTheWrongPartition: "test_the_uninitialized_is_refused",
+    AnswersTheWrongPartition: "test_requests_before_the_initialization_are_refused",
     CarriesOutWhatItRefuses: "test_a_refusal_changes_nothing",
     CountsRepetitions: "test_a_write_may_be_repeated",
     DeletesTheTopic: "test_each_partition_has_its_own_state",
-    DropsTheSecondBatch: "test_what_was_written_is_read",
+    DropsTheSecondBatch: "test_a_read_finds_the_written_batches",
     FailsAsOne: "test_each_partition_has_its_own_answer",
     ForgetsStateEpochs: "test_no_epoch_is_never_fenced",
     ForgetsTheGroup: "test_groups_have_their_own_state",
-    FreesOldLeaders: "test_a_new_leader_fences_those_before",
-    HasNoSummaries: "test_the_uninitialized_has_a_summary",
+    FreesOldLeaders: "test_a_new_leader_fences_earlier_leaders",
+    HasNoSummaries: "test_there_is_a_summary_before_the_initialization",
     IgnoresLeaderEpochs: "test_a_lower_leader_epoch_is_fenced",
     IgnoresStateEpochs: "test_a_lower_state_epoch_is_fenced",
     KeepsWhatWasDeleted: "test_a_deletion_forgets",
-    KnowsTheFirstLeaderOnly: "test_a_new_leader_fences_those_before",
-    LosesCompleteCounts: "test_how_many_are_complete_is_told",
+    KnowsTheFirstLeaderOnly: "test_a_new_leader_fences_earlier_leaders",
+    LosesCompleteCounts: "test_a_summary_has_the_complete_count",
     LosesDeliveryCounts: "test_the_higher_count_and_state_win",
-    LosesTheStateEpoch: "test_what_was_initialized_is_read",
+    LosesTheStateEpoch: "test_a_read_finds_the_initialized_state",
     OnlyEverMovesForward: "test_no_start_offset_keeps_the_stored_one",
-    Raises: "test_the_uninitialized_is_refused",
+    Raises: "test_requests_before_the_initialization_are_refused",
     RemembersTheDeleted: "test_a_deletion_forgets",
     RemembersWriters: "test_only_reads_raise_the_leader_epoch",
-    StartsAtZero: "test_a_start_may_be_left_open",
+    StartsAtZero: "test_the_start_offset_is_optional",
     SummariesFence: "test_a_summary_fences_nobody",
-    TakesAnything: "test_the_malformed_is_refused",
+    TakesAnything: "test_a_malformed_request_is_refused",
     TakesMinusOneForAnOffset: "test_no_start_offset_keeps_the_stored_one",
     WritesInReverse: "test_writes_take_effect_in_order",
 }

@@ -31,19 +31,19 @@ class SummariesFence(InMemoryPersister):
 class KnowsTheFirstLeaderOnly(InMemoryPersister):
     """A leader epoch is remembered if none was before."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
         before = {key: state for key, state in self._states.items() if state.highest_leader_epoch}
-        result = super()._carry_out(request)
+        result = super()._apply(request)
         if isinstance(request, ReadStateParameters):
             self._states |= before
         return result
 
 
 class FreesOldLeaders(InMemoryPersister):
-    """An initialisation forgets which leaders have read."""
+    """An initialization forgets which leaders have read."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
-        result = super()._carry_out(request)
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._apply(request)
         if isinstance(request, InitializeStateParameters):
             self._states = {key: evolve(state, highest_leader_epoch=0) for key, state in self._states.items()}
         return result
@@ -57,9 +57,9 @@ class RemembersTheDeleted(InMemoryPersister):
         super().__init__()
         self.deleted: dict[SharePartitionKey, StoredState] = {}
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
         before = dict(self._states)
-        result = super()._carry_out(request)
+        result = super()._apply(request)
         self.deleted |= {key: state for key, state in before.items() if key not in self._states}
         for key in self.deleted.keys() & self._states.keys():
             old = self.deleted.pop(key)
@@ -68,10 +68,10 @@ class RemembersTheDeleted(InMemoryPersister):
 
 
 class ForgetsStateEpochs(InMemoryPersister):
-    """An initialisation without a state epoch unfences all that have an older one."""
+    """An initialization without a state epoch unfences all that have an older one."""
 
-    def _carry_out(self, request: Parameters[Any, Any]) -> Result[Any]:
-        result = super()._carry_out(request)
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._apply(request)
         if isinstance(request, InitializeStateParameters):
             self._states = {
                 key: evolve(state, highest_state_epoch=state.state_epoch) for key, state in self._states.items()

@@ -1,4 +1,4 @@
-"""What every persister has to keep to: ours does, and the contract sees who does not."""
+"""The contract of persisters: `InMemoryPersister` keeps it, and each clause fails for some planted bug."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .planted import BREAKS, Raises, WritesInReverse
 
 
 class TestInMemoryPersister(PersisterContract):
-    """The persister that keeps everything in memory keeps to the contract."""
+    """`InMemoryPersister` keeps the contract."""
 
     def make_persister(self) -> Persister:
         """Return one that stores nothing."""
@@ -22,7 +22,7 @@ class Planted(PersisterContract):
     """The contract for a persister with a bug."""
 
     def __init__(self, kind: type[InMemoryPersister]) -> None:
-        """Put *kind* to the test."""
+        """Test *kind*."""
         self.kind = kind
 
     def make_persister(self) -> Persister:
@@ -32,24 +32,24 @@ class Planted(PersisterContract):
 
 @pytest.mark.parametrize(("kind", "clause"), BREAKS.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_a_planted_bug_is_found(kind: type[InMemoryPersister], clause: str) -> None:
-    """Each planted bug breaks the clause that it is about."""
+    """Each planted bug fails its clause."""
     assert clause in broken_clauses(Planted(kind))
 
 
 def test_every_clause_can_be_broken() -> None:
-    """There is no clause that all persisters keep to, whatever they do."""
+    """Every clause fails for some planted bug."""
     broken = {clause for kind in BREAKS for clause in broken_clauses(Planted(kind))}
 
     assert broken == set(clauses(TestInMemoryPersister()))
 
 
 @pytest.mark.parametrize(
-    ("kind", "clause", "said"),
+    ("kind", "clause", "message"),
     [
         (WritesInReverse, "test_writes_take_effect_in_order", "the start offset: expected 12, found 14"),
-        (Raises, "test_the_uninitialized_is_refused", "OSError('refused')"),
+        (Raises, "test_requests_before_the_initialization_are_refused", "OSError('refused')"),
     ],
 )
-def test_what_is_wrong_is_said(kind: type[InMemoryPersister], clause: str, said: str) -> None:
-    """A broken clause says what was expected and what was found, or what the persister has raised."""
-    assert broken_clauses(Planted(kind))[clause] == said
+def test_a_failed_clause_has_a_message(kind: type[InMemoryPersister], clause: str, message: str) -> None:
+    """The message has the expected and the found value, or the error of the persister."""
+    assert broken_clauses(Planted(kind))[clause] == message

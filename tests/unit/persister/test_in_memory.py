@@ -32,12 +32,12 @@ def code(future: Future[Result[PartitionErrorData]]) -> int:
 
 
 def begin(persister: InMemoryPersister, *, start: int = 0, epoch: int = 0) -> int:
-    """Initialise partition 0."""
+    """Initialize partition 0."""
     entry = PartitionStateData(partition=0, start_offset=start, state_epoch=epoch)
     return code(persister.initialize_state(InitializeStateParameters.of("g", "t", entry)))
 
 
-def begun() -> InMemoryPersister:
+def initialized() -> InMemoryPersister:
     """Return a persister that holds what comes from now on."""
     persister = InMemoryPersister()
     begin(persister)
@@ -85,7 +85,7 @@ def test_a_new_state_counts_from_its_start(start: int, count: int) -> None:
 
 
 def test_the_count_that_was_written_last_is_kept() -> None:
-    """A write replaces the delivery complete count, a lower one too, unless it says -1; a summary tells it."""
+    """A write replaces the delivery complete count, a lower one too, unless it says -1; a summary has it."""
     persister = InMemoryPersister()
     begin(persister)
     counts = []
@@ -100,7 +100,7 @@ def test_the_count_that_was_written_last_is_kept() -> None:
 
 
 def test_old_leaders_stay_fenced_when_a_state_begins_anew() -> None:
-    """An initialisation stores leader epoch 0 and does not forget the highest one (spec 1.6)."""
+    """An initialization stores leader epoch 0 and does not forget the highest one."""
     persister = InMemoryPersister()
     begin(persister)
     read(persister, 5)
@@ -111,7 +111,7 @@ def test_old_leaders_stay_fenced_when_a_state_begins_anew() -> None:
 
 
 def test_a_read_without_an_epoch_frees_no_old_leader() -> None:
-    """A read with -1 is taken, as Kafka 4.3.1 takes it, and the epochs before stay as they were (spec 1.7)."""
+    """A read with -1 is taken, as Kafka 4.3.1 takes it, and the epochs before stay as they were."""
     persister = InMemoryPersister()
     begin(persister)
     read(persister, 5)
@@ -122,7 +122,7 @@ def test_a_read_without_an_epoch_frees_no_old_leader() -> None:
 
 
 def test_the_batches_of_one_write_are_combined_first() -> None:
-    """What a write says twice of a record is settled as it is logged, so that neighbours can merge after it (1.10)."""
+    """What a write says twice of a record is resolved as it is logged, so that neighbors can merge after it."""
     persister = InMemoryPersister()
     begin(persister)
     write(persister, 0, StateBatch(0, 0, 0, 2))
@@ -132,15 +132,15 @@ def test_the_batches_of_one_write_are_combined_first() -> None:
 
 
 def test_the_highest_state_epoch_is_remembered() -> None:
-    """An initialisation without an epoch is taken, and does not let older ones in again (spec 1.4)."""
+    """An initialization without an epoch is taken, and does not let older ones in again."""
     persister = InMemoryPersister()
 
     assert [begin(persister, epoch=epoch) for epoch in (9, -1, 3)] == [0, 0, ErrorCode.FENCED_STATE_EPOCH]
     assert (stored(persister).state_epoch, stored(persister).highest_state_epoch) == (-1, 9)
 
 
-def test_what_was_deleted_has_no_epochs() -> None:
-    """A deletion forgets the highest epochs too: a state may begin again with a lower one (spec 1.4)."""
+def test_a_deleted_state_has_no_epochs() -> None:
+    """A deletion forgets the highest epochs too: a state may begin again with a lower one."""
     persister = InMemoryPersister()
     begin(persister, epoch=9)
     deleted = persister.delete_state(DeleteStateParameters.of("g", "t", PartitionIdData(partition=0)))
@@ -151,7 +151,7 @@ def test_what_was_deleted_has_no_epochs() -> None:
 
 def test_every_request_is_remembered() -> None:
     """Requests are kept in the order in which they came, held or not, refused or not."""
-    persister = begun()
+    persister = initialized()
     write(persister, 5)
     write(persister, 6, leader=-7)
 
@@ -163,7 +163,7 @@ def test_every_request_is_remembered() -> None:
 
 def test_a_held_request_waits() -> None:
     """As long as nobody answers, a held request has no effect and its future is not done."""
-    persister = begun()
+    persister = initialized()
     future = write(persister, 5)
 
     assert (future.done(), stored(persister).start_offset, len(persister.held)) == (False, 0, 1)
@@ -172,7 +172,7 @@ def test_a_held_request_waits() -> None:
 
 def test_answers_come_in_any_order_and_writes_do_not() -> None:
     """If a later write is answered first, those before it have taken effect by then."""
-    persister = begun()
+    persister = initialized()
     futures = [write(persister, 7), write(persister, 5)]
     first, second = persister.held
     second.answer()
@@ -184,7 +184,7 @@ def test_answers_come_in_any_order_and_writes_do_not() -> None:
 
 def test_writes_to_other_partitions_do_not_wait_for_each_other() -> None:
     """Only writes to the same share partition keep their order."""
-    persister = begun()
+    persister = initialized()
     write(persister, 7)
     write(persister, 5, partition=1)
     persister.held[1].answer()
@@ -194,7 +194,7 @@ def test_writes_to_other_partitions_do_not_wait_for_each_other() -> None:
 
 def test_a_failed_write_has_no_effect() -> None:
     """A write that is failed before anything overtook it is not carried out."""
-    persister = begun()
+    persister = initialized()
     future = write(persister, 5)
     persister.held[0].fail(ErrorCode.NOT_COORDINATOR)
 
@@ -202,8 +202,8 @@ def test_a_failed_write_has_no_effect() -> None:
 
 
 def test_a_lost_answer_leaves_the_effect() -> None:
-    """A write whose answer is lost is carried out; the caller is told that the time ran out."""
-    persister = begun()
+    """A write whose answer is lost is carried out; the caller's error is a timeout."""
+    persister = initialized()
     future = write(persister, 5)
     persister.held[0].lose()
 
@@ -212,7 +212,7 @@ def test_a_lost_answer_leaves_the_effect() -> None:
 
 def test_a_future_may_fail() -> None:
     """A persister that breaks its contract can be played: the future fails, and nothing is carried out."""
-    persister = begun()
+    persister = initialized()
     future = write(persister, 5)
     persister.held[0].throw(OSError("gone"))
 
@@ -222,7 +222,7 @@ def test_a_future_may_fail() -> None:
 
 def test_a_late_write_of_an_old_leader_is_fenced() -> None:
     """A write that was under way while a new leader read is judged by the epoch of that read."""
-    persister = begun()
+    persister = initialized()
     future = write(persister, 5)
     persister.is_holding = False
     read(persister, 1)

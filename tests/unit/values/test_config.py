@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 from attrs.exceptions import FrozenInstanceError
 
-from sharestate import EARLIEST, LATEST, AutoOffsetReset, MalformedInputError, OffsetReset, ShareConfig
+from sharestate import AutoOffsetReset, MalformedInputError, OffsetReset, ShareConfig
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -19,7 +19,7 @@ def test_the_defaults_are_kafkas() -> None:
         delivery_count_limit=5,
         record_lock_duration_ms=30_000,
         renew_acknowledge_enable=True,
-        auto_offset_reset=LATEST,
+        auto_offset_reset=AutoOffsetReset.latest(),
     )
 
 
@@ -68,7 +68,7 @@ def test_true_is_no_number() -> None:
 
 def test_a_reset_by_duration_says_how_far_back() -> None:
     """The duration goes with the strategy."""
-    reset = AutoOffsetReset(OffsetReset.BY_DURATION, timedelta(hours=1))
+    reset = AutoOffsetReset.by_duration(timedelta(hours=1))
 
     assert (reset.strategy.value, reset.duration) == ("by_duration", timedelta(hours=1))
 
@@ -96,7 +96,23 @@ def test_a_strategy_is_one_of_three(strategy: Any) -> None:  # noqa: ANN401 - wh
     assert refused.value.field == "strategy"
 
 
+def test_a_reset_goes_back_and_never_forward() -> None:
+    """A negative duration is refused as it is made, as Kafka refuses it; zero is taken."""
+    with pytest.raises(MalformedInputError, match=r"^duration: expected a duration that is not negative, got -1 day"):
+        AutoOffsetReset.by_duration(timedelta(hours=-1))
+    assert AutoOffsetReset.by_duration(timedelta(0)).duration == timedelta(0)
+
+
+def test_a_reset_that_is_a_name_is_refused_with_what_to_pass() -> None:
+    """The setting is no string here, and the message shows what it is."""
+    with pytest.raises(MalformedInputError) as refused:
+        ShareConfig(auto_offset_reset="earliest")  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        "auto_offset_reset: expected AutoOffsetReset, such as AutoOffsetReset.earliest(), got 'earliest'"
+    )
+
+
 def test_the_two_plain_resets_have_names() -> None:
-    """LATEST and EARLIEST are ready to use."""
-    assert (LATEST.strategy, LATEST.duration) == (OffsetReset.LATEST, None)
-    assert (EARLIEST.strategy, EARLIEST.duration) == (OffsetReset.EARLIEST, None)
+    """The classmethods make the two strategies without a duration."""
+    assert (AutoOffsetReset.latest().strategy, AutoOffsetReset.latest().duration) == (OffsetReset.LATEST, None)
+    assert (AutoOffsetReset.earliest().strategy, AutoOffsetReset.earliest().duration) == (OffsetReset.EARLIEST, None)

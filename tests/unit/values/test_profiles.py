@@ -15,8 +15,8 @@ SETTINGS = {
 
 @pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3], ids=lambda profile: profile.name)
 def test_a_release_shows_its_bugs(profile: Profile) -> None:
-    """Both releases show every quirk of spec 24.1, and their healed forms show none."""
-    assert {quirk.value for quirk in profile.quirks} == {"B6", "B9b", "B10", "B15", "B22"}
+    """Both releases show every quirk of rule 24.1, and their healed forms show none."""
+    assert {quirk.value for quirk in profile.quirks} == {"B6", "B9b", "B10", "B15", "B17", "B22"}
     assert profile.healed.quirks == frozenset()
     assert not any(profile.healed.has(quirk) for quirk in Quirk)
 
@@ -49,7 +49,7 @@ def test_profiles_have_names() -> None:
     ("field", "value"),
     [
         ("name", None),
-        ("quirks", {Quirk.B6}),
+        ("quirks", {Quirk.ACQUIRES_BELOW_START}),
         ("quirks", frozenset({"B6"})),
         ("quirks", None),
         ("configurable", ["max_record_locks"]),

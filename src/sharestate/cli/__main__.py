@@ -1,6 +1,0 @@
-"""``python -m sharestate.cli``."""
-
-from sharestate.cli import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,272 @@
+"""
+Comparison of two responses: at which level, and where they differ.
+
+A difference is named by its path in the protocol's words: ``state.batches[2].cell.delivery_count: expected 2, got 3``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from itertools import count, islice, zip_longest
+from typing import Final, assert_never
+
+from attrs import field, frozen
+
+from sharestate.json_lines import Json, brief
+
+# ---- levels
+
+
+class Level(Enum):
+    """The part of a response that is compared."""
+
+    OBSERVABLE = "observable"
+    """All but internals, flags and the texts of errors: the part that every implementation has to agree on."""
+
+    FULL = "full"
+    """The whole response."""
+
+    def view(self, response: Json) -> Json:
+        """Return the part of *response* that is compared at this level."""
+        match self:
+            case Level.FULL:
+                return response
+            case Level.OBSERVABLE:
+                return observable(response)
+            case _:
+                assert_never(self)
+
+
+def observable(response: Json) -> Json:
+    """
+    Return *response* without the parts that may differ between implementations.
+
+    An error keeps its ``error`` only, answers lose their messages; look-ups, flags and internals are removed; a lock
+    that is no longer scheduled becomes none, and neighboring runs that are equal then are merged. A value that has
+    not the form of a response is returned as it is.
+    """
+    match response:
+        case {"result": result, "events": [*events], "state": state}:
+            events = [_reduced(event) for event in events if not _is_lookup(event)]
+            return {"result": _reduced(result), "events": events, "state": _state(state)}
+        case _:
+            return response
+
+
+def _is_lookup(event: Json) -> bool:
+    return isinstance(event, list) and event[:1] == ["lookup"]
+
+
+def _reduced(value: Json) -> Json:
+    match value:
+        case {"error": _}:
+            return {name: _reduced(inner) for name, inner in value.items() if name not in {"message", "exception"}}
+        case {**members}:
+            return {name: _reduced(inner) for name, inner in members.items() if name != "message"}
+        case [*items]:
+            return [_reduced(inner) for inner in items]
+        case _:
+            return value
+
+
+def _state(state: Json) -> Json:
+    match state:
+        case {"batches": [*batches], **rest}:
+            rest.pop("internal", None)
+            return {**rest, "batches": [_batch(batch) for batch in batches]}
+        case _:
+            return state
+
+
+def _batch(batch: Json) -> Json:
+    match batch:
+        case [first, last, [*runs], "per_offset"]:
+            return [first, last, _merged(runs), "per_offset"]
+        case [first, last, cell]:
+            return [first, last, _cell(cell)]
+        case _:
+            return batch
+
+
+def _cell(cell: Json) -> Json:
+    match cell:
+        case [state, delivery_count, member, deadline, _flags]:
+            return [state, delivery_count, member, None if deadline == -1 else deadline]
+        case _:
+            return cell
+
+
+def _merged(runs: list[Json]) -> list[Json]:
+    merged: list[Json] = []
+    for run in runs:
+        match run:
+            case [int(first), int(last), cell] if merged and _continues(merged[-1], first, _cell(cell)):
+                merged[-1][1] = last
+            case [first, last, cell]:
+                merged.append([first, last, _cell(cell)])
+            case _:
+                merged.append(run)
+    return merged
+
+
+def _continues(run: Json, first: int, cell: Json) -> bool:
+    match run:
+        case [_, int(last), before]:
+            return first == last + 1 and before == cell
+        case _:
+            return False
+
+
+# ---- names of the places in a response
+
+
+@frozen(kw_only=True)
+class Shape:
+    """
+    Names for the items of a value.
+
+    The protocol keeps its rows short: ``[0,4,["ACQUIRED",1,"m1",1000,""]]``. With a shape, a path says
+    ``cell.delivery_count`` instead of ``[2][1]``; a place without a name is shown by its index.
+    """
+
+    members: Mapping[str, Shape] = field(factory=dict)
+    """The shapes of an object's members."""
+
+    items: Shape | None = None
+    """The shape of every item of a list of any length."""
+
+    row: Mapping[str, Shape | None] | None = None
+    """The names and shapes of the items of a list that is a row."""
+
+    variants: Mapping[Json, Shape] | None = None
+    """The shapes that a list may have, by its first item if that is a word, else by its length."""
+
+    def of(self, value: list[Json]) -> Shape | None:
+        """Return the shape of *value*, a list; None if it is none of the variants."""
+        if self.variants is None:
+            return self
+        tag = value[0] if value and isinstance(value[0], str) else len(value)
+        return self.variants.get(tag)
+
+
+def _rows(**row: Shape | None) -> Shape:
+    return Shape(items=Shape(row=row))
+
+
+_WRITE: Final = Shape(members={"state_batches": _rows(first=None, last=None, state=None, delivery_count=None)})
+
+_EVENT: Final = Shape(
+    variants={
+        "read": Shape(row={"event": None, "answer": None}),
+        "write": Shape(row={"event": None, "request": _WRITE, "answer": None}),
+        "future": Shape(row={"event": None, "id": None, "status": None}),
+        "wake": Shape(row={"event": None}),
+        "lookup": Shape(row={"event": None, "kind": None, "value": None}),
+    }
+)
+
+_CELL: Final = Shape(
+    row={"state": None, "delivery_count": None, "member": None, "lock_deadline_ms": None, "flags": None}
+)
+
+_BATCH: Final = Shape(
+    variants={
+        3: Shape(row={"first": None, "last": None, "cell": _CELL}),
+        4: Shape(row={"first": None, "last": None, "runs": _rows(first=None, last=None, cell=_CELL), "form": None}),
+    }
+)
+
+RESPONSE: Final = Shape(
+    members={
+        "result": Shape(members={"acquired": _rows(first=None, last=None, delivery_count=None)}),
+        "events": Shape(items=_EVENT),
+        "state": Shape(members={"batches": Shape(items=_BATCH)}),
+    }
+)
+"""A response of the protocol."""
+
+
+# ---- differences
+
+SHOWN: Final = 8
+"""The number of differences that are shown of one response. [differences]"""
+
+
+_MISSING: Final = object()
+
+
+@frozen
+class Difference:
+    """
+    One place where two responses differ.
+
+    >>> print(*differences({"result": [1, 2]}, {"result": [1, 3]}))
+    result[1]: expected 2, got 3
+    """
+
+    path: str
+    """The place."""
+
+    expected: str
+    """The expected value, as JSON; ``nothing`` if there should be none."""
+
+    got: str
+    """The actual value, as JSON; ``nothing`` if it is missing."""
+
+    def __str__(self) -> str:
+        """Return the difference in one line."""
+        return f"{self.path}: expected {self.expected}, got {self.got}"
+
+
+def differences(expected: Json, got: Json) -> tuple[Difference, ...]:
+    """
+    Return the first SHOWN places in which *got* differs from *expected*; none if they are equal.
+
+    Values are equal if their JSON is: 1 is neither true nor 1.0.
+    """
+    return tuple(islice(_differences(expected, got, "", RESPONSE), SHOWN))
+
+
+def _differences(expected: Json, got: Json, path: str, shape: Shape | None) -> Iterator[Difference]:
+    match expected, got:
+        case dict(), dict():
+            yield from _in_members(expected, got, path, shape)
+        case list(), list() if _comparable(expected, got, shape):
+            yield from _in_items(expected, got, path, shape and shape.of(expected))
+        case _ if type(expected) is not type(got) or expected != got:
+            yield Difference(path, _shown(expected), _shown(got))
+        case _:
+            pass
+
+
+def _in_members(expected: Json, got: Json, path: str, shape: Shape | None) -> Iterator[Difference]:
+    for name in expected | got:
+        inner = f"{path}.{name}" if path else name
+        known = shape and shape.members.get(name)
+        yield from _differences(expected.get(name, _MISSING), got.get(name, _MISSING), inner, known)
+
+
+def _comparable(expected: Json, got: Json, shape: Shape | None) -> bool:
+    """Return whether two lists are compared item by item: rows must be of the same kind and length."""
+    if shape is None:
+        return True
+    known = shape.of(expected)
+    return known is shape.of(got) and (known is None or known.row is None or len(expected) == len(got))
+
+
+def _in_items(expected: Json, got: Json, path: str, shape: Shape | None) -> Iterator[Difference]:
+    pairs = zip_longest(expected, got, fillvalue=_MISSING)
+    for (step, known), (one, other) in zip(_steps(shape), pairs, strict=False):
+        yield from _differences(one, other, path + step, known)
+
+
+def _steps(shape: Shape | None) -> Iterator[tuple[str, Shape | None]]:
+    """Yield for each item of a list of *shape* the next part of its path, and the item's shape."""
+    named = shape.row if shape and shape.row else {}
+    yield from ((f".{name}", inner) for name, inner in named.items())
+    yield from ((f"[{index}]", shape and shape.items) for index in count(len(named)))
+
+
+def _shown(value: Json) -> str:
+    return "nothing" if value is _MISSING else brief(value)

@@ -1,0 +1,206 @@
+"""
+Replay of a trace: its requests are sent to a conversation, and each response is compared with the recorded one.
+
+A list of known differences names the traces that have to differ, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from attrs import evolve, frozen
+
+from sharestate.conversation.compare import Difference, Level, differences
+from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
+from sharestate.conversation.server import BadRequestError, Conversation, bad_request_json
+from sharestate.conversation.traces import Step, Trace, UnreadableFileError, open_trace
+from sharestate.errors import MalformedInputError
+from sharestate.json_checks import Field, list_of, one_of, record, text, version
+from sharestate.json_lines import MAX_LINE, Json, read_json
+from sharestate.values.profiles import Profile
+
+NOT_SENT: Final = frozenset({"external", "internal"})
+"""Operations of a trace that are notes of its recorder; they are not sent."""
+
+NO_CALLS: Final = NOT_SENT | {"advance", "configure", "open", "timers"}
+"""Operations that call no public method; a trace of these alone compares nothing."""
+
+
+class Verdict(Enum):
+    """The result of a replay."""
+
+    PASSED = "passed"
+    """Every response agreed."""
+
+    FAILED = "failed"
+    """One response differed; the replay stopped there."""
+
+    SKIPPED = "skipped"
+    """The trace cannot be replayed."""
+
+    KNOWN = "known"
+    """One response differed, as a list of known differences says."""
+
+
+@frozen
+class Deviation:
+    """The first response that differs."""
+
+    line: int
+    """The line's number in the file."""
+
+    request: Json
+    """The request."""
+
+    differences: tuple[Difference, ...]
+    """The places in which the responses differ."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """The result of the replay of one trace."""
+
+    file: str
+    """The file, as it was given."""
+
+    name: str
+    """The test that was recorded."""
+
+    verdict: Verdict
+    """The result."""
+
+    deviation: Deviation | None = None
+    """The first difference, if there was one."""
+
+    reason: str | None = None
+    """The reason of the verdict, where it needs one."""
+
+    row: str | None = None
+    """The row of the list of divergences that accounts for a known difference."""
+
+
+def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SERVED_SPLIT_LIMIT) -> Outcome:
+    """
+    Replay the trace at *path* under *profile*, comparing at *level*.
+
+    Batches larger than *split_limit* are not split. [records]
+
+    Raises:
+        UnreadableFileError: It is not a trace, or not of a known version.
+    """
+    with open_trace(path) as trace:
+        if obstacles := trace.header.obstacles:
+            return _outcome(trace, Verdict.SKIPPED, reason=", ".join(obstacles))
+        return _replayed(trace, Conversation(profile, split_limit=split_limit), level)
+
+
+def _outcome(
+    trace: Trace, verdict: Verdict, *, deviation: Deviation | None = None, reason: str | None = None
+) -> Outcome:
+    return Outcome(file=trace.file, name=trace.header.name, verdict=verdict, deviation=deviation, reason=reason)
+
+
+def _replayed(trace: Trace, conversation: Conversation, level: Level) -> Outcome:
+    has_calls = False
+    for step in trace.steps:
+        has_calls |= step.op not in NO_CALLS
+        deviation = None if step.op in NOT_SENT else _deviation(step, conversation, level)
+        if deviation is not None and (has_calls or any(later.op not in NO_CALLS for later in trace.steps)):
+            return _outcome(trace, Verdict.FAILED, deviation=deviation)
+    if not has_calls:
+        return _outcome(trace, Verdict.SKIPPED, reason="no public call")
+    return _outcome(trace, Verdict.PASSED)
+
+
+def _deviation(step: Step, conversation: Conversation, level: Level) -> Deviation | None:
+    try:
+        got = conversation.answer(step.request, step.line)
+    except BadRequestError as error:
+        got = bad_request_json(error)
+    found = differences(level.view(step.response), level.view(got))
+    return Deviation(step.line, step.request, found) if found else None
+
+
+# ---- known differences
+
+KNOWN_DIFFERENCES_VERSION: Final = 1
+"""The version of the format that is read."""
+
+
+@frozen(kw_only=True)
+class KnownDifference:
+    """A trace that is known to differ."""
+
+    name: str
+    """The trace's name, from its header."""
+
+    row: str
+    """The row of the list of divergences that accounts for it."""
+
+    reason: str
+    """The reason, in one sentence."""
+
+
+@frozen(kw_only=True)
+class KnownDifferences:
+    """The traces that are known to differ under one profile, at one level of comparison."""
+
+    profile: str
+    """The profile's name."""
+
+    level: Level
+    """The level at which they differ."""
+
+    rows: tuple[KnownDifference, ...]
+    """The traces."""
+
+    def by_name(self, profile: Profile, level: Level) -> Mapping[str, KnownDifference]:
+        """
+        Return the rows that hold under *profile* at *level*, by the traces' names.
+
+        A difference at level observable is one at level full too.
+        """
+        holds = profile.name == self.profile and self.level in {level, Level.OBSERVABLE}
+        return {row.name: row for row in self.rows} if holds else {}
+
+
+def judged(outcome: Outcome, rows: Mapping[str, KnownDifference]) -> Outcome:
+    """Return *outcome* as the known *rows* judge it: a trace in them must differ, and one that does is no failure."""
+    row = rows.get(outcome.name)
+    if row is None or outcome.verdict is Verdict.SKIPPED:
+        return outcome
+    if outcome.verdict is Verdict.FAILED:
+        return evolve(outcome, verdict=Verdict.KNOWN, reason=row.reason, row=row.row)
+    return evolve(outcome, verdict=Verdict.FAILED, reason=f"no longer differs: {row.row}", row=row.row)
+
+
+_known_differences: Final = record(
+    {
+        "known_differences": Field(version(KNOWN_DIFFERENCES_VERSION)),
+        "profile": Field(text),
+        "level": Field(one_of({level.value: level for level in Level})),
+        "rows": Field(
+            list_of(record({"name": Field(text), "row": Field(text), "reason": Field(text)}, KnownDifference))
+        ),
+    },
+    lambda known_differences, **members: KnownDifferences(**members),  # noqa: ARG005 - the version has been checked
+)
+
+
+def read_known_differences(path: Path) -> KnownDifferences:
+    """
+    Read the list at *path*.
+
+    Raises:
+        UnreadableFileError: It is not such a list, or not of KNOWN_DIFFERENCES_VERSION.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as stream:
+            return _known_differences(read_json(stream.read(MAX_LINE + 1)), "")
+    except OSError as error:
+        raise UnreadableFileError(error.strerror, str(path)) from error
+    except MalformedInputError as error:
+        raise UnreadableFileError(error.message, str(path), field=error.field or "") from error

@@ -1,0 +1,122 @@
+"""A conversation: one line for each request, one line for each response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+from attrs import define
+
+from sharestate.conversation import requests
+from sharestate.conversation.grammar import read_request
+from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT, ServedPartition, unsupported
+from sharestate.errors import ErrorCode, MalformedInputError, ShareStateError
+from sharestate.json_lines import MAX_LINE, Json, is_blank, read_json, write_json
+from sharestate.values.profiles import Profile
+
+
+@define(eq=False, slots=False)
+class BadRequestError(ShareStateError):
+    """A line that is not a valid request; nothing was changed, and the conversation goes on."""
+
+    line: int = 0
+    """The line's number in the conversation; the first one is 1."""
+
+    field: str = ""
+    """The path of the wrong part of the request, such as ``batches[3][0]``; empty for the line as a whole."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+@contextmanager
+def _line(number: int) -> Iterator[None]:
+    """Add the line *number* to the error of a malformed line."""
+    try:
+        yield
+    except MalformedInputError as error:
+        raise BadRequestError(error.message, number, error.field or "") from error
+
+
+MAX_PARTITIONS: Final = 64
+"""The largest number of share partitions in a conversation."""
+
+
+class Conversation:
+    """Any number of independent share partitions under one profile, distinguished by the requests' ``key``."""
+
+    def __init__(self, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
+        """Start without a share partition; batches larger than *split_limit* are not split. [records]"""
+        self._profile = profile
+        self._split_limit = split_limit
+        self._partitions: dict[str, ServedPartition] = {}
+
+    def answer_line(self, line: str, number: int) -> Json:
+        """
+        Return the response to a *line*, the *number*-th of the conversation.
+
+        Raises:
+            BadRequestError: It is not a valid request; nothing was changed.
+        """
+        with _line(number):
+            return self._answer(read_json(line))
+
+    def answer(self, value: Json, number: int) -> Json:
+        """
+        Return the response to *value*, the JSON of the line *number*.
+
+        Raises:
+            BadRequestError: It is not a valid request; nothing was changed.
+        """
+        with _line(number):
+            return self._answer(value)
+
+    def _answer(self, value: Json) -> Json:
+        request = read_request(value)
+        if isinstance(request.command, requests.Open):
+            return self._open(request, request.command)
+        partition = self._partitions.get(request.key)
+        if partition is None:
+            message = "no share partition is open with this key"
+            raise MalformedInputError(message, "key")
+        return partition.run(request)
+
+    def _open(self, request: requests.Request, opening: requests.Open) -> Json:
+        if request.is_supported:
+            if request.key not in self._partitions and len(self._partitions) == MAX_PARTITIONS:
+                message = f"a conversation has at most {MAX_PARTITIONS} share partitions"
+                raise MalformedInputError(message, "key")
+            self._partitions[request.key] = ServedPartition(opening, self._profile, split_limit=self._split_limit)
+        result = None if request.is_supported else unsupported(request)
+        partition = self._partitions.get(request.key)
+        if partition is None:
+            return {"result": result, "events": [], "state": None}
+        return partition.response(result, quiet=request.quiet)
+
+
+def serve(lines: Iterable[str], output: TextIO, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
+    """
+    Answer each of *lines* with one line of *output*, which is flushed before the next is read; skip blank ones.
+
+    Memory does not grow with the length of the conversation: neither requests nor responses are kept, and the split
+    limit bounds the records in flight. A response longer than MAX_LINE is left out, and its length given instead. Use
+    :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
+    """
+    conversation = Conversation(profile, split_limit=split_limit)
+    for number, line in enumerate(lines, 1):
+        if is_blank(line):
+            continue
+        try:
+            response = conversation.answer_line(line, number)
+        except BadRequestError as error:
+            response = bad_request_json(error)
+        text = write_json(response)
+        if len(text) > MAX_LINE:
+            text = write_json({"too_long": {"line": number, "characters": len(text), "limit": MAX_LINE}})
+        output.write(text + "\n")
+        output.flush()
+
+
+def bad_request_json(error: BadRequestError) -> Json:
+    """Return the response to a line that is not a valid request."""
+    return {"bad_request": {"line": error.line, "field": error.field, "message": error.message}}

@@ -1,0 +1,254 @@
+"""
+In-flight batches, whole or split into their records, in the order of their first offsets.
+
+A batch holds references to cells: a single one while it is whole, one for each offset once it is split. Splitting
+multiplies the list. A batch is never merged, cut or renamed, and a split one never becomes whole again.
+
+Source:
+    InFlightBatch; SharePartition.cachedState, a ConcurrentSkipListMap (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from sharestate.partition.cells import Cell
+from sharestate.partition.locks import Lock, Locks
+
+_FEW: Final = 4
+"""As many cells are looked at one by one. [cells]"""
+
+
+def as_range(offsets: tuple[int, ...]) -> Sequence[int]:
+    """Return *offsets* as a range if they ascend in equal steps: C code then goes through them in one slice."""
+    if len(offsets) == 1 or offsets[0] >= offsets[1]:
+        return offsets
+    steps = range(offsets[0], offsets[-1] + 1, offsets[1] - offsets[0])
+    return steps if len(steps) == len(offsets) and tuple(steps) == offsets else offsets
+
+
+def distinct(cells: Sequence[Cell]) -> Iterable[Cell]:
+    """Return the distinct ones of *cells*, of which there is at least one, in their order."""
+    # Usually there is one: counting it is four times as quick as putting all of them into a dict.
+    return cells[:1] if cells.count(cells[0]) == len(cells) else dict.fromkeys(cells)
+
+
+class Batch:
+    """
+    The records first_offset..last_offset, both included, which were acquired or read together (rule 1).
+
+    Complexity:
+        Splitting is linear in the batch; everything else is linear in the range it is asked about, and constant for a
+        whole batch.
+    """
+
+    __slots__ = ("cells", "durable_prefix", "first_offset", "is_split", "last_offset")
+
+    def __init__(self, first_offset: int, last_offset: int, cells: list[Cell], *, is_split: bool = False) -> None:
+        """Make a batch from one cell, or from one for each offset."""
+        self.first_offset: Final = first_offset
+        self.last_offset: Final = last_offset
+        self.cells = cells
+        self.is_split = is_split
+        self.durable_prefix = 0
+        """The number of cells at the beginning that are known to be durable; they are not looked at again."""
+
+    @property
+    def size(self) -> int:
+        """The number of its offsets. [offsets]"""
+        return self.last_offset - self.first_offset + 1
+
+    def __repr__(self) -> str:
+        """Return the batch as the rules write it: ``[0-9] ACQUIRED/1/m1``."""
+        cells = "|".join(map(repr, dict.fromkeys(self.cells)))
+        return f"[{self.first_offset}-{self.last_offset}]{' split' * self.is_split} {cells}"
+
+    def split(self, locks: Locks) -> None:
+        """Keep the records one by one from now on; each gets a lock of its own with the batch's deadline."""
+        # rules 1.7 and 24.2
+        (cell,) = self.cells
+        size = self.size
+        lock, first, last = cell.lock, self.first_offset, self.last_offset
+        if lock is None:
+            self.cells, self.is_split = [cell] * size, True
+            return
+        each = Lock(lock.deadline_ms, locks.next_creation, lock.member_id, first, first, last, size)
+        cells = [cell.with_lock(each)] * size  # before any lock changes: there may not be enough memory
+        if not cell.lock_expired:
+            locks.release(lock, 1)
+        locks.add(each)
+        self.cells, self.is_split = cells, True
+
+    def at(self, offset: int) -> Cell:
+        """Return the cell of *offset*."""
+        return self.cells[offset - self.first_offset] if self.is_split else self.cells[0]
+
+    def part(self, first_offset: int, last_offset: int) -> list[Cell]:
+        """Return the cells of a range within the batch, one for each offset; the only one if it is whole."""
+        if not self.is_split:
+            return self.cells
+        return self.cells[first_offset - self.first_offset : last_offset - self.first_offset + 1]
+
+    def runs(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
+        """Go through the runs of a range within the batch that share a cell: first offset, last offset and cell."""
+        if not self.is_split:
+            yield first_offset, last_offset, self.cells[0]
+            return
+        offset = first_offset
+        for cell, run in groupby(self.part(first_offset, last_offset)):
+            size = sum(1 for _ in run)
+            yield offset, offset + size - 1, cell
+            offset += size
+
+    def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
+        """Return the distinct cells of a range within the batch in offset order, with how many references each has."""
+        if first_offset == last_offset or not self.is_split:
+            return {self.at(first_offset): 1}
+        part = self.part(first_offset, last_offset)
+        references = part.count(part[0])
+        return {part[0]: references} if references == len(part) else Counter(part)
+
+    def record_count(self, first_offset: int, last_offset: int, cells: Iterable[Cell]) -> int:
+        """Return how many records of a range, clipped to the batch, have one of *cells*."""
+        first_offset = max(first_offset, self.first_offset)
+        last_offset = min(last_offset, self.last_offset)
+        if first_offset > last_offset:
+            return 0
+        if not self.is_split:
+            return last_offset - first_offset + 1 if self.cells[0] in cells else 0
+        tally = self.tally(first_offset, last_offset)
+        return sum(tally.get(cell, 0) for cell in cells)
+
+    def pick(self, offsets: Sequence[int]) -> list[Cell]:
+        """Return the cells of *offsets*, each within the batch, which is split; quicker if they are a range."""
+        base, cells = self.first_offset, self.cells
+        if isinstance(offsets, range):
+            return cells[offsets[0] - base : offsets[-1] - base + 1 : offsets.step]
+        return [cells[offset - base] for offset in offsets]
+
+    def durable_last(self) -> int:
+        """Return the last offset up to which every record is durable; first_offset - 1 if the first one is not."""
+        if not self.is_split:
+            return self.last_offset if self.cells[0].is_durable else self.first_offset - 1
+        self.durable_prefix = _durable_prefix(self.cells, self.durable_prefix)
+        return self.first_offset + self.durable_prefix - 1
+
+    def first_acquirable(self, from_offset: int) -> int | None:
+        """Return the first offset from *from_offset* on that may be acquired now, or None; a whole batch is one."""
+        low = max(from_offset, self.first_offset) if self.is_split else self.first_offset
+        part = self.part(low, self.last_offset)
+        for cell in distinct(part) if part else ():
+            if cell.is_acquirable:
+                return low + part.index(cell)
+        return None
+
+
+def _durable_prefix(cells: Sequence[Cell], count: int) -> int:
+    """Return how many cells are durable without a break, of which the first *count* are; linear in those after them."""
+    # Usually one record has become durable, and a loop is quickest. Of many, C code looks at ever larger slices.
+    for cell in cells[count : count + _FEW]:
+        if not cell.is_durable:
+            return count
+        count += 1
+    window = 2 * _FEW
+    while looked_at := cells[count : count + window]:
+        others = [cell for cell in distinct(looked_at) if not cell.is_durable]
+        if others:
+            return count + min(map(looked_at.index, others))
+        count += len(looked_at)
+        window *= 2
+    return count
+
+
+class InFlight:
+    """
+    The in-flight batches: they do not overlap, and there may be gaps between them.
+
+    Two lists side by side and not a SortedDict: nearly every batch is added at the end and removed at the front, and
+    bisection is quickest in a list of plain numbers. With a SortedDict, acquiring and acknowledging a whole batch took
+    32.7 us in place of 27.6, and 500 single acknowledgements 4.76 ms in place of 4.52 (Python 3.11).
+
+    Complexity:
+        Finding a batch: O(log n), n the batches. Adding one at the end: O(1). Adding one elsewhere, and removing some
+        at the front, moves what lies behind, a word for each batch.
+    """
+
+    __slots__ = ("_batches", "_firsts", "_split_limit", "oversized_count")
+
+    def __init__(self, split_limit: int) -> None:
+        """Begin without batches."""
+        self._firsts: list[int] = []
+        self._batches: list[Batch] = []
+        self._split_limit = split_limit
+        self.oversized_count = 0
+        """The number of batches that are too large to be split."""
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Go through the batches in ascending order."""
+        return iter(self._batches)
+
+    def __getitem__(self, first_offset: int) -> Batch:
+        """Return the batch that begins at *first_offset*."""
+        return self._batches[bisect_left(self._firsts, first_offset)]
+
+    @property
+    def first(self) -> Batch:
+        """The lowest batch."""
+        return self._batches[0]
+
+    @property
+    def last(self) -> Batch:
+        """The highest batch."""
+        return self._batches[-1]
+
+    def is_oversized(self, batch: Batch) -> bool:
+        """Return whether *batch* is too large to be split (rule 24.5)."""
+        return batch.last_offset - batch.first_offset >= self._split_limit
+
+    def add(self, batch: Batch) -> None:
+        """Add *batch*."""
+        first = batch.first_offset
+        index = bisect_left(self._firsts, first)
+        self._firsts.insert(index, first)
+        self._batches.insert(index, batch)
+        self.oversized_count += batch.last_offset - first >= self._split_limit  # rule 24.5
+
+    def floor(self, offset: int) -> Batch | None:
+        """Return the highest batch that begins at or before *offset* (rule 1)."""
+        index = bisect_right(self._firsts, offset)
+        return self._batches[index - 1] if index else None
+
+    def higher(self, offset: int) -> Batch | None:
+        """Return the lowest batch that begins after *offset*."""
+        index = bisect_right(self._firsts, offset)
+        return self._batches[index] if index < len(self._batches) else None
+
+    def beginning_in(self, first_offset: int, last_offset: int) -> list[Batch]:
+        """Return the batches whose first offset lies in the range, in ascending order."""
+        firsts = self._firsts
+        return self._batches[bisect_left(firsts, first_offset) : bisect_right(firsts, last_offset)]
+
+    def from_floor(self, first_offset: int, last_offset: int) -> list[Batch]:
+        """Return the batches that begin in the range, and before them the floor of *first_offset* if there is one."""
+        firsts = self._firsts
+        low = bisect_right(firsts, first_offset) - 1
+        return self._batches[max(low, 0) : bisect_right(firsts, last_offset)]
+
+    def remove_up_to(self, last_offset: int) -> list[Batch]:
+        """Remove the batches that end at or before *last_offset*, and return them."""
+        count = bisect_right(self._firsts, last_offset)
+        if count and self._batches[count - 1].last_offset > last_offset:
+            count -= 1
+        removed = self._batches[:count]
+        del self._firsts[:count], self._batches[:count]
+        if self.oversized_count:
+            self.oversized_count -= sum(map(self.is_oversized, removed))  # rule 24.5
+        return removed

@@ -1,0 +1,565 @@
+"""A share partition for its users: commands in, effects out, no I/O and no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+from attrs import evolve
+
+from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, TimeReversedError, persister_error
+from sharestate.partition import acknowledge, acquire, archive, expire, initialize, next_fetch, writes
+from sharestate.partition import release as release_
+from sharestate.partition.batches import Batch
+from sharestate.partition.invariants import check
+from sharestate.partition.lifecycle import Event, Lifecycle, after
+from sharestate.partition.recorder import TransitionRecorder
+from sharestate.partition.snapshots import restore_state, take_snapshot
+from sharestate.partition.state import GapWindow, PartitionState
+from sharestate.partition.write_policies import writer_for
+from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
+from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
+from sharestate.values.config import ShareConfig
+from sharestate.values.effects import NOTHING, WAKE, Effects
+from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.profiles import KAFKA_4_3, Profile
+from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
+from sharestate.values.requests import PersistedState, ReadShareGroupState
+from sharestate.values.snapshot import Snapshot
+
+DEFAULT_SPLIT_LIMIT: Final = 2**20
+"""The largest batch that is split into its records unless the caller says otherwise. [records]"""
+
+DEFAULT_RESTORE_LIMIT: Final = 2**24
+"""The most records that a snapshot's split batches may have unless the caller says otherwise: 128 MB. [records]"""
+
+_SUCH_AS: Final = "KAFKA_4_3 or PROFILES['kafka-4.3']"
+
+MAX_POLL_RECORDS: Final = 500
+"""``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
+
+
+_Partition = TypeVar("_Partition", bound="SharePartition")
+
+
+class RecordRun(NamedTuple):
+    """
+    Neighboring records of one batch that have the same state.
+
+    Attributes:
+        first_offset: The first offset of the run.
+        last_offset: The last offset of the run, included.
+        state: The records' state; that after the pending transition if there is one.
+        delivery_count: The deliveries of each so far. [deliveries]
+        member_id: Their owner; empty for none.
+        lock_deadline_ms: The last instant at which their acquisition lock holds; None without a lock. [ms]
+        has_pending_write: Whether a write that carries their last transition is pending.
+        lock_expired: Whether their lock has expired while that write was pending.
+        is_archived_meanwhile: Whether they were archived while that write was pending: its outcome does not matter.
+    """
+
+    first_offset: int
+    last_offset: int
+    state: RecordState
+    delivery_count: int
+    member_id: str
+    lock_deadline_ms: int | None
+    has_pending_write: bool
+    lock_expired: bool
+    is_archived_meanwhile: bool
+
+
+class BatchView(NamedTuple):
+    """
+    An in-flight batch as it was when it was asked for.
+
+    Attributes:
+        first_offset: The batch's first offset.
+        last_offset: The batch's last offset, included.
+        is_split: Whether it is kept record by record; if not, there is one run.
+        runs: Its records, in ascending order. Two neighboring runs always differ in state.
+    """
+
+    first_offset: int
+    last_offset: int
+    is_split: bool
+    runs: tuple[RecordRun, ...]
+
+
+class SharePartition:
+    """
+    One share partition at its leader.
+
+    Commands take the caller's time where time matters, and return ``Effects``: writes to send, and whether waiting
+    fetches should look again. The caller sends the writes and reports the outcome of each, in any order.
+
+    An argument of the wrong type or out of range raises MalformedInputError, which names it; nothing has changed then.
+    A command that is refused for another reason has changed nothing but the time that it remembers, and, in
+    ``acknowledge``, what is listed there.
+
+    Not thread-safe: one caller at a time.
+
+    >>> from sharestate import AcknowledgementBatch, FetchedRecords, PersistedState, RecordBatch, SharePartitionKey
+    >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0))
+    >>> read = partition.initialize()
+    >>> effects = partition.read_succeeded(PersistedState(start_offset=0))
+    >>> fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
+    >>> partition.acquire("m1", fetched, now_ms=0).acquired
+    (AcquiredRecords(first_offset=0, last_offset=9, delivery_count=1),)
+    >>> (write,) = partition.acknowledge("m1", [AcknowledgementBatch(0, 9, (1,))], now_ms=5).writes
+    >>> partition.write_succeeded(write.number).wake, partition.start_offset
+    (True, 10)
+
+    Source:
+        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1 and 4.3.1).
+    """
+
+    def __init__(  # noqa: PLR0913 - what a share partition is made of
+        self,
+        key: SharePartitionKey,
+        *,
+        leader_epoch: int = 0,
+        profile: Profile = KAFKA_4_3,
+        config: ShareConfig | None = None,
+        split_limit: int = DEFAULT_SPLIT_LIMIT,
+        record_transitions: bool = False,
+    ) -> None:
+        """
+        Make a share partition that is not initialized yet.
+
+        Args:
+            key: The group, the topic id and the partition.
+            leader_epoch: The leader's epoch, which every write carries.
+            profile: The rules that it follows.
+            config: The group's settings; Kafka's defaults if None.
+            split_limit: Batches larger than this are not split into their records. [records]
+            record_transitions: Whether ``Effects.transitions`` lists which records have changed, and why.
+        """
+        self._state = PartitionState(
+            key=expect(key, SharePartitionKey, "key"),
+            leader_epoch=integer(leader_epoch, "leader_epoch"),
+            profile=expect(profile, Profile, "profile", such_as=_SUCH_AS),
+            writer=writer_for(profile.write_policy),
+            config=ShareConfig() if config is None else expect(config, ShareConfig, "config"),
+            split_limit=integer(split_limit, "split_limit", 1),
+            recorder=TransitionRecorder() if record_transitions else None,
+        )
+
+    # ---- lifecycle
+
+    def initialize(self) -> ReadShareGroupState:
+        """
+        Request the persisted state.
+
+        Returns:
+            The read to send; answer it with ``read_succeeded`` or ``read_failed``.
+
+        Raises:
+            AlreadyInitializedError: It is ACTIVE.
+            InitializationError: It is FAILED.
+            LeaderNotAvailableError: It is INITIALIZING or FENCED.
+        """
+        return initialize.initialize(self._state)
+
+    def read_succeeded(self, state: PersistedState, *, reset_offset: int | None = None) -> Effects:
+        """
+        Take over the persisted state.
+
+        Args:
+            state: The state that the persister has read.
+            reset_offset: Where to start if nothing was persisted (``state.start_offset`` -1): the caller asks the log
+                as ``config.auto_offset_reset`` says.
+
+        Returns:
+            ``error`` if the state is not one that a coordinator stores (the lifecycle is FAILED then), or if it comes
+            too late (FENCED). ``writes``: the start offset, under a profile that persists it at once.
+
+        Raises:
+            NoReadPendingError: No read is pending.
+            ResetOffsetRequiredError: Nothing was persisted and there is no *reset_offset*; still INITIALIZING.
+        """
+        expect(state, PersistedState, "state")
+        if reset_offset is not None:
+            integer(reset_offset, "reset_offset", 0)
+        return self._with_transitions(initialize.read_succeeded(self._state, state, reset_offset))
+
+    def read_failed(self, error: int | ShareStateError, message: str | None = None) -> Effects:
+        """
+        Give up the initialization: the lifecycle is FAILED.
+
+        Args:
+            error: The persister's error code, or an error to pass on as it is.
+            message: The persister's error message.
+
+        Returns:
+            ``error``: for those who wait for the initialization.
+
+        Raises:
+            NoReadPendingError: No read is pending.
+        """
+        return Effects(error=initialize.read_failed(self._state, _error_of(error, message)))
+
+    def fence(self) -> Effects:
+        """Stop acquiring: another leader has taken over. Records in flight go on with the old epochs."""
+        self._state.lifecycle = after(self._state.lifecycle, Event.FENCE)
+        return NOTHING
+
+    def configure(self, config: ShareConfig) -> Effects:
+        """Apply the settings of *config* that the profile lets change while the share partition runs (rule 1)."""
+        expect(config, ShareConfig, "config")
+        changes = {name: getattr(config, name) for name in self._state.profile.configurable}
+        self._state.config = evolve(self._state.config, **changes)
+        return NOTHING
+
+    # ---- records
+
+    def next_fetch_offset(self) -> int:
+        """Return the offset at which the log is to be fetched next; may clear ``find_next``."""
+        return next_fetch.next_fetch_offset(self._state)
+
+    def can_acquire(self) -> bool:
+        """Return whether a fetch could acquire something; may clear ``find_next``."""
+        return next_fetch.can_acquire(self._state)
+
+    def acquire(  # noqa: PLR0913 - what a fetch request says
+        self,
+        member_id: str,
+        fetched: FetchedRecords,
+        *,
+        now_ms: int,
+        max_records: int = MAX_POLL_RECORDS,
+        batch_size: int = MAX_POLL_RECORDS,
+        mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
+    ) -> Effects:
+        """
+        Acquire for a member what it may have of the records that were fetched.
+
+        Args:
+            member_id: The member that acquires. An empty one is none, as in Kafka: the records are held until their
+                lock expires or any member is released.
+            fetched: The result of the fetch.
+            now_ms: The caller's time. [ms]
+            max_records: How many records it wants. [records]
+            batch_size: New batches are cut as soon as they have as many records, at batches of the log. [records]
+            mode: Whether *max_records* may be exceeded up to the end of a batch of the log.
+
+        Returns:
+            ``acquired``, in ascending order; nothing unless the lifecycle is ACTIVE.
+
+        Raises:
+            SplitLimitError: A batch that is too large would have to be split.
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+
+        Complexity:
+            O(log n) in the batches, linear in the records that are looked at.
+        """
+        if type(member_id) is not str:
+            member_id = text(member_id, "member_id")
+        expect(fetched, FetchedRecords, "fetched")
+        expect(mode, AcquireMode, "mode")
+        integer(max_records, "max_records")
+        integer(batch_size, "batch_size", 1)
+        self._set_time(now_ms)
+        try:
+            acquired = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
+        except RequestRefusedError as error:
+            raise self._refused(error) from None
+        return self._with_transitions(Effects(acquired) if acquired else NOTHING)
+
+    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
+        """
+        Acknowledge records that a member holds.
+
+        Args:
+            member_id: The member that acknowledges.
+            batches: Its acknowledgements, judged in order; the first refusal refuses them all.
+            now_ms: The caller's time; renewed locks count from here. [ms]
+
+        Returns:
+            ``writes``: one write, whose outcome decides; none if nothing has to be persisted.
+
+        Raises:
+            InvalidRecordStateError: The member does not hold some record. No state, count or owner has changed, but
+                batches that were split on the way stay split, and locks that were renewed stay renewed.
+            InvalidRequestError: The same, for a type or a range that makes no sense.
+            SplitLimitError: A batch that is too large would have to be split.
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+
+        Complexity:
+            O(log n) in the batches, linear in the records that are acknowledged.
+        """
+        if type(member_id) is not str:
+            member_id = text(member_id, "member_id")
+        requests = acknowledgements(batches)
+        self._set_time(now_ms)
+        try:
+            writes = acknowledge.acknowledge(self._state, member_id, requests)
+        except RequestRefusedError as error:
+            raise self._refused(error) from None
+        return self._with_transitions(Effects((), writes) if writes else NOTHING)
+
+    def release(self, member_id: str, *, now_ms: int) -> Effects:
+        """
+        Release every record that a member holds, because its session was closed.
+
+        Records that the empty member has acquired are released too.
+
+        Returns:
+            ``writes``: one write, whose outcome decides; none if nothing has to be persisted.
+
+        Raises:
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+
+        Complexity:
+            Linear in the batches of which the member holds records, and in the records of split ones.
+        """
+        if type(member_id) is not str:
+            member_id = text(member_id, "member_id")
+        self._set_time(now_ms)
+        writes = release_.release(self._state, member_id)
+        return self._with_transitions(Effects((), writes) if writes else NOTHING)
+
+    def advance_log_start(self, offset: int) -> Effects:
+        """Move the log start to *offset*; ignored if that is not above the SPSO."""
+        integer(offset, "offset")
+        archive.advance_log_start(self._state, offset)
+        return self._with_transitions(NOTHING)
+
+    # ---- outcomes and time
+
+    def write_succeeded(self, number: int) -> Effects:
+        """
+        Report that a write has succeeded (rule 16).
+
+        Returns:
+            ``wake`` if the SPSO has advanced over something.
+
+        Raises:
+            UnknownWriteError: It was never issued, or was answered already.
+        """
+        has_advanced = writes.write_succeeded(self._state, integer(number, "number"))
+        return self._with_transitions(WAKE if has_advanced else NOTHING)
+
+    def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
+        """
+        Report that a write has failed.
+
+        Args:
+            number: Which write.
+            error: The persister's error code, or an error to pass on as it is.
+            message: The persister's error message.
+
+        Returns:
+            ``error``: for the member whose records it carried.
+
+        Raises:
+            UnknownWriteError: It was never issued, or was answered already.
+        """
+        passed_on = _error_of(error, message)
+        writes.write_failed(self._state, integer(number, "number"))
+        return self._with_transitions(Effects(error=passed_on))
+
+    def expire_next(self, *, now_ms: int) -> Effects | None:
+        """
+        Handle the acquisition lock that has expired first.
+
+        One at a time: its write may be answered before the next one is handled. Call it until it returns None. Under a
+        profile that handles all expired locks in one call, it does, with one write.
+
+        Returns:
+            None if no lock has expired. Else its write and ``wake``; neither if its record has a pending write.
+
+        Raises:
+            TimeReversedError: *now_ms* is before the time of an earlier command.
+        """
+        self._set_time(now_ms)
+        effects = expire.expire_next(self._state)
+        return None if effects is None else self._with_transitions(effects)
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the first instant at which ``expire_next`` has something to do; None if no lock ever expires. [ms]"""
+        lock = self._state.locks.first()
+        return None if lock is None or lock.deadline_ms == MAX_INT64 else lock.deadline_ms + 1
+
+    # ---- copies
+
+    def snapshot(self) -> Snapshot:
+        """Return everything about the share partition as one value; linear in what is in flight."""
+        return take_snapshot(self._state)
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: Snapshot,
+        *,
+        profile: Profile | None = None,
+        max_records: int = DEFAULT_RESTORE_LIMIT,
+        record_transitions: bool = False,
+    ) -> Self:
+        """
+        Return a share partition that behaves exactly like the one of which *snapshot* was taken.
+
+        Args:
+            snapshot: The snapshot.
+            profile: The profile under which it must have been taken; any if None.
+            max_records: How many records its split batches may have in all, and the largest batch that may be split
+                later on: each takes eight bytes. [records]
+            record_transitions: As for a new one; no part of the state.
+
+        Raises:
+            SnapshotError: It was taken under another profile, is too large, or contradicts itself; nothing is made.
+        """
+        expect(snapshot, Snapshot, "snapshot")
+        partition = cls.__new__(cls)
+        partition._state = restore_state(  # noqa: SLF001 - a class method makes an instance of its own
+            snapshot,
+            snapshot.profile if profile is None else expect(profile, Profile, "profile", such_as=_SUCH_AS),
+            max_records=integer(max_records, "max_records", 0),
+            recorder=TransitionRecorder() if record_transitions else None,
+        )
+        return partition
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], Snapshot, bool], dict[str, Any]]:
+        """Pickle and copy by way of a snapshot; a copy is of the same class and records what the original records."""
+        others = {name: value for name, value in vars(self).items() if name != "_state"}
+        return _restore_as_taken, (type(self), self.snapshot(), self._state.recorder is not None), others
+
+    # ---- views: values that do not follow later changes
+
+    @property
+    def key(self) -> SharePartitionKey:
+        """The share partition."""
+        return self._state.key
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader's epoch."""
+        return self._state.leader_epoch
+
+    @property
+    def profile(self) -> Profile:
+        """The rules that it follows."""
+        return self._state.profile
+
+    @property
+    def config(self) -> ShareConfig:
+        """The settings that are in force."""
+        return self._state.config
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """The lifecycle state."""
+        return self._state.lifecycle
+
+    @property
+    def state_epoch(self) -> int:
+        """The epoch that was read with the persisted state."""
+        return self._state.state_epoch
+
+    @property
+    def start_offset(self) -> int:
+        """The SPSO: the first offset that is still in flight."""
+        return self._state.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The SPEO: the last offset that was ever acquired; the next one to fetch if nothing is cached."""
+        return self._state.end_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """The number of cached terminal records at or above the SPSO (KIP-1226). [records]"""
+        return self._state.delivery_complete_count
+
+    @property
+    def find_next(self) -> bool:
+        """True if a cached record may be acquirable, so that the next fetch has to look for it."""
+        return self._state.find_next
+
+    @property
+    def gap_window(self) -> GapWindow | None:
+        """The offsets that the previous leader may have fetched and never persisted."""
+        return self._state.gap_window
+
+    def batches(self) -> tuple[BatchView, ...]:
+        """Return the in-flight batches as they are; linear in them, and in the records of split ones."""
+        return tuple(map(_view, self._state.in_flight))
+
+    def lock_count(self) -> int:
+        """Return how many acquisition locks there are: one for a whole batch, else one for each record. [locks]"""
+        return self._state.locks.count
+
+    def lag(self, log_end_offset: int) -> int:
+        """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
+        return (
+            integer(log_end_offset, "log_end_offset") - self._state.start_offset - self._state.delivery_complete_count
+        )
+
+    def check(self) -> None:
+        """
+        Assert every invariant of the state.
+
+        Raises:
+            InvariantError: One does not hold: a defect of this library.
+        """
+        check(self._state)
+
+    # ---- inside
+
+    def _with_transitions(self, effects: Effects) -> Effects:
+        recorder = self._state.recorder
+        return effects if recorder is None else effects._replace(transitions=recorder.take())
+
+    def _refused(self, error: RequestRefusedError) -> RequestRefusedError:
+        transitions = self._with_transitions(NOTHING).transitions
+        return error.with_transitions(transitions) if transitions else error
+
+    def _set_time(self, now_ms: int) -> None:
+        state = self._state
+        if type(now_ms) is not int or not state.now_ms <= now_ms <= MAX_INT64:
+            _refuse_time(now_ms, state.now_ms)
+        state.now_ms = now_ms
+        if state.recorder is not None:
+            state.recorder.at_ms = now_ms
+
+
+def _view(batch: Batch) -> BatchView:
+    """Return *batch* as it is; linear in its records if it is split."""
+    runs: list[RecordRun] = []
+    for first, last, cell in batch.runs(batch.first_offset, batch.last_offset):
+        run = RecordRun(
+            first,
+            last,
+            cell.state,
+            cell.delivery_count,
+            cell.member_id,
+            cell.lock_deadline_ms,
+            cell.write is not None,
+            cell.lock_expired,
+            cell.is_archived_meanwhile,
+        )
+        if runs and runs[-1][2:] == run[2:]:
+            runs[-1] = runs[-1]._replace(last_offset=last)
+        else:
+            runs.append(run)
+    return BatchView(batch.first_offset, batch.last_offset, batch.is_split, tuple(runs))
+
+
+def _refuse_time(now_ms: int, last_ms: int) -> None:
+    """Refuse a time that is malformed or in the past; do nothing if it is of a subclass of int."""
+    if integer(now_ms, "now_ms", 0) < last_ms:
+        message = f"the time goes backwards: {now_ms} after {last_ms}"
+        raise TimeReversedError(message, "now_ms")
+
+
+def _error_of(error: int | ShareStateError, message: str | None) -> ShareStateError:
+    # rule 4.1
+    if isinstance(error, ShareStateError):
+        return error
+    if integer(error, "error") == ErrorCode.NONE:
+        refuse("NONE is no error", "error")
+    return persister_error(error, message if message is None else expect(message, str, "message"))
+
+
+def _restore_as_taken(class_: type[_Partition], snapshot: Snapshot, record_transitions: bool) -> _Partition:  # noqa: FBT001 - pickled by position
+    return class_.restore(snapshot, max_records=MAX_INT64, record_transitions=record_transitions)

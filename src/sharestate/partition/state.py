@@ -1,0 +1,324 @@
+"""
+The mutable state of one share partition, and the only methods through which its records change.
+
+Cells change by ``replace_cells``, ``put_cells`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
+count by ``count_completed`` and ``move_start``; the gap window shrinks by ``shrink_gap_window``.
+
+Source:
+    The fields of SharePartition (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from attrs import Factory, define, field
+
+from sharestate.errors import SplitLimitError
+from sharestate.partition.batches import Batch, InFlight
+from sharestate.partition.cells import Cell
+from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.locks import Locks
+from sharestate.partition.record_machine import Input
+from sharestate.partition.recorder import TransitionRecorder
+from sharestate.values.checks import MAX_INT64
+from sharestate.values.config import ShareConfig
+from sharestate.values.effects import Cause
+from sharestate.values.profiles import Profile
+from sharestate.values.records import SharePartitionKey
+from sharestate.values.requests import PersistedState, StateBatch
+from sharestate.values.snapshot import KipMemoryRow
+
+
+class GapWindow(NamedTuple):
+    """
+    The offsets that the previous leader may have fetched and never persisted (rule 4.4).
+
+    Between batches that were read from the persister there may be records that have to be fetched again, as long as
+    nothing beyond those batches has been acquired.
+
+    Attributes:
+        first_offset: Gaps from here on have to be fetched.
+        last_offset: The SPEO as the state was read; the window is active while the SPEO stays there.
+
+    Source:
+        SharePartition.GapWindow (Kafka 4.3.1).
+    """
+
+    first_offset: int
+    last_offset: int
+
+
+class PendingWrite(NamedTuple):
+    """A write without an answer whose outcome decides what becomes of the records that it carries."""
+
+    number: int
+    """The number of the request."""
+
+    delivery_count_limit: int
+    """The limit in force as the change was made; a roll-back still asks for it. [deliveries]"""
+
+    ranges: tuple[tuple[Batch, int, int], ...]
+    """The ranges (batch, first offset, last offset) that hold every record of the change, and perhaps others."""
+
+
+class WriteContent(NamedTuple):
+    """The contents of one write."""
+
+    start_offset: int
+    """The start offset; -1 leaves the persisted one as it is."""
+
+    state_batches: Sequence[StateBatch]
+    """The records that have changed, and those that have to be known with them."""
+
+
+class Writer(Protocol):
+    """A write policy at work in one share partition: it forms the writes, and takes note of their outcomes."""
+
+    def on_initialized(self, state: PartitionState, persisted: PersistedState) -> WriteContent | None:
+        """Take note of the persisted state; return the write that is needed because of it."""
+
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+        """
+        Return the next write, which carries *entries*; None if none of them has to be persisted.
+
+        *is_final* says that locks have expired: the records have changed whatever becomes of the write.
+        """
+
+    def is_written(self, state: PartitionState, last_offset: int) -> bool:
+        """Return whether a change of records up to *last_offset* has to be persisted."""
+
+    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
+        """Take note of the outcome of a write."""
+
+    def withdraw(self, number: int) -> None:
+        """Forget write *number*, which is not issued; do nothing if there is none."""
+
+    def snapshot(self) -> KipMemoryRow | None:
+        """Return the policy's memory, for a snapshot."""
+
+
+class Position(NamedTuple):
+    """The offsets and batches of a share partition at one instant, to return to."""
+
+    start_offset: int
+    end_offset: int
+    delivery_complete_count: int
+    gap_window: GapWindow | None
+    batches: tuple[Batch, ...]
+
+
+@define(kw_only=True, eq=False)
+class PartitionState:
+    """The mutable state of one share partition (rule 1)."""
+
+    key: SharePartitionKey
+    """The share partition; never changes."""
+
+    leader_epoch: int
+    """The epoch of the leader; never changes."""
+
+    profile: Profile
+    """The rules that it follows; never change."""
+
+    writer: Writer
+    """The profile's write policy at work, which forms the writes."""
+
+    config: ShareConfig
+    """The group's settings in force."""
+
+    split_limit: int
+    """The largest batch that is split; never changes. [records]"""
+
+    lifecycle: Lifecycle = Lifecycle.EMPTY
+    """The lifecycle state."""
+
+    is_read_pending: bool = False
+    """True if the persisted state was requested and has not been read."""
+
+    state_epoch: int = 0
+    """The epoch that was read with the persisted state."""
+
+    start_offset: int = 0
+    """The SPSO: the first offset that is still in flight."""
+
+    end_offset: int = 0
+    """The SPEO: the last offset that was ever acquired; the next one to fetch if nothing is cached."""
+
+    delivery_complete_count: int = 0  # rule 20.4
+    """The number of cached terminal records at or above the SPSO. [records]"""
+
+    find_next: bool = False
+    """True if a cached record may be acquirable, so that the next fetch has to look for it."""
+
+    acquirable_from: int = 0
+    """No cached record below this offset is acquirable: a bound that only spares looking, and no part of a snapshot."""
+
+    gap_window: GapWindow | None = None
+    """The gap window, active or not."""
+
+    in_flight: InFlight = Factory(lambda self: InFlight(self.split_limit), takes_self=True)
+    """The in-flight batches."""
+
+    locks: Locks = field(factory=Locks)
+    """The acquisition locks."""
+
+    writes: dict[int, PendingWrite | None] = field(factory=dict)
+    """The writes without an answer, by number; None for one whose change is final, whatever its outcome."""
+
+    next_write: int = 0
+    """The number of the next write."""
+
+    recorder: TransitionRecorder | None = None
+    """Records the transitions of the running command, if the user has asked for them; no part of the state."""
+
+    now_ms: int = 0
+    """The last ``now_ms`` of a command. [ms]"""
+
+    # ---- cells
+
+    def add_batch(self, batch: Batch) -> None:
+        """Cache a new batch, of which available cells are the last ones; ``record`` it after that."""
+        self.in_flight.add(batch)
+        if batch.cells[-1].is_acquirable:
+            self._find_from(batch.first_offset)
+
+    def replace_cells(  # noqa: PLR0913 - a range of a batch, and what replaces what
+        self,
+        batch: Batch,
+        first_offset: int,
+        last_offset: int,
+        replacements: Mapping[Cell, Cell],
+        why: Cause | Input,
+        write: int | None = None,
+    ) -> None:
+        """Replace each cell of a range within *batch* that *replacements* has, and record it."""
+        if self.recorder is not None:
+            self.recorder.record_replaced(batch, first_offset, last_offset, replacements, why, write)
+        if first_offset == last_offset or not batch.is_split:
+            index = first_offset - batch.first_offset if batch.is_split else 0
+            batch.cells[index] = replacements.get(batch.cells[index], batch.cells[index])
+        else:
+            part = batch.part(first_offset, last_offset)
+            # Cells without a replacement stay: the second argument of get is its default.
+            is_uniform = part.count(part[0]) == len(part)
+            after = (
+                [replacements.get(part[0], part[0])] * len(part) if is_uniform else map(replacements.get, part, part)
+            )
+            start = first_offset - batch.first_offset
+            batch.cells[start : start + len(part)] = after
+        for cell in replacements.values():
+            if cell.is_acquirable:
+                self._find_from(first_offset if batch.is_split else batch.first_offset)
+
+    def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
+        """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
+        start = first_offset - batch.first_offset if batch.is_split else 0
+        batch.cells[start : start + len(cells)] = cells
+
+    def put_each(self, batch: Batch, offsets: Sequence[int], cells: Sequence[Cell]) -> None:
+        """Put one of *cells* in the place of each of *offsets* of *batch*, as ``put_cells`` does."""
+        base, own = batch.first_offset, batch.cells
+        if isinstance(offsets, range):
+            own[offsets[0] - base : offsets[-1] - base + 1 : offsets.step] = cells
+        else:
+            for offset, cell in zip(offsets, cells, strict=True):
+                own[offset - base] = cell
+
+    def record(
+        self,
+        batch: Batch,
+        first_offset: int,
+        last_offset: int,
+        why: Mapping[Cell, Cause | Input],
+        write: int | None = None,
+    ) -> None:
+        """Record the cells of a range within *batch* that *why* has, which are in place already."""
+        if self.recorder is not None:
+            self.recorder.record_in_place(batch, first_offset, last_offset, why, write)
+
+    def record_all(self, batch: Batch, cause: Cause) -> None:
+        """Record all of *batch* as it stands."""
+        if self.recorder is not None:
+            why = dict.fromkeys(batch.cells, cause)
+            self.recorder.record_in_place(batch, batch.first_offset, batch.last_offset, why)
+
+    def _find_from(self, offset: int) -> None:
+        """Have the next fetch look for acquirable records, of which there may be some from *offset* on."""
+        self.find_next = True
+        self.acquirable_from = min(self.acquirable_from, offset)
+
+    def taken(self, first_offset: int, last_offset: int) -> None:
+        """Note that no record of a range is acquirable any more."""
+        if first_offset <= self.acquirable_from <= last_offset:
+            self.acquirable_from = last_offset + 1
+
+    def release_lock(self, cell: Cell, references: int) -> None:
+        """Take *references* to *cell* from its lock, if it has one that has not expired."""
+        if cell.lock is not None and not cell.lock_expired:
+            self.locks.release(cell.lock, references)
+
+    def split_refusal(self, first_offset: int, last_offset: int) -> SplitLimitError:
+        """Return the error for a batch that would have to be split and is too large (rule 24.5)."""
+        message = f"the batch {first_offset}-{last_offset} is too large to be split"
+        return SplitLimitError(message, first_offset, last_offset, self.split_limit)
+
+    # ---- offsets and the complete count
+
+    def move_start(self, offset: int, passed: int = 0) -> None:
+        """Move the SPSO to *offset*; *passed* terminal records are below it now and no longer count. [records]"""
+        # rule 20.4
+        self.start_offset = offset
+        self.delivery_complete_count -= passed
+
+    def count_completed(self, records: int) -> None:
+        """Count *records* more terminal records; fewer if it is negative. [records]"""
+        # rule 20.4
+        self.delivery_complete_count += records
+
+    def not_below_start(self, first_offset: int, last_offset: int) -> int:
+        """Return how many offsets of a range lie at or above the SPSO: only those count as complete. [offsets]"""
+        # rule 20.4
+        return max(0, last_offset - max(first_offset, self.start_offset) + 1)
+
+    @property
+    def in_flight_count(self) -> int:
+        """The number of offsets from the SPSO to the SPEO, gaps and terminal records included. [offsets]"""
+        # rule 6
+        return self.end_offset - self.start_offset + 1 if self.in_flight else 0
+
+    @property
+    def lock_deadline_ms(self) -> int:
+        """The deadline of a lock that is taken now; beyond 64 bits it never expires. [ms]"""
+        # rule 1.6
+        return min(self.now_ms + self.config.record_lock_duration_ms, MAX_INT64)
+
+    def position(self) -> Position:
+        """Return what ``return_to`` takes; linear in the batches."""
+        offsets = (self.start_offset, self.end_offset, self.delivery_complete_count, self.gap_window)
+        return Position(*offsets, tuple(self.in_flight))
+
+    def return_to(self, position: Position) -> None:
+        """Take back moves of the offsets and the removal of batches; no cell has changed since *position*."""
+        self.start_offset, self.end_offset, self.delivery_complete_count, self.gap_window, batches = position
+        for batch in batches[: len(batches) - len(self.in_flight)]:
+            self.in_flight.add(batch)
+        if self.recorder is not None:
+            self.recorder.take()
+
+    # ---- the gap window
+
+    @property
+    def active_gap_window(self) -> GapWindow | None:
+        """The gap window while it is active, else None (rule 4.4)."""
+        window = self.gap_window
+        return window if window is not None and window.last_offset == self.end_offset else None
+
+    def shrink_gap_window(self, offset: int) -> None:
+        """Begin the gap window at *offset*; end it if that is past it, or if something beyond it was acquired."""
+        # rule 4.4
+        if self.gap_window is not None:
+            window = self.active_gap_window
+            is_over = window is None or offset > window.last_offset
+            self.gap_window = None if is_over else self.gap_window._replace(first_offset=offset)

@@ -1,0 +1,311 @@
+"""
+A change of records, the write that carries it, and what its outcome does.
+
+A command builds one ``Change``: every transition that it begins shows at once and is pending. Issuing the change makes
+one numbered write of it, and what is left of it is a frozen ``PendingWrite``. If the write succeeds the locks are
+cancelled and the SPSO may advance. If it fails the records are rolled back to their owner, unless they were archived or
+their lock has expired meanwhile.
+
+Source:
+    SharePartition.PersisterBatch, writeShareGroupState, rollbackOrProcessStateUpdates;
+    InFlightState.completeStateTransition (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from sharestate.errors import UnknownWriteError
+from sharestate.partition.advance import advance
+from sharestate.partition.batches import Batch
+from sharestate.partition.cells import Cell
+from sharestate.partition.record_machine import TERMINAL, Input
+from sharestate.partition.state import PartitionState, PendingWrite, WriteContent
+from sharestate.values.effects import Cause
+from sharestate.values.profiles import Quirk
+from sharestate.values.records import RecordState
+from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
+
+_NEAR: Final = 32
+"""Ranges of a batch closer than this are kept as one: walking over the gap costs less than a range. [records]"""
+
+
+class Change:
+    """
+    The transitions that one command begins, until its write is issued or it is withdrawn (rule 11).
+
+    A range is noted before its records change, so that an error at any point finds what has to be rolled back.
+
+    Complexity:
+        Beginning a transition is linear in the records that it changes.
+    """
+
+    __slots__ = ("_entries", "_is_counted", "_pending", "_ranges", "_runs", "_state", "completed_count", "number")
+
+    def __init__(self, state: PartitionState) -> None:
+        """Begin an empty change of *state*."""
+        self._state = state
+        self.number: Final = state.next_write
+        """The number that its write will have."""
+        self._entries: list[StateBatch] = []
+        """The entries to persist that have no run yet: whole batches and single records."""
+        self._runs: list[StateRun] = []
+        """The entries before those."""
+        self.completed_count = 0
+        """The number of records at or above the SPSO that it makes terminal. [records]"""
+        self._is_counted = False
+        self._pending: dict[tuple[Cell, Input], Cell] = {}
+        self._ranges: list[tuple[Batch, int, int]] = []
+
+    def begin_whole(self, batch: Batch, input_: Input) -> None:
+        """Begin *input_* for all of a whole batch (rules 1.3 and 20.4)."""
+        cell = self._after(batch.cells[0], input_)
+        first, last = batch.first_offset, batch.last_offset
+        self._add_range(batch, first, last)
+        self._state.put_cells(batch, first, [cell])
+        self._entries.append(StateBatch(first, last, cell.state, cell.delivery_count))
+        if cell.state in TERMINAL:
+            self.completed_count += self._state.not_below_start(first, last)
+
+    def begin_record(self, batch: Batch, offset: int, input_: Input) -> None:
+        """Begin *input_* for one record of a split batch that lies at or above the SPSO (rules 1.3 and 20.4)."""
+        cell = self._after(batch.at(offset), input_)
+        self._add_range(batch, offset, offset)
+        self._state.put_cells(batch, offset, [cell])
+        self._entries.append(StateBatch(offset, offset, cell.state, cell.delivery_count))
+        if cell.state in TERMINAL:
+            self.completed_count += 1
+
+    def begin(
+        self, batch: Batch, first_offset: int, part: Sequence[Cell], input_: Input, cells: Iterable[Cell]
+    ) -> None:
+        """
+        Begin *input_* for *cells* among *part*, the cells from *first_offset* on of a split batch.
+
+        The part lies wholly below or wholly above the SPSO.
+        """
+        # rule 1.3
+        after = {cell: self._after(cell, input_) for cell in cells}
+        if len(after) == 1 and part.count(next(iter(after))) == len(part):
+            self._put(batch, range(first_offset, first_offset + len(part)), list(after.values()) * len(part))
+        else:
+            chosen = [(offset, cell) for offset, cell in enumerate(part, first_offset) if cell in after]
+            self._put(batch, [offset for offset, _ in chosen], [after[cell] for _, cell in chosen])
+
+    def begin_each(self, batch: Batch, offsets: Sequence[int], inputs: Sequence[Input]) -> None:
+        """Begin an input for each of some records of a split batch, all of which lie at or above the SPSO."""
+        # rule 1.3
+        part = batch.pick(offsets)
+        if part.count(part[0]) < len(part):
+            after = list(map(self._after, part, inputs))
+        elif inputs.count(inputs[0]) == len(inputs):
+            after = [self._after(part[0], inputs[0])] * len(part)
+        else:
+            after_input = {input_: self._after(part[0], input_) for input_ in dict.fromkeys(inputs)}
+            after = list(map(after_input.__getitem__, inputs))
+        self._put(batch, offsets, after)
+
+    def state_batches(self) -> Sequence[StateBatch]:
+        """Return the records that are to be persisted, in the order of their transitions."""
+        if not self._runs:
+            return tuple(self._entries)
+        self._close_run()
+        return StateBatches(self._runs)
+
+    def ranges(self) -> tuple[tuple[Batch, int, int], ...]:
+        """Return the ranges that hold every record of the change, in ascending order and without overlap."""
+        if len(self._ranges) < 2:  # noqa: PLR2004 - nothing to overlap with
+            return tuple(self._ranges)
+        return tuple(_disjoint(self._ranges))
+
+    def withdraw(self) -> None:
+        """Roll back every transition, and the write: the command has failed, by a refusal or another error."""
+        # rules 8.1, 20.4 and 24.3
+        for batch, first_offset, last_offset in self.ranges():
+            for first, last, cell in list(batch.runs(first_offset, last_offset)):
+                if cell.write == self.number and cell.rollback is not None:
+                    self._state.put_cells(batch, first, [cell.rollback] * (last - first + 1 if batch.is_split else 1))
+        if self._is_counted:
+            self._state.count_completed(-self.completed_count)
+        self._state.writer.withdraw(self.number)
+        self._state.writes.pop(self.number, None)
+        self._state.next_write = self.number
+
+    def count(self) -> None:
+        """Count the records that it makes terminal (rule 20.4)."""
+        self._state.count_completed(self.completed_count)
+        self._is_counted = True
+
+    def record(self, ranges: Iterable[tuple[Batch, int, int]], write: int | None) -> None:
+        """Record the transitions of the change, which *write* carries."""
+        inputs = {after: input_ for (_, input_), after in self._pending.items()}
+        for batch, first_offset, last_offset in ranges:
+            self._state.record(batch, first_offset, last_offset, inputs, write)
+
+    def _after(self, cell: Cell, input_: Input) -> Cell:
+        """Return *cell* after *input_*, pending; the same one every time, so that equal records go on sharing it."""
+        after = self._pending.get((cell, input_))
+        if after is None:
+            limit = self._state.config.delivery_count_limit
+            after = self._pending[cell, input_] = cell.pending(input_, self.number, limit)
+        return after
+
+    def _put(self, batch: Batch, offsets: Sequence[int], after: list[Cell]) -> None:
+        # rules 15 and 20.4
+        first, count = after[0], len(after)
+        low, high = (offsets[0], offsets[-1]) if isinstance(offsets, range) else (min(offsets), max(offsets))
+        for first_, last in [(low, high)] if high - low < _NEAR * count else zip(offsets, offsets, strict=True):
+            self._add_range(batch, first_, last)
+        self._state.put_each(batch, offsets, after)
+        self._close_run()
+        if after.count(first) == count:
+            states, counts = (first.state,) * count, (first.delivery_count,) * count
+        else:
+            states = tuple([cell.state for cell in after])
+            counts = tuple([cell.delivery_count for cell in after])
+        kept = offsets if isinstance(offsets, range) else tuple(offsets)
+        self._runs.append(StateRun.of_records(kept, states, counts))
+        if offsets[0] >= self._state.start_offset:
+            self.completed_count += count - states.count(RecordState.AVAILABLE)
+
+    def _close_run(self) -> None:
+        if self._entries:
+            self._runs.append(StateRun.of_batches(self._entries))
+            self._entries = []
+
+    def _add_range(self, batch: Batch, first_offset: int, last_offset: int) -> None:
+        if self._ranges:
+            last_batch, first, last = self._ranges[-1]
+            if last_batch is batch and first - _NEAR <= last_offset and first_offset <= last + _NEAR:
+                self._ranges[-1] = (batch, min(first, first_offset), max(last, last_offset))
+                return
+        self._ranges.append((batch, first_offset, last_offset))
+
+
+def _disjoint(ranges: Iterable[tuple[Batch, int, int]]) -> list[tuple[Batch, int, int]]:
+    """Return what *ranges* cover, in ascending order and without overlap: no record may be answered twice."""
+    disjoint: list[tuple[Batch, int, int]] = []
+    for batch, first, last in sorted(ranges, key=lambda range_: range_[1]):
+        if disjoint and disjoint[-1][0] is batch and first <= disjoint[-1][2]:
+            disjoint[-1] = (batch, disjoint[-1][1], max(disjoint[-1][2], last))
+        else:
+            disjoint.append((batch, first, last))
+    return disjoint
+
+
+# ---- issuing
+
+
+def issue(state: PartitionState, change: Change) -> tuple[WriteShareGroupState, ...]:
+    """Issue the write of *change*; if nothing of it has to be persisted, it is committed (rules 11 and 20.4)."""
+    batches = change.state_batches()
+    if not batches:
+        return ()
+    pending = PendingWrite(change.number, state.config.delivery_count_limit, change.ranges())
+    content = state.writer.content(state, batches, is_final=False)
+    change.count()
+    if state.recorder is not None:
+        change.record(pending.ranges, None if content is None else change.number)
+    if content is None:
+        _commit(state, pending, None)
+        return ()
+    return (issue_content(state, content, pending),)
+
+
+def issue_final(state: PartitionState, entries: Sequence[StateBatch]) -> tuple[WriteShareGroupState, ...]:
+    """Issue the write of *entries*, which stand whatever becomes of it; none if none of them has to be persisted."""
+    # rule 10, step 5
+    content = state.writer.content(state, entries, is_final=True)
+    return () if content is None else (issue_content(state, content, None),)
+
+
+def issue_content(state: PartitionState, content: WriteContent, pending: PendingWrite | None) -> WriteShareGroupState:
+    """Number a write, and keep *pending* until it is answered; None if its outcome decides nothing (rule 15)."""
+    number = state.next_write
+    state.next_write += 1
+    state.writes[number] = pending
+    return WriteShareGroupState(
+        state.key,
+        number,
+        content.start_offset,
+        state.delivery_complete_count,
+        state.state_epoch,
+        state.leader_epoch,
+        content.state_batches,
+    )
+
+
+# ---- outcomes
+
+
+def write_succeeded(state: PartitionState, number: int) -> bool:
+    """Commit the change of write *number*; return whether waiting fetches should look again (rules 11 and 16)."""
+    pending = _answered(state, number, is_confirmed=True)
+    if pending is None:
+        advance(state)
+        return False
+    return _commit(state, pending, number)
+
+
+def write_failed(state: PartitionState, number: int) -> None:
+    """Roll back the change of write *number*; one by expiry stands, written or not (rules 10 and 11)."""
+    pending = _answered(state, number, is_confirmed=False)
+    if pending is not None:
+        for batch, first_offset, last_offset in pending.ranges:
+            _roll_back_range(state, pending, batch, first_offset, last_offset)
+    elif state.profile.advances_after_failed_expiry:
+        advance(state)
+
+
+def _answered(state: PartitionState, number: int, *, is_confirmed: bool) -> PendingWrite | None:
+    """
+    Return what write *number* carries, which is answered now; None if its change is final.
+
+    Raises:
+        UnknownWriteError: It was never issued, or was answered already.
+    """
+    if number not in state.writes:
+        message = f"write {number} was never issued, or was answered already; the next one is {state.next_write}"
+        raise UnknownWriteError(message, number)
+    state.writer.on_answer(number, is_confirmed=is_confirmed)
+    return state.writes.pop(number)
+
+
+def _commit(state: PartitionState, pending: PendingWrite, write: int | None) -> bool:
+    """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
+    # rule 1.5, step 1
+    for batch, first_offset, last_offset in pending.ranges:
+        replacements = {}
+        for cell, references in batch.tally(first_offset, last_offset).items():
+            if cell.write == pending.number:
+                replacements[cell] = cell.committed()
+                state.release_lock(cell, references)
+        state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
+    return advance(state)
+
+
+def _roll_back_range(
+    state: PartitionState, pending: PendingWrite, batch: Batch, first_offset: int, last_offset: int
+) -> None:
+    # rules 11 and 20.4
+    replacements = {}
+    for cell, references in batch.tally(first_offset, last_offset).items():
+        if cell.write == pending.number:
+            replacements[cell] = after = _rolled_back(state, pending, cell)
+            if cell.lock_expired and after.lock is not None:  # without B15 the expired lock is due at once
+                state.locks.requeue(after.lock, references, first_offset)
+    reopened = [cell for cell, after in replacements.items() if cell.state in TERMINAL and after.state not in TERMINAL]
+    if reopened:
+        state.count_completed(-batch.record_count(max(first_offset, state.start_offset), last_offset, reopened))
+    state.replace_cells(batch, first_offset, last_offset, replacements, Cause.ROLLED_BACK, pending.number)
+
+
+def _rolled_back(state: PartitionState, pending: PendingWrite, cell: Cell) -> Cell:
+    # rules 1.5 and 24.1
+    if cell.rollback is None:
+        return cell.committed()
+    if cell.lock_expired and state.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
+        # Kafka changes its memory and writes nothing: another leader would not know.
+        return cell.rollback.immediate(Input.LOCK_TIMEOUT, pending.delivery_count_limit)
+    return cell.rollback

@@ -1,0 +1,255 @@
+"""
+Invariants: what must hold after every request, judged by requests and responses alone.
+
+They fit every implementation that speaks the line protocol. Each is a function of one exchange that raises
+AssertionError if it does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from sharestate.testing.exchange import TERMINAL, Exchange, batch_runs, exchanges, records, trace
+from sharestate.values.profiles import BrokerWritePolicy
+
+if TYPE_CHECKING:
+    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.values.profiles import Profile
+
+Invariant: TypeAlias = Callable[[Exchange], None]
+"""A function that raises AssertionError if an exchange contradicts it."""
+
+FIXED: Final = frozenset({"start_offset", "end_offset", "delivery_complete_count", "state_epoch", "lifecycle"})
+"""Fields of the state that a refused request leaves as they are."""
+
+
+def demand(holds: bool, message: str) -> None:  # noqa: FBT001 - it reads as an assertion
+    """Raise AssertionError with *message* unless *holds*."""
+    if not holds:
+        raise AssertionError(message)
+
+
+def errors_are_typed(exchange: Exchange) -> None:
+    """No request raises an error in the server, but for a read that is scripted to; none is taken for malformed."""
+    result = exchange.response.get("result")
+    raised = isinstance(result, dict) and "raised" in result
+    scripted = isinstance(exchange.request.get("answer"), dict) and "throws" in exchange.request["answer"]
+    demand(not raised or scripted, f"raised {result}")
+    demand("bad_request" not in exchange.response, f"{exchange.response}")
+
+
+def batches_never_overlap(exchange: Exchange) -> None:
+    """Batches ascend without overlap; the runs of a split batch cover it without holes."""
+    batches = exchange.after["batches"]
+    for before, after in pairwise(batches):
+        demand(before[1] < after[0], f"batches overlap: {before}, {after}")
+    for batch in batches:
+        runs = batch_runs(batch)
+        demand((runs[0][0], runs[-1][1]) == (batch[0], batch[1]), f"runs do not fill their batch: {batch}")
+        demand(all(left[1] + 1 == right[0] for left, right in pairwise(runs)), f"a hole within {batch}")
+
+
+def only_acquired_records_have_an_owner(exchange: Exchange) -> None:
+    """A record has an owner exactly when it is ACQUIRED; then it also has a lock."""
+    nobody = exchange.request.get("member") == ""
+    for offset, record in records(exchange.after).items():
+        held = record.state == "ACQUIRED"
+        demand(bool(record.member) <= held, f"{offset} has an owner: {record}")
+        demand(not held or record.lock_deadline_ms is not None or nobody, f"{offset} has no lock: {record}")
+
+
+def what_is_acquired_is_held(exchange: Exchange) -> None:
+    """Ranges that `acquire` returns ascend, add up to its count, and are held by the member afterwards."""
+    if not exchange.acquired:
+        return
+    after = records(exchange.after)
+    size = 0
+    for first, last, delivery_count in exchange.acquired:
+        size += last - first + 1
+        for offset in range(first, last + 1):
+            wanted = ("ACQUIRED", delivery_count, exchange.request["member"])
+            record = after.get(offset)
+            demand(record is not None and record.visible == wanted, f"{offset} is {record}, returned as {wanted}")
+    demand(size == exchange.result["count"], f"{size} records, but count {exchange.result['count']}")
+    demand(all(a[1] < b[0] for a, b in pairwise(exchange.acquired)), f"ranges overlap: {exchange.acquired}")
+
+
+def only_available_records_are_acquired(exchange: Exchange) -> None:
+    """No record is acquired that a member holds, that has a pending write, or that is terminal."""
+    before = records(exchange.before)
+    for first, last, _ in exchange.acquired:
+        for offset in range(first, last + 1):
+            record = before.get(offset)
+            free = record is None or (record.state == "AVAILABLE" and "o" not in record.flags)
+            demand(free, f"{offset} was {record}")
+
+
+def a_record_limit_is_kept(exchange: Exchange) -> None:
+    """In mode ``record_limit`` no more than ``max_records`` are acquired."""
+    if exchange.acquired and exchange.request.get("mode") == "record_limit":
+        demand(exchange.result["count"] <= exchange.request["max_records"], "more than max_records")
+
+
+def only_an_active_partition_acquires(exchange: Exchange) -> None:
+    """Nothing is acquired before the initialization, or after fencing."""
+    if exchange.acquired:
+        demand(exchange.after["lifecycle"] == "ACTIVE", f"acquired while {exchange.after['lifecycle']}")
+
+
+def terminal_records_stay_terminal(exchange: Exchange) -> None:
+    """A durable record never changes again, but for its lock."""
+    if not exchange.same_partition:
+        return
+    after = records(exchange.after)
+    for offset, record in records(exchange.before).items():
+        if record.state in TERMINAL and "o" not in record.flags and offset in after:
+            demand(after[offset].visible == record.visible, f"{offset} was {record}, is {after[offset]}")
+
+
+def delivery_counts_never_fall(exchange: Exchange) -> None:
+    """A delivery count only rises, by one at a time; a roll-back or a new state may lower it."""
+    if not exchange.same_partition or exchange.op in {"initialize", "complete"}:
+        return
+    after = records(exchange.after)
+    for offset, record in records(exchange.before).items():
+        if offset in after:
+            rise = after[offset].delivery_count - record.delivery_count
+            demand(rise in {0, 1}, f"the delivery count of {offset} changed by {rise}")
+
+
+def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
+    """A refusal leaves states, counts, owners and counters as they were (rule 24.3)."""
+    refused = exchange.op == "acknowledge" and exchange.error is not None and not exchange.writes
+    if not refused or exchange.before is None:
+        return
+    before, after = records(exchange.before), records(exchange.after)
+    demand(before.keys() == after.keys(), "records came or went")
+    for offset, record in before.items():
+        demand(after[offset].visible == record.visible, f"{offset} was {record}, is {after[offset]}")
+    for name in FIXED:
+        demand(exchange.before[name] == exchange.after[name], f"{name} changed")
+
+
+def writes_are_not_empty(exchange: Exchange) -> None:
+    """A write has a state batch or a start offset, and only states that a coordinator stores."""
+    for write in exchange.writes:
+        demand(bool(write["state_batches"]) or write["start_offset"] >= 0, "an empty write")
+        for first, last, state, _ in write["state_batches"]:
+            demand(first <= last and state in {0, 2, 4}, f"a write of [{first}, {last}] as {state}")
+
+
+def a_fenced_partition_stays_fenced(exchange: Exchange) -> None:
+    """FENCED is never left."""
+    if exchange.before and exchange.before["lifecycle"] == "FENCED":
+        demand(exchange.after["lifecycle"] == "FENCED", f"FENCED became {exchange.after['lifecycle']}")
+
+
+def brokers_write_what_changed(exchange: Exchange) -> None:
+    """A broker's write has a start offset and at least one state batch."""
+    for write in exchange.writes:
+        demand(bool(write["state_batches"]), "a write without state batches")
+        demand(write["start_offset"] >= 0, "a write without a start offset")
+
+
+def the_start_never_moves_back(exchange: Exchange) -> None:
+    """The SPSO only moves forward once it is known (not with quirk B9b)."""
+    if exchange.before and exchange.before["lifecycle"] not in {"EMPTY", "INITIALIZING"}:
+        before, after = exchange.before["start_offset"], exchange.after["start_offset"]
+        demand(before <= after, f"the SPSO moved back from {before} to {after}")
+
+
+def nothing_is_acquired_below_the_start(exchange: Exchange) -> None:
+    """Ranges that `acquire` returns lie at or above the SPSO before it (not with quirk B6)."""
+    if exchange.before:
+        for first, _, _ in exchange.acquired:
+            demand(first >= exchange.before["start_offset"], f"{first} was acquired below the SPSO")
+
+
+def the_complete_count_is_right(exchange: Exchange) -> None:
+    """The delivery complete count is the number of terminal cached records at or above the SPSO (not with B22)."""
+    start = exchange.after["start_offset"]
+    found = sum(record.state in TERMINAL for offset, record in records(exchange.after).items() if offset >= start)
+    counted = exchange.after["delivery_complete_count"]
+    demand(found == counted, f"delivery complete count {counted}, but {found} records are terminal")
+
+
+ALWAYS: Final[tuple[Invariant, ...]] = (
+    errors_are_typed,
+    batches_never_overlap,
+    only_acquired_records_have_an_owner,
+    what_is_acquired_is_held,
+    only_available_records_are_acquired,
+    a_record_limit_is_kept,
+    only_an_active_partition_acquires,
+    terminal_records_stay_terminal,
+    delivery_counts_never_fall,
+    a_refused_acknowledgement_changes_no_record,
+    writes_are_not_empty,
+    a_fenced_partition_stays_fenced,
+)
+"""Invariants under every profile."""
+
+BROKER: Final[tuple[Invariant, ...]] = (brokers_write_what_changed,)
+"""Further invariants where the writes are those of brokers."""
+
+HEALED: Final[tuple[Invariant, ...]] = (
+    the_start_never_moves_back,
+    nothing_is_acquired_below_the_start,
+    the_complete_count_is_right,
+)
+"""Further invariants of profiles without quirks."""
+
+
+def invariants_of(profile: Profile) -> tuple[Invariant, ...]:
+    """Return the invariants that hold under *profile*."""
+    writes = BROKER if isinstance(profile.write_policy, BrokerWritePolicy) else ()
+    return ALWAYS + writes + (() if profile.quirks else HEALED)
+
+
+def judge(exchange: Exchange, invariants: Iterable[Invariant]) -> None:
+    """
+    Raise AssertionError if one of *invariants* does not hold in *exchange*.
+
+    Complexity:
+        Proportional to the records in flight.
+    """
+    for invariant in invariants:
+        try:
+            invariant(exchange)
+        except AssertionError as error:
+            message = f"{getattr(invariant, '__name__', invariant)}: {error}"
+            raise AssertionError(message) from None
+
+
+def observe(
+    sequence: Steps[None],
+    answer: Callable[[Request], Response],
+    invariants: Iterable[Invariant],
+    name: str = "sequence",
+) -> list[Exchange]:
+    """
+    Send every request of *sequence* to *answer*, judge every exchange, and return them.
+
+    Raises:
+        AssertionError: An invariant does not hold, or *answer* raised an error. The message ends with the conversation
+            so far, as a trace file for ``sharestate replay``.
+    """
+    conversation: list[Exchange] = []
+    requests: list[Request] = []
+
+    def noting(request: Request) -> Response:
+        requests.append(request)
+        return answer(request)
+
+    invariants = tuple(invariants)
+    try:
+        for exchange in exchanges(sequence, noting):
+            conversation.append(exchange)
+            judge(exchange, invariants)
+    except Exception as error:
+        unanswered = requests[len(conversation) :]
+        message = f"{type(error).__name__}: {error}\n\n{trace(name, conversation, unanswered)}"
+        raise AssertionError(message) from error
+    return conversation

@@ -1,0 +1,153 @@
+"""
+Random sequences of requests, ordinary and wild.
+
+Property tests, the search for differences from Kafka's own class, and benchmarks all draw from here. A sequence yields
+requests of the line protocol and is sent the response to each; its next request depends on it, as with a broker's
+members. Its only source of choice is the `random.Random` passed in.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from sharestate.testing.generator import ordinary, wild
+from sharestate.testing.generator.mix import ORDINARY, Mix
+from sharestate.testing.generator.model import Log, Model, Request, Response, Steps
+from sharestate.testing.generator.randomness import Choices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+INTERLEAVED: Final = ("acknowledge", "time", "complete", "log", "release", "late")
+"""Steps that may happen while a broker reads the log for a fetch."""
+
+FETCHES: Final = ("AAAAAAAAAAAAAAAAAAAACw", "AAAAAAAAAAAAAAAAAAAADA")
+"""The ids of fetches, as they stand in requests for the fetch lock."""
+
+QUERIES: Final = ("state", "timers", "can_acquire")
+"""Requests without effect on records, which a broker may make at any time."""
+
+
+def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
+    """
+    Return a random sequence of requests.
+
+    Args:
+        random: The only source of choice: the same seed and the same responses give the same sequence.
+        mix: The proportions of steps, and other settings.
+
+    Returns:
+        A generator of requests that has to be sent the response to each; see `converse`.
+
+    >>> sequence = operations(Random(1), Mix(key="k"))
+    >>> request = next(sequence)
+    >>> request["op"], request["key"], request["timer"]
+    ('open', 'k', 'fifo')
+    """
+    choices = Choices(random)
+    model = Model(
+        choices,
+        mix,
+        Log(choices, mix.longest_batch),
+        tuple(f"m{number + 1}" for number in range(mix.members)),
+        committed=choices.chance(40),
+    )
+    yield from begin(model)
+    for _ in range(mix.most_steps):
+        if choices.between(1, mix.mean_steps) == 1:
+            return
+        yield from step(model, mix.steps)
+
+
+def seeded(seed: int, mix: Mix = ORDINARY) -> Steps[None]:
+    """Return the random sequence of *seed*."""
+    return operations(Random(seed), mix)  # noqa: S311 - nobody is kept from guessing it
+
+
+def converse(sequence: Steps[None], answer: Callable[[Request], Response]) -> Iterator[tuple[Request, Response]]:
+    """
+    Send every request of *sequence* to *answer*, and yield each with its response.
+
+    >>> refuse = lambda request: {"result": {"unsupported": request["op"]}, "events": [], "state": None}
+    >>> [request["op"] for request, _ in converse(seeded(1, Mix(mean_steps=1)), refuse)][:2]
+    ['open', 'initialize']
+    """
+    try:
+        request = next(sequence)
+        while True:
+            response = answer(request)
+            yield request, response
+            request = sequence.send(response)
+    except StopIteration:
+        return
+
+
+def begin(model: Model) -> Steps[None]:
+    """Open the share partition for the first time; the log may have a history by then."""
+    choices = model.choices
+    if choices.chance(50):
+        model.log.grow_to(choices.between(0, 40))
+    if choices.chance(20):
+        model.log.move_start(choices.between(0, model.log.end))
+    if choices.chance(model.mix.wild):
+        yield from wild.open_as(model)
+    else:
+        yield from ordinary.take_over(model)
+
+
+def step(model: Model, weights: Mapping[str, int]) -> Steps[None]:
+    """Take one step, chosen by *weights*, or now and then a wild one."""
+    if model.choices.chance(model.mix.wild):
+        yield from wild.step(model)
+    elif not model.is_active and model.choices.chance(25):
+        yield from ordinary.take_over(model)
+    else:
+        yield from ORDINARY_STEPS[model.choices.weighted(weights)](model)
+
+
+def fetch(model: Model) -> Steps[None]:
+    """Fetch for a member; another step may come between the fetch offset and the acquisition."""
+    fetch_offset = yield from ordinary.where_to_fetch(model)
+    if fetch_offset is None:
+        return
+    if model.choices.chance(12):
+        yield from step(model, dict.fromkeys(INTERLEAVED, 1))
+    yield from ordinary.acquire_at(model, fetch_offset)
+
+
+def query(model: Model) -> Steps[None]:
+    """Send a query; it changes nothing but ``find_next``."""
+    yield from model.ask(model.choices.one_of(QUERIES))
+
+
+def fetch_lock(model: Model) -> Steps[None]:
+    """Take the fetch lock or free it, whichever fetch has it."""
+    op = model.choices.one_of(("lock_fetch", "unlock_fetch"))
+    yield from model.ask(op, id=model.choices.one_of(FETCHES))
+
+
+def take_over(model: Model) -> Steps[None]:
+    """Replace the leader; half of the time it is fenced first and lives on for a few steps."""
+    if model.choices.chance(50):
+        yield from ordinary.fence(model)
+        for _ in range(model.choices.between(0, 3)):
+            yield from step(model, dict.fromkeys(INTERLEAVED, 1))
+    yield from ordinary.take_over(model)
+
+
+ORDINARY_STEPS: Final = {
+    "fetch": fetch,
+    "acknowledge": ordinary.acknowledge_held,
+    "time": ordinary.pass_time,
+    "complete": ordinary.complete,
+    "log": ordinary.change_log,
+    "release": ordinary.release,
+    "late": ordinary.acknowledge_late,
+    "configure": ordinary.configure,
+    "persister": ordinary.change_default,
+    "query": query,
+    "take_over": take_over,
+    "fetch_lock": fetch_lock,
+}
+"""The steps by their names in `Mix.steps`."""

@@ -1,0 +1,132 @@
+"""Exit codes: 0 and 1 are verdicts, and nothing else ends with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
+AGREES = VECTORS / "ex-10-a.jsonl"
+SHARESTATE = [sys.executable, "-m", "sharestate"]
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+
+
+def shell(redirection: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line with *arguments* and a *redirection* of the shell's."""
+    command = ["sh", "-c", f'"$@" {redirection}', "sh", *SHARESTATE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60)
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["serve"], ["replay", AGREES], ["replay", "--json", AGREES], ["kip", "--table", "keys"]],
+    ids=lambda arguments: " ".join(map(str, arguments[:2])),
+)
+def test_output_that_cannot_be_written_ends_with_2(arguments: list[str | Path]) -> None:
+    """A full disk is reported in one line."""
+    result = shell(">/dev/full <<LINES\n{}\nLINES", *arguments)
+
+    assert (result.returncode, result.stderr) == (2, b"Error: No space left on device\n")
+
+
+@needs_full
+def test_an_error_that_cannot_be_shown_ends_with_2() -> None:
+    """Where nothing can be written to, the exit code is all that is left."""
+    assert shell(">/dev/full 2>/dev/full", "replay", AGREES).returncode == 2
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-"])
+def test_a_stream_that_is_closed_ends_serve_with_2(redirection: str) -> None:
+    """Without input or output there is no conversation."""
+    result = shell(redirection, "serve")
+
+    assert (result.returncode, result.stderr) == (2, b"Error: standard input or standard output is closed\n")
+
+
+def test_a_closed_standard_output_keeps_the_verdict() -> None:
+    """The exit code is that of the comparison."""
+    assert shell(">&-", "replay", AGREES).returncode == 0
+    assert shell(">&-", "kip", "--table", "write", "--profile", "kafka-4.3").returncode == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["tables", "json"])
+def test_a_closed_pipe_ends_with_141(options: list[str]) -> None:
+    """The exit code is the one that shells give to SIGPIPE, and nothing is reported."""
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    result = subprocess.run(
+        [*SHARESTATE, "replay", *options, str(AGREES)], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+    )
+
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+def test_ctrl_c_ends_with_130() -> None:
+    """An interrupt is neither a verdict nor an error, and has no traceback."""
+    with subprocess.Popen(
+        [*SHARESTATE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b'{"op":"open"}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors.strip()) == (130, b"")
+
+
+def test_a_list_without_end_ends_with_2() -> None:
+    """Of a list of known differences only so much is read as a line may have."""
+    result = shell("", "replay", "--known-differences", "/dev/zero", AGREES)
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.startswith(b"Error: /dev/zero: longer than")
+
+
+def test_a_directory_is_searched_for_files_only(tmp_path: Path) -> None:
+    """A pipe or a directory that is named like a trace is passed over; opening a pipe would wait for ever."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "directory.jsonl").mkdir()
+    (tmp_path / "trace.jsonl").write_bytes(AGREES.read_bytes())
+
+    result = shell("", "replay", tmp_path)
+
+    assert (result.returncode, result.stdout) == (0, b"1 of 1 as expected\n")
+
+
+def test_texts_of_a_trace_are_escaped(tmp_path: Path) -> None:
+    """Control characters, bidirectional marks and lone surrogates reach no terminal."""
+    hostile = "\x1b[2J\u202e\ud800\r\n"
+    trace = tmp_path / "\x1b[31m.jsonl"
+    header = {"trace": 1, "name": hostile}
+    step = {"request": {"op": "fence"}, "response": {hostile: hostile}}
+    trace.write_text(f"{json.dumps(header)}\n{json.dumps(step)}\n")
+
+    result = shell("", "replay", trace)
+
+    assert result.returncode == 1
+    assert rb"\x1b[2J\u202e\ud800\r\n" in result.stdout
+    assert all(char.isprintable() or char == "\n" for char in result.stdout.decode())
+
+
+def test_file_names_are_escaped_in_errors(tmp_path: Path) -> None:
+    """An error quotes the name of a file, too."""
+    trace = tmp_path / "\x1b[31m\udcff.jsonl"
+    trace.write_text("nonsense")
+
+    result = shell("", "replay", trace)
+
+    assert result.returncode == 2
+    assert rb"\x1b[31m\udcff.jsonl:1: " in result.stderr

@@ -1,0 +1,64 @@
+"""Snapshots of versions 1 and 2: they are read as they were meant, and written as version 3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sharestate import Quirk, Snapshot
+from tests.support.stored_snapshots import (
+    JSON_KINDS,
+    OF_VERSION_1,
+    OF_VERSION_2,
+    SNAPSHOTS,
+    Place,
+    path_of,
+    refused_at,
+    restored,
+    stored,
+)
+
+each_older = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2, ids=lambda file: file.stem)
+
+
+@each_older
+def test_a_snapshot_of_an_older_version_is_written_as_version_3(file: Path) -> None:
+    """Restored and taken again it is what version 3 writes of the same share partition."""
+    partition = restored(stored(file)["snapshot"])
+
+    assert partition.snapshot().to_json() == stored(SNAPSHOTS / f"v3-{file.name[3:]}")["snapshot"]
+
+
+@pytest.mark.parametrize("file", OF_VERSION_1, ids=lambda file: file.stem)
+def test_a_snapshot_of_version_1_says_nothing_of_write_policies(file: Path) -> None:
+    """What version 1 did not know is refused in it by its path."""
+    for way, value in ((("kip_memory",), None), (("profile", "write_policy"), 7), (("profile", "expires_per_call"), 0)):
+        assert refused_at(Place(file, way).replaced(value)) == path_of(way)
+
+
+@pytest.mark.parametrize(
+    ("quirks", "read"),
+    [
+        (["B6", "B9b", "B10", "B15", "B22"], frozenset(Quirk)),
+        (["B6", "B9b", "B10", "B15"], frozenset(Quirk) - {Quirk.WAITS_AT_WINDOW_END, Quirk.COUNTS_BELOW_START}),
+        ([], frozenset()),
+    ],
+)
+@each_older
+def test_a_profile_with_every_quirk_of_version_2_has_every_quirk(
+    file: Path, quirks: list[str], read: frozenset[Quirk]
+) -> None:
+    """Version 2 knew no B17: a release of Kafka shows it, and what is healed of something is healed of it too."""
+    line = Place(file, ("profile", "quirks")).replaced(quirks)
+
+    assert Snapshot.from_json(line).profile.quirks == read
+
+
+@each_older
+def test_a_quirk_that_version_2_did_not_know_is_refused_in_it(file: Path) -> None:
+    """The error names its place."""
+    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", "B17"])) == "profile.quirks[1]"
+    for nonsense in JSON_KINDS.values():
+        if not isinstance(nonsense, list):
+            assert refused_at(Place(file, ("profile", "quirks")).replaced(nonsense)) == "profile.quirks"

@@ -1,0 +1,53 @@
+"""What ``help()`` and a notebook's ``?`` show of a value class: a description of every field."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import attrs
+import pytest
+
+import sharestate
+from sharestate import kip932, persister, plots, testing
+
+PUBLIC = {
+    f"{module.__name__}.{name}": found
+    for module in (sharestate, persister, kip932, testing, plots)
+    for name in module.__all__
+    if inspect.isclass(found := getattr(module, name))
+}
+
+
+def own_fields(class_: type) -> set[str]:
+    """Return the fields that *class_* adds to those of its bases; none, if it is no value class."""
+    if "__attrs_attrs__" in vars(class_):
+        return {field.name for field in attrs.fields(class_) if not field.inherited}
+    return set(getattr(class_, "_fields", ()))
+
+
+def described(class_: type) -> set[str]:
+    """Return the fields that the docstring of *class_* describes."""
+    _, _, section = inspect.cleandoc(class_.__doc__ or "").partition("\nAttributes:\n")
+    return set(re.findall(r"^    (\w+): \S", section.partition("\n\n")[0], re.MULTILINE))
+
+
+VALUE_CLASSES = {name: class_ for name, class_ in PUBLIC.items() if own_fields(class_)}
+
+
+def test_there_are_value_classes() -> None:
+    """The test below looks at attrs classes, named tuples and errors."""
+    assert {
+        "sharestate.ShareConfig",
+        "sharestate.RecordBatch",
+        "sharestate.InvalidRecordStateError",
+        "sharestate.persister.PartitionAllData",
+    } <= VALUE_CLASSES.keys()
+
+
+@pytest.mark.parametrize("class_", VALUE_CLASSES.values(), ids=VALUE_CLASSES)
+def test_the_docstring_of_a_class_describes_its_fields(class_: type) -> None:
+    """No interpreter sees docstrings below fields, so the class has a section with a line for each."""
+    inherited = {name for base in class_.__mro__[1:] for name in described(base)}
+
+    assert own_fields(class_) <= described(class_) <= own_fields(class_) | inherited
