@@ -1,40 +1,42 @@
-"""How the documentation is built: ``make docs``. It needs no network."""
+"""Settings for building the documentation: ``make docs``. It needs no network."""
 
-from importlib.metadata import version as installed_version
+import re
 
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 
-from sharestate import KAFKA_4_3, LATEST
+from sharestate import KAFKA_4_3, AutoOffsetReset, RecordBatch, __version__
 
 project = "sharestate"
 author = copyright = "The sharestate authors"  # noqa: A001 - what Sphinx calls it
-version = release = installed_version("sharestate")
+version = release = __version__
 
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
-    "sphinxcontrib.mermaid",
 ]
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
     ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Iterable"),
     ("py:class", "collections.abc.Iterator"),
+    ("py:class", "collections.abc.Sequence"),
     ("py:class", "concurrent.futures._base.Future"),
     ("py:class", "datetime.timedelta"),
     ("py:class", "types.TracebackType"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
-    ("py:class", "sharestate.partition.views.PartitionView"),  # what can be seen of a SharePartition
+    ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
-nitpick_ignore_regex = [("py:class", r"sharestate\.persister\.\w+\.[PR]")]  # type variables
+nitpick_ignore_regex = [
+    ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
+    ("py:class", r"sharestate\.values\.snapshot\.\w+Row"),  # what a snapshot is made of
+]
 
 html_theme = "furo"
 html_title = "sharestate"
 
-myst_fence_as_directive = ["mermaid"]  # plain fences, which code hosts draw too
 myst_heading_anchors = 3
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
@@ -42,22 +44,42 @@ autodoc_typehints_format = "short"
 
 doctest_global_setup = "from datetime import timedelta\nfrom sharestate import *"
 
-DOCSTRINGS = Config(napoleon_custom_sections=["Complexity", "Returns", "Source"])
-"""How docstrings are read: as Google's style guide says, but for sections of our own; Returns begins with no type."""
+DOCSTRINGS = Config(napoleon_custom_sections=["Complexity", "Returns", "Source"], napoleon_use_ivar=True)
+"""The form of docstrings: Google's, with sections of our own; Returns begins with no type."""
+
+TUPLE_FIELD = type(RecordBatch.first_offset)
+"""The class of a named tuple's fields."""
 
 PLAIN = {"attribute", "data", "property"}
 """Where a docstring's first colon is a colon; Google's style would have a type before it."""
 
-DEFAULTS = {repr(KAFKA_4_3): "KAFKA_4_3", repr(LATEST): "LATEST"}
-"""What default values are called, by what Python says that they are."""
+DEFAULTS = {repr(KAFKA_4_3): "KAFKA_4_3", repr(AutoOffsetReset.latest()): "AutoOffsetReset.latest()"}
+"""The names of default values, by their repr."""
+
+
+CITATION = re.compile(r"\brules? \d[\d.]*\d?(?:(?:, | and )\d[\d.]*\d?)*")
+"""A citation of rules, as in "rules 7.8 and 24.3"."""
+
+
+def link_rules(citation: re.Match[str]) -> str:
+    """Return a *citation* with links to the rules."""
+    return re.sub(
+        r"\d+(?:\.\d+)?", lambda number: f":ref:`{number[0]} <rule-{number[0].replace('.', '-')}>`", citation[0]
+    )
 
 
 def read_docstring(  # noqa: PLR0913 - what Sphinx says of a docstring
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
     """Put reStructuredText in the place of the *lines* of a docstring."""
+    lines[:] = [CITATION.sub(link_rules, line) for line in lines]
     if what not in PLAIN:
         lines[:] = GoogleDocstring(lines, DOCSTRINGS, app, what, name, obj, options).lines()  # type: ignore[arg-type] # they are wider than they say
+
+
+def skip_member(*said: object) -> bool | None:
+    """Leave out fields of named tuples, the fourth thing said: only their class has a description of them."""
+    return True if isinstance(said[3], TUPLE_FIELD) else None
 
 
 def name_defaults(signature: str) -> str:
@@ -74,6 +96,7 @@ def read_signature(*said: object) -> tuple[str, object] | None:
 
 
 def setup(app: Sphinx) -> None:
-    """Tell Sphinx how docstrings and signatures are read."""
+    """Connect the functions that read docstrings and signatures."""
     app.connect("autodoc-process-docstring", read_docstring)
+    app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-signature", read_signature)

@@ -1,4 +1,4 @@
-"""What the members of an enumeration mean: the docstrings beneath them."""
+"""The meanings of an enumeration's members: the docstrings beneath them."""
 
 import ast
 import inspect

@@ -5,15 +5,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from generate import how_we_know, state_machines, where_rules_live
+from generate import how_we_know, kafka_bugs, state_machines, where_rules_live
 
 DOCS: Final = Path(__file__).parents[1]
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "how-we-know.md": how_we_know.page,
+        "kafka-bugs.md": kafka_bugs.page,
+        "lifecycle.svg": state_machines.lifecycle,
+        "record-machine.svg": state_machines.record_machine,
         "state-machines.md": state_machines.page,
         "where-rules-live.md": where_rules_live.page,
     }
 )
-"""What makes each page, by its file in ``docs``."""
+"""The function that makes each page and drawing, by its file in ``docs``."""

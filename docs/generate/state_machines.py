@@ -2,29 +2,46 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Final
 
-from generate.markdown import NOTICE, state_diagram, table
+from generate.drawing import Point, StateDiagram
+from generate.markdown import NOTICE, table
 from generate.meanings import meanings
 from sharestate import Lifecycle, RecordState
 from sharestate.partition.lifecycle import INITIALIZE_REFUSALS, MOVES, Event
-from sharestate.partition.transitions import TRANSITIONS, Input, Rule
+from sharestate.partition.record_machine import TRANSITIONS, Input, Rule
 
 Arrow = tuple[str, str]
+
+RECORD_PLACES: Final = {
+    RecordState.AVAILABLE.name: Point(140, 100),
+    RecordState.ACQUIRED.name: Point(490, 100),
+    RecordState.ACKNOWLEDGED.name: Point(770, 100),
+    RecordState.ARCHIVED.name: Point(490, 340),
+}
+
+LIFECYCLE_PLACES: Final = {
+    Lifecycle.EMPTY.name: Point(140, 215),
+    Lifecycle.INITIALIZING.name: Point(400, 50),
+    Lifecycle.FAILED.name: Point(590, 215),
+    Lifecycle.ACTIVE.name: Point(862, 215),
+    Lifecycle.FENCED.name: Point(400, 380),
+}
 
 RECORDS = """\
 ## The record machine
 
-What becomes of one record. An arrow's label is the input that draws it; every other input is refused in that state.
-Inputs that would offer a record again archive it once it was delivered as often as the group allows ("at the limit").
-ACKNOWLEDGED and ARCHIVED are terminal. The table is `TRANSITIONS` in
-[`partition/transitions.py`](../src/sharestate/partition/transitions.py)."""
+The states of one record. Labels are inputs; every other input is refused in that state. Inputs that would make a record
+AVAILABLE again archive it once its delivery count has reached the limit ("at the limit"). ACKNOWLEDGED and ARCHIVED are
+terminal. The table is `TRANSITIONS` in
+[`partition/record_machine.py`](../src/sharestate/partition/record_machine.py)."""
 
 LIFE = """\
-## The life of a share partition
+## The lifecycle of a share partition
 
-How far a share partition has come at one leader. An arrow's label is the command that draws it, and inside of each
-state stands how it refuses `initialize`. No other command changes the state, and only `acquire` asks whether it is
-ACTIVE: acknowledgements, releases and lapsing locks go on after fencing. The tables are `MOVES` and
+The lifecycle states of a share partition at one leader. Labels are commands; each state lists the error that
+`initialize` raises. No other command changes the state, and only `acquire` requires ACTIVE: acknowledgements, releases
+and lock timeouts go on after fencing. The tables are `MOVES` and
 `INITIALIZE_REFUSALS` in [`partition/lifecycle.py`](../src/sharestate/partition/lifecycle.py)."""
 
 
@@ -33,16 +50,26 @@ def page() -> str:
     parts = [
         NOTICE,
         "# State machines",
-        "Two machines make a share partition: one for each record in flight, and one for its own life.",
+        "A share partition has two state machines: one for each record in flight, and one for its lifecycle.",
         RECORDS,
-        state_diagram(RecordState.AVAILABLE.name, _grouped(_record_arrows())),
-        table(["input", "what has happened", "in", "leads to", "at the limit", "deliveries"], _record_rows()),
+        "![The record machine, as in the table below](record-machine.svg)",
+        table(["input", "what has happened", "in", "leads to", "at the limit", "count"], _record_rows()),
         LIFE,
-        state_diagram(Lifecycle.EMPTY.name, _grouped(_life_arrows()), dict(_refusals())),
+        "![The lifecycle of a share partition](lifecycle.svg)",
         table(["state", "what it means"], meanings(Lifecycle).items()),
         table(["command", "what has happened"], _event_rows()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def record_machine() -> str:
+    """Return the drawing of the record machine."""
+    return StateDiagram(Point(865, 380), RECORD_PLACES, _grouped(_record_arrows())).svg()
+
+
+def lifecycle() -> str:
+    """Return the drawing of the lifecycle."""
+    return StateDiagram(Point(955, 430), LIFECYCLE_PLACES, _grouped(_life_arrows()), dict(_refusals())).svg()
 
 
 def _grouped(arrows: Iterator[tuple[Arrow, str]]) -> Mapping[Arrow, list[str]]:
@@ -74,9 +101,9 @@ def _life_arrows() -> Iterator[tuple[Arrow, str]]:
         yield (state.name, target.name), event.value
 
 
-def _refusals() -> Iterator[tuple[str, str]]:
+def _refusals() -> Iterator[tuple[str, tuple[str, str]]]:
     for state, (error, _) in INITIALIZE_REFUSALS.items():
-        yield state.name, f"initialize raises {error.__name__}"
+        yield state.name, ("initialize raises", error.__name__)
 
 
 def _event_rows() -> Iterator[list[str]]:

@@ -1,27 +1,31 @@
-"""The page that says which module is the home of which section, and where each bug of Kafka is asked for."""
+"""The page that says which code carries which rule, and where each quirk is asked for."""
 
+import ast
 from collections.abc import Iterator
+from typing import Final
 
-from generate.homes import PACKAGE, Module, claims, homes, modules, what
+from generate.citations import headings
 from generate.markdown import NOTICE, table
 from generate.meanings import meanings
-from generate.sections import SECTIONS
+from generate.places import PACKAGE, Place, places
 from sharestate import Quirk
 
-SECTIONS_TEXT = """\
-The behaviour of the leader is written down in numbered sections. Docstrings and tests cite them, as in "spec 7.8", and
-each section has exactly one home: the module whose docstring begins with its number. A rule is changed there. The
-sections themselves are not part of the project; these are their headings."""
+RULES: Final = """\
+The code of each of [the rules](rules.md), found by the citations that stand at the code itself: at the end of a
+docstring's first line, as in "(rule 7.4)", or at the beginning of a comment, as in `# rule 8.1, step 3`. A change of a
+rule is a change of these places. Rules that cut across several parts list all of them."""
 
-MODULES_TEXT = """\
+QUIRKS: Final = """\
+## Quirks
+
+The code that asks whether the profile shows a bug of Kafka ([rule 24.1](rules.md#rule-24-1))."""
+
+MODULES: Final = """\
 ## Modules
 
-What the modules of the state machine say of themselves."""
-
-QUIRKS_TEXT = """\
-## Bugs of Kafka
-
-A profile shows a bug of Kafka or has it healed (section 24.1). These modules ask for it."""
+What the modules of the state machine are for, the code of Kafka that they model, and the rules that they carry. The
+errors that members get for a persister's error codes are in [`errors.py`](../src/sharestate/errors.py); the form of
+acknowledgements is checked in [`values/acknowledgements.py`](../src/sharestate/values/acknowledgements.py)."""
 
 
 def page() -> str:
@@ -29,35 +33,70 @@ def page() -> str:
     parts = [
         NOTICE,
         "# Where rules live",
-        SECTIONS_TEXT,
-        table(["section", "heading", "home"], _section_rows()),
-        MODULES_TEXT,
-        table(["module", "", "sections"], _module_rows()),
-        QUIRKS_TEXT,
-        table(["bug", "", "asked for in"], _quirk_rows()),
+        RULES,
+        table(["rule", "about", "code"], _rule_rows()),
+        QUIRKS,
+        table(["bug", "`Quirk`", "what it does", "asked for in"], _quirk_rows()),
+        MODULES,
+        table(["module", "what it is for", "in Kafka", "rules"], _module_rows()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _section_rows() -> Iterator[list[str]]:
-    for section, found in homes(modules(), SECTIONS).items():
-        yield [section, SECTIONS[section], _links(found)]
+def _rule_rows() -> Iterator[list[str]]:
+    found = places()
+    for number, heading in headings().items():
+        yield [_rule(number), heading, _links(found[number])]
 
 
-def _module_rows() -> Iterator[list[str]]:
-    for module in modules():
-        own = claims(module, SECTIONS)
-        if own or module.path.startswith("partition/"):
-            yield [_links([module]), what(module), ", ".join(own)]
+def _rule(number: str) -> str:
+    return f"[{number}](rules.md#rule-{number.replace('.', '-')})"
+
+
+def _links(found: list[Place]) -> str:
+    files: dict[str, list[str]] = {}
+    for place in found:
+        files.setdefault(place.path, []).append(place.name)
+    return "; ".join(
+        f"{_link(path)} {', '.join(f'`{name}`' for name in names if name)}" for path, names in files.items()
+    )
+
+
+def _link(path: str) -> str:
+    return f"[`{path}`](../src/sharestate/{path})"
 
 
 def _quirk_rows() -> Iterator[list[str]]:
-    said = meanings(Quirk)
+    described = meanings(Quirk)
     for quirk in Quirk:
-        asked = f"profile.has(Quirk.{quirk.name})"
-        askers = [module for module in modules() if f"ledger.{asked}" in (PACKAGE / module.path).read_text()]
-        yield [quirk.value, said[quirk.name], _links(askers)]
+        yield [quirk.value, f"`{quirk.name}`", described[quirk.name], _links(asking(quirk.name))]
 
 
-def _links(found: list[Module]) -> str:
-    return ", ".join(f"[`{module.path}`](../src/sharestate/{module.path})" for module in found)
+def asking(quirk: str) -> list[Place]:
+    """Return the functions of the state machine that name a quirk."""
+    return [
+        Place(file.relative_to(PACKAGE).as_posix(), function.name)
+        for file in sorted(PACKAGE.glob("partition/*.py"))
+        for function in ast.walk(ast.parse(file.read_text()))
+        if isinstance(function, ast.FunctionDef) and any(_is_quirk(node, quirk) for node in ast.walk(function))
+    ]
+
+
+def _is_quirk(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="Quirk"), attr=attribute):
+            return attribute == name
+        case _:
+            return False
+
+
+def _module_rows() -> Iterator[list[str]]:
+    carried: dict[str, list[str]] = {}
+    for number, found in places().items():
+        for path in dict.fromkeys(place.path for place in found):
+            carried.setdefault(path, []).append(_rule(number))
+    for file in sorted(PACKAGE.glob("partition/[!_]*.py")):
+        path = file.relative_to(PACKAGE).as_posix()
+        docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+        purpose, source = docstring.partition("\n\n")[0], docstring.partition("\nSource:\n")[2]
+        yield [_link(path), *(" ".join(text.split()) for text in (purpose, source)), ", ".join(carried.get(path, []))]
