@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KEPT: Final = Path("build/bench.json")
-_BEGIN: Final = "<!-- figures: what follows is written by `make growth` -->"
-_END: Final = "<!-- end of the figures -->"
+BEGIN: Final = "<!-- figures: what follows is written by `make growth` -->"
+END: Final = "<!-- end of the figures -->"
+"""The lines between which the tables belong."""
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
     if arguments.write is None:
         sys.stdout.write(tables)
     else:
-        put(arguments.write, tables, _BEGIN, _END)
+        put(arguments.write, tables, BEGIN, END)
 
 
 def measured(rounds: int) -> BenchmarkSuite:

@@ -31,9 +31,9 @@ _IN_C: Final = " (C)"
 def calls(workload: str) -> dict[str, float]:
     """Return how often a batch of *workload* calls each function, by its name; the most called first."""
     _, repetitions = WORKLOADS[workload]
-    for operation in repeated(workload, tells=False):
+    for operation in repeated(workload):
         operation()  # what is called only the first time is no part of what a batch costs
-    (operation,) = repeated(workload, tells=False)
+    (operation,) = repeated(workload)
     counted: Counter[str] = Counter()
     sys.setprofile(partial(_count, counted))
     try:

@@ -1,4 +1,4 @@
-"""How much memory in-flight records and unanswered writes take, as tracemalloc counts it."""
+"""The memory that in-flight records and pending writes take, as tracemalloc counts it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sharestate import SharePartition
 
 _BATCHES: Final = 200
+_SINGLES: Final = 10_000
 _FIRSTS: Final = range(0, _BATCHES * RECORDS, RECORDS)
 
 
@@ -38,6 +39,12 @@ def _hold_whole(partition: SharePartition) -> None:
         acquire(partition, first, RECORDS)
 
 
+def _hold_single(partition: SharePartition) -> None:
+    """Let every record be a batch of its own, as in a log whose producer waits for each."""
+    for offset in range(_SINGLES):
+        acquire(partition, offset, 1)
+
+
 def _hold_split(partition: SharePartition) -> None:
     _hold_whole(partition)
     for first in _FIRSTS:
@@ -45,7 +52,7 @@ def _hold_split(partition: SharePartition) -> None:
 
 
 def _hold_mixed(partition: SharePartition) -> None:
-    """Let no two neighbours look alike."""
+    """Let no two neighbors look alike."""
     _hold_whole(partition)
     types = (AcknowledgeType.RELEASE, AcknowledgeType.REJECT) * (RECORDS // 2)
     for first in _FIRSTS:
@@ -65,10 +72,11 @@ def _write_records(partition: SharePartition) -> None:
 MEMORY: Final[Mapping[str, Growth]] = MappingProxyType(
     {
         "record of whole batches": Growth(None, _hold_whole, _BATCHES * RECORDS),
+        "record of batches of one record": Growth(None, _hold_single, _SINGLES),
         "record of split batches": Growth(None, _hold_split, _BATCHES * RECORDS),
-        "record of split batches, no two neighbours alike": Growth(None, _hold_mixed, _BATCHES * RECORDS),
-        "unanswered write of a whole batch": Growth(_hold_whole, _write_batches, _BATCHES),
-        "unanswered write of one record of a split batch": Growth(_hold_split, _write_records, RECORDS - 1),
+        "record of split batches, no two neighbors alike": Growth(None, _hold_mixed, _BATCHES * RECORDS),
+        "pending write of a whole batch": Growth(_hold_whole, _write_batches, _BATCHES),
+        "pending write of one record of a split batch": Growth(_hold_split, _write_records, RECORDS - 1),
     }
 )
 """What is counted."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from bench.machine import python_build
 from bench.memory import MEMORY, measured
-from bench.operations import OPERATIONS, SIZES
+from bench.operations import OPERATIONS, SERVED, SIZES, operation_name
 from bench.tables import table
-from bench.timings import YARDSTICK, operation_name, workload_name
-from bench.workloads import RECORDS, WHOLE, WORKLOADS
+from bench.timings import RECORDING, YARDSTICK, workload_name
+from bench.workloads import EVERY_BATCH, RECORDS, RUNS, WHOLE, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,27 +29,31 @@ def report(suite: BenchmarkSuite) -> str:
 def _machine(suite: BenchmarkSuite) -> Iterator[str]:
     about, (begin, _) = suite.get_metadata(), suite.get_dates()
     yield f"{begin:%Y-%m-%d}; {about['cpu_model_name']}, {about['cpu_count']} cores;"
-    yield f"Python {about['python_version']} built with {about['python_compiler']},"
-    yield f"which takes {_seconds(suite, YARDSTICK) * 1e9:.0f} ns to call a function that does nothing."
+    yield from python_build()
+    yield f"it takes {_seconds(suite, YARDSTICK) * 1e9:.0f} ns to call a function that does nothing."
     yield f"CPU time, median of {len(_rounds(suite, YARDSTICK))} rounds; ratios are taken round by round."
 
 
 def _workloads(suite: BenchmarkSuite) -> Iterator[str]:
     rows = []
     for name in WORKLOADS:
-        silent, telling = workload_name(name, tells=False), workload_name(name, tells=True)
+        silent, every, recording = (workload_name(name, way) for way in (RUNS, EVERY_BATCH, RECORDING))
         rows.append(
             (
                 name,
                 _microseconds(suite, silent),
-                _ratio(suite, silent, workload_name(WHOLE, tells=False)),
-                _ratio(suite, telling, silent),
+                _ratio(suite, silent, workload_name(WHOLE)),
+                _ratio(suite, every, silent),
+                _ratio(suite, recording, silent),
             )
         )
-    yield from table((f"{RECORDS} records, acknowledged as", "µs", f"x {WHOLE}", "telling transitions"), rows)
+    yield from table((f"{RECORDS} records, acknowledged as", "µs", f"x {WHOLE}", EVERY_BATCH, RECORDING), rows)
 
 
 def _operations(suite: BenchmarkSuite, what: str) -> Iterator[str]:
+    if what == SERVED:
+        yield from _served(suite)
+        return
     smallest, *larger = SIZES[what]
     rows = [
         (
@@ -59,6 +64,14 @@ def _operations(suite: BenchmarkSuite, what: str) -> Iterator[str]:
         for name in OPERATIONS[what]
     ]
     yield from table((what, f"{smallest}: µs", *(f"{size:,}: x {smallest}" for size in larger)), rows)
+
+
+def _served(suite: BenchmarkSuite) -> Iterator[str]:
+    rows = [
+        (name, *(f"{1 / _seconds(suite, operation_name(name, size)):,.0f}" for size in SIZES[SERVED]))
+        for name in OPERATIONS[SERVED]
+    ]
+    yield from table((SERVED, *(f"{size:,}" for size in SIZES[SERVED])), rows)
 
 
 def _memory() -> Iterator[str]:

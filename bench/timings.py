@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyperf
 
-from bench.operations import OPERATIONS, SIZES
-from bench.workloads import RECORDS, WORKLOADS, repeated
+from bench.operations import OPERATIONS, SIZES, operation_name
+from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 YARDSTICK: Final = "an empty call"
 """Calling a function that does nothing: what a machine and a build of Python make of everything else."""
 
+RECORDING: Final = "recording transitions"
+"""A workload whose writes are read as runs, and whose transitions are recorded."""
+
 _EMPTY_CALLS: Final = 500_000
 
 
@@ -33,8 +36,9 @@ def timings() -> Iterator[tuple[str, Timed, int]]:
     """Yield the name of each timing, what makes the operations that it times, and how many batches each handles."""
     yield YARDSTICK, _empty_calls, _EMPTY_CALLS
     for name, (_, repetitions) in WORKLOADS.items():
-        yield workload_name(name, tells=False), partial(repeated, name, tells=False), repetitions
-        yield workload_name(name, tells=True), partial(repeated, name, tells=True), repetitions
+        for reading in READINGS:
+            yield workload_name(name, reading), partial(repeated, name, reading=reading), repetitions
+        yield workload_name(name, RECORDING), partial(repeated, name, recording=True), repetitions
     for what, operations in OPERATIONS.items():
         for (name, operation), size in product(operations.items(), SIZES[what]):
             yield operation_name(name, size), partial(operation, size), 1
@@ -52,14 +56,9 @@ def _empty_calls() -> Iterator[Callable[[], None]]:
     yield run
 
 
-def workload_name(name: str, *, tells: bool) -> str:
-    """Return how the timing of a workload is called."""
-    return f"{RECORDS} records: {name}{', telling transitions' * tells}"
-
-
-def operation_name(name: str, size: int) -> str:
-    """Return how the timing of an operation on a share partition of one size is called."""
-    return f"{name} ({size})"
+def workload_name(name: str, way: str = RUNS) -> str:
+    """Return how the timing of a workload is called: *way* is how writes are read, or RECORDING."""
+    return f"{RECORDS} records: {as_read(name, way)}"
 
 
 def cpu_seconds(loops: int, timed: Timed, batches: int) -> float:

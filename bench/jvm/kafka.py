@@ -63,7 +63,7 @@ HELD_AFTER: Final[Mapping[str, tuple[tuple[AcknowledgementBatch, ...], ...]]] = 
     {
         "record of whole batches": (),
         "record of split batches": (_SPLIT,),
-        "record of split batches, no two neighbours alike": (_MIXED,),
+        "record of split batches, no two neighbors alike": (_MIXED,),
     }
 )
 """The calls, from offset 0 on, after which memory is counted, as in ``bench.memory``."""
@@ -71,7 +71,10 @@ HELD_AFTER: Final[Mapping[str, tuple[tuple[AcknowledgementBatch, ...], ...]]] = 
 
 def shape(calls: Iterable[Iterable[AcknowledgementBatch]]) -> list[list[list[object]]]:
     """Return *calls* as the JVM is told of them."""
-    return [[[batch.first_offset, batch.last_offset, [*map(int, batch.types)]] for batch in call] for call in calls]
+    return [
+        [[batch.first_offset, batch.last_offset, [*map(int, batch.acknowledge_types)]] for batch in call]
+        for call in calls
+    ]
 
 
 class KafkaEndedError(Exception):

@@ -2,62 +2,132 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from bench.jvm.comparing import BYTES, MICROSECONDS, costs
+from bench.jvm.comparing import BYTES, INSTRUCTIONS, MICROSECONDS, costs
 from bench.jvm.goals import MOST_BYTES, MOST_TIMES, verdict
 from bench.tables import table
-from bench.workloads import RECORDS
+from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bench.jvm.comparing import Costs, Pair
+    from bench.jvm.comparing import Costs, Round
+
+    Column = tuple[str, str]  # the head and the figure
 
 _NS_PER_US: Final = 1_000
+_THOUSAND: Final = 1_000
+_WORKLOADS: Final = frozenset(as_read(name, reading) for name in WORKLOADS for reading in READINGS)
 
 
-def comparison(pairs: Sequence[Pair], about: Sequence[str], called: Mapping[str, tuple[float, float]]) -> str:
+def comparison(measured: Sequence[Round], about: Sequence[str], called: Mapping[str, tuple[float, float]]) -> str:
     """
     Return the comparison as Markdown.
 
     Args:
-        pairs: What was measured.
+        measured: What was measured.
         about: What it was measured with; lines.
         called: How many functions written in Python and in C a batch of each workload calls here.
     """
-    parts = [about, *(part for part in (_time(pairs), _calls(pairs, called), _memory(pairs)) if part)]
+    tables = (
+        *(_workloads(measured, reading) for reading in READINGS),
+        _operations(measured),
+        _instructions(measured),
+        _calls(measured, called),
+        _memory(measured),
+    )
+    parts = [about, *(part for part in tables if part)]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
 
 
-def _time(pairs: Sequence[Pair]) -> list[str]:
-    rows = [(what, *_time_row(cost), _goal(what, cost)) for what, cost in costs(pairs, MICROSECONDS).items()]
-    head = (f"{RECORDS} records, acknowledged as", "Kafka: µs", "later", "library: µs", "ratio", "from", "to", "goal")
-    return [*table(head, rows)] if rows else []
+def _workloads(measured: Sequence[Round], reading: str) -> list[str]:
+    timed = costs(measured, MICROSECONDS)
+    names = {name: as_read(name, reading) for name in WORKLOADS}
+    rows = {name: [*_columns(what, timed[what])] for name, what in names.items() if what in timed}
+    return _table(f"{RECORDS} records; {reading}", rows)
 
 
-def _time_row(cost: Costs) -> Iterator[str]:
-    yield from (f"{figure:,.1f}" for figure in (cost.kafka, cost.later or cost.kafka, cost.library))
-    least, median, greatest = cost.ratios
-    yield from (f"{ratio:.2f}" for ratio in (median, least, greatest))
+def _operations(measured: Sequence[Round]) -> list[str]:
+    timed = costs(measured, MICROSECONDS)
+    rows = {what: [*_columns(what, cost)] for what, cost in timed.items() if what not in _WORKLOADS}
+    return _table("one operation (with so many batches or records)", rows)
 
 
-def _goal(workload: str, cost: Costs) -> str:
-    _, ratio, _ = cost.ratios
-    return verdict(ratio, MOST_TIMES.get(workload))
+def _instructions(measured: Sequence[Round]) -> list[str]:
+    rows = {what: [*_instruction_columns(cost)] for what, cost in costs(measured, INSTRUCTIONS).items()}
+    return _table("thousands of instructions for a batch", rows)
 
 
-def _calls(pairs: Sequence[Pair], called: Mapping[str, tuple[float, float]]) -> list[str]:
-    rows = [
-        (what, *(f"{count:,.0f}" for count in called[what]), f"{_NS_PER_US * cost.library / sum(called[what]):,.0f}")
-        for what, cost in costs(pairs, MICROSECONDS).items()
-    ]
-    return [*table(("calls that a batch makes", "Python", "C", "ns for each"), rows)] if rows else []
+def _instruction_columns(cost: Costs) -> Iterator[Column]:
+    if cost.base is not None:
+        yield "base", f"{cost.base / _THOUSAND:,.0f}"
+    yield "library", f"{cost.library / _THOUSAND:,.0f}"
+    if cost.to_base:
+        yield "change", _percent(median(cost.to_base))
 
 
-def _memory(pairs: Sequence[Pair]) -> list[str]:
-    rows = [
-        (what, f"{cost.kafka:,.1f}", f"{cost.library:,.1f}", verdict(cost.library, MOST_BYTES.get(what)))
-        for what, cost in costs(pairs, BYTES).items()
-    ]
-    return [*table(("memory for one", "Kafka: bytes", "library: bytes", "goal"), rows)] if rows else []
+def _columns(what: str, cost: Costs) -> Iterator[Column]:
+    if cost.kafka is not None:
+        yield "Kafka: µs", f"{cost.kafka:,.1f}"
+        yield "later", f"{cost.later or cost.kafka:,.1f}"
+    if cost.base is not None:
+        yield "base: µs", f"{cost.base:,.1f}"
+    yield "library: µs", f"{cost.library:,.1f}"
+    if cost.base_to_kafka:
+        yield "base ratio", f"{median(cost.base_to_kafka):.2f}"
+    if ratios := cost.to_kafka:
+        yield "ratio", f"{median(ratios):.2f}"
+    if ratios := cost.to_base or ratios:
+        if cost.to_base:
+            yield "change", _percent(median(ratios))
+        form = _percent if cost.to_base else "{:.2f}".format
+        yield "from", form(ratios[0])
+        yield "to", form(ratios[-1])
+    if cost.to_kafka:
+        yield "goal", verdict(median(cost.to_kafka), MOST_TIMES.get(what))
+
+
+def _percent(ratio: float) -> str:
+    """
+    Return by how much more or less something costs.
+
+    >>> _percent(1.049), _percent(0.5)
+    ('+4.9 %', '-50.0 %')
+    """
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _calls(measured: Sequence[Round], called: Mapping[str, tuple[float, float]]) -> list[str]:
+    timed = costs(measured, MICROSECONDS)
+    rows = {
+        name: [
+            ("Python", f"{in_python:,.0f}"),
+            ("C", f"{in_c:,.0f}"),
+            ("ns for each", f"{_NS_PER_US * timed[as_read(name, RUNS)].library / (in_python + in_c):,.0f}"),
+        ]
+        for name, (in_python, in_c) in called.items()
+    }
+    return _table("calls that a batch makes", rows)
+
+
+def _memory(measured: Sequence[Round]) -> list[str]:
+    rows = {what: [*_memory_columns(what, cost)] for what, cost in costs(measured, BYTES).items()}
+    return _table("memory for one", rows)
+
+
+def _memory_columns(what: str, cost: Costs) -> Iterator[Column]:
+    yield "Kafka: bytes", f"{cost.kafka:,.1f}"
+    if cost.base is not None:
+        yield "base: bytes", f"{cost.base:,.1f}"
+    yield "library: bytes", f"{cost.library:,.1f}"
+    yield "goal", verdict(cost.library, MOST_BYTES.get(what))
+
+
+def _table(what: str, rows: Mapping[str, Sequence[Column]]) -> list[str]:
+    """Return a table of *rows*, which all have the same columns; nothing if there are none."""
+    if not rows:
+        return []
+    heads = [head for head, _ in next(iter(rows.values()))]
+    return [*table((what, *heads), [(name, *(figure for _, figure in row)) for name, row in rows.items()])]
