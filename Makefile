@@ -11,7 +11,8 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint check package test-pythons oracle oracle-test oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
+.PHONY: help setup demo test test-quick test-oracle test-pythons coverage lint check package release
+.PHONY: oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -19,21 +20,45 @@ help: ## List the targets
 setup: $(READY) ## Make .venv and install the project with its tools into it
 	@echo "make setup: ready"
 
-demo: $(READY) ## Perform the KIP's table, replay the recorded answers of Kafka, then tell a story
+demo: $(READY) ## Show a story, run the KIP's table, then replay what Kafka's own class has answered
 	$(call judge,demo, \
-	  $(call step,what the KIP says is persisted and what sharestate persists, $(BIN)/sharestate kip --table write); \
-	  $(call step,what Kafka 4.3.1 answered and what sharestate answers, \
+	  $(call step,a story of one share partition, $(BIN)/python examples/story.py); \
+	  $(call step,what the KIP says is persisted beside what sharestate persists, $(BIN)/sharestate kip --table write); \
+	  $(call step,what Kafka 4.3.1 answered beside what sharestate answers, \
 	    $(BIN)/sharestate replay --known-differences tests/data/known-differences.json \
-	      tests/data/kafka-tests tests/data/vectors); \
-	  $(call step,a story of one share partition, $(BIN)/python examples/story.py))
+	      tests/data/kafka-tests tests/data/vectors))
 
-test: $(READY) ## Run the tests and the examples in the documentation, but for those that ask Kafka's own class
-	$(call judge,test, $(call step,pytest, $(BIN)/python -m pytest -m 'not oracle'))
+# Few tests take long, so a process that is done takes over from the others.
+PYTEST := -q -m 'not oracle' --numprocesses auto --maxprocesses 4 --dist worksteal
+
+# WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
+test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
+	$(call judge,test, \
+	  $(if $(WHEEL), \
+	    $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py this $(PYTEST) \
+	      tests docs/generate README.md --pyargs sharestate), \
+	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
+	  echo "left out: what asks Kafka's own class (make test-oracle) and other versions of Python (make test-pythons)")
+
+CORE_TESTS := $(addprefix tests/unit/,partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
+test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
+	$(call judge,test-quick, \
+	  $(call step,pytest, $(BIN)/python -m pytest -q $(CORE_TESTS)); \
+	  echo "left out: everything but the unit tests of the core (make test)")
+
+test-oracle: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
+	$(call judge,test-oracle, \
+	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+
+# Versions that the machine does not have are skipped.
+test-pythons: TESTS ?= tests/unit
+test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python; TESTS=
+	$(call judge,test-pythons, $(call step,the wheel with other versions of Python, \
+	  $(BIN)/python tests/packaging/against_wheel.py others $(PYTEST) $(TESTS)))
 
 # By unit tests only: what random sequences happen to reach need not be judged by anybody.
 CORE := */sharestate/partition/*,*/sharestate/values/*
-CORE_TESTS := $(addprefix tests/unit/,partition values kip932 test_snapshots.py test_transitions_told.py)
-coverage: $(READY) ## See that the unit tests of the core reach every line and branch of it
+coverage: $(READY) ## Check that the unit tests of the core reach every line and branch of it
 	$(call judge,coverage, \
 	  $(call step,pytest with coverage, $(BIN)/python -m pytest -q $(CORE_TESTS) --cov --cov-report=); \
 	  $(call step,lines and branches that were not reached, $(BIN)/python -m coverage report --include='$(CORE)' \
@@ -48,11 +73,7 @@ oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=,
 	$(call judge,oracle, $(call step,searching for differences from Kafka $(KAFKA), \
 	  $(BIN)/python -m tests.oracle.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS) $(OPTIONS)))
 
-oracle-test: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
-	$(call judge,oracle-test, \
-	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
-
-oracle-mutants: $(READY) ## See whether a search notices each rule that Kafka has changed, put back; takes minutes
+oracle-mutants: $(READY) ## Check that a search notices each rule that Kafka has changed, put back; takes minutes
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
 
 oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; OPTIONS=
@@ -63,24 +84,23 @@ record: KAFKA ?= 4.3.1
 record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=
 	$(call judge,record, $(call step,recording, $(BIN)/python -m tests.oracle.record --kafka $(KAFKA)))
 
-lint: $(READY) ## Check style, types and layers
+lint: $(READY) ## Check style, types, layers and words
 	$(call judge,lint, \
 	  $(call step,ruff check, $(BIN)/ruff check); \
 	  $(call step,ruff format --check, $(BIN)/ruff format --check); \
 	  $(call step,mypy, $(BIN)/mypy); \
 	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo); \
+	  $(call step,glossary, (cd docs && ../$(BIN)/python -m generate.glossary)); \
 	  $(call step,news fragments, $(BIN)/towncrier build --draft --version next >/dev/null))
 
 check: lint test ## What has to pass before a change goes in: lint, then test
 
-package: dist ## Build the sdist and the wheel, look into them, and run the tests against the wheel
+package: dist ## Build the sdist and the wheel, and look into them
 	$(call judge,package, \
-	  $(call step,what the distributions hold, $(BIN)/python -m pytest -q tests/packaging/distributions.py); \
-	  $(call step,the tests against the wheel, PYTEST_ADDOPTS="-m 'not oracle'" $(BIN)/python tests/packaging/against_wheel.py))
+	  $(call step,what the distributions hold, $(BIN)/python -m pytest -q tests/packaging/distributions.py))
 
-# Versions of Python that the machine does not have are skipped. TESTS=tests/unit runs a part of the tests.
-test-pythons: dist ## Run the tests against the wheel with every supported version of Python that is here
-	$(call judge,test-pythons, $(BIN)/python tests/packaging/against_wheel.py 3.11 3.12 3.13 $(if $(TESTS),-- $(TESTS)))
+release: $(READY) ## Set VERSION=x.y.z, write the changelog, build, try what was built, and say what is left to do
+	$(call judge,release, $(BIN)/python -m tests.packaging.release '$(VERSION)')
 
 # Always built anew: make cannot know what goes into it.
 .PHONY: dist
@@ -97,7 +117,7 @@ docs: $(READY) ## Build the documentation into build/docs, with the notebook, an
 	    examples/kip_tables.ipynb); \
 	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
 
-diagrams: $(READY) ## Make the pages of docs that are made from the code: diagrams, and where rules live
+diagrams: $(READY) ## Make the pages and diagrams of docs that are made from code and data
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
 
 # What changes from run to run goes: times, and the version of Python.
@@ -106,18 +126,31 @@ notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it show
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
 	  examples/kip_tables.ipynb)
 
-bench: $(READY) ## Measure what share partitions cost; takes minutes
-	$(call judge,bench, $(call step,a table of ratios and microseconds, $(BIN)/python -m bench))
+# With BASE, a commit, the library as it was there is measured alternately with this tree; OPERATIONS=1 adds single operations.
+bench: $(READY) ## Measure what share partitions cost, or with BASE=commit what has changed since; ROUNDS=, OPERATIONS=1, INSTRUCTIONS=1
+	$(call judge,bench, $(if $(BASE)$(INSTRUCTIONS), \
+	  $(call step,$(if $(BASE),the library at $(BASE) and now alternately,the workloads), $(BIN)/python -m bench.jvm --no-jvm $(BESIDE) \
+	    $(if $(OPERATIONS),--operations)), \
+	  $(call step,a table of ratios and microseconds, $(BIN)/python -m bench --rounds $(ROUNDS) \
+	    $(if $(WRITE),--write '$(WRITE)'))))
 
-growth: $(READY) ## Measure the same, and write it into docs/growth.md
-	$(call judge,growth, $(call step,figures for docs/growth.md, $(BIN)/python -m bench --write docs/growth.md))
+# All figures of the docs are in one page. Kafka's side comes first: it fails at once where there is no Java.
+growth: PAGE ?= docs/growth.md
+growth: $(READY) ## Measure all figures that the docs carry and write them into their page; takes a quarter of an hour; ROUNDS=, PAGE=
+	$(call judge,growth, begin=$$(date +%s); \
+	  echo "$(PAGE): about 3 minutes for each of $(ROUNDS) rounds and 2 more; let the machine do nothing else"; \
+	  $(call step,Kafka and the library alternately, \
+	    $(BIN)/python -m bench.jvm --rounds $(ROUNDS) --instructions --write '$(PAGE)'); \
+	  $(call step,what share partitions cost, $(BIN)/python -m bench --rounds $(ROUNDS) --write '$(PAGE)'); \
+	  echo "$(PAGE): written after $$((($$(date +%s) - begin) / 60)) minutes")
 
 # WORKLOAD is one of the names that bench/workloads.py lists. WRITE=docs/growth.md puts the tables into that page.
-bench-jvm: ROUNDS ?= 5
-bench-jvm: $(READY) ## Measure Kafka's own class and the library by turns; takes minutes; ROUNDS=, WORKLOAD=, WRITE=, JSON=
-	$(call judge,bench-jvm, $(call step,Kafka and the library by turns, \
-	  $(BIN)/python -m bench.jvm --rounds $(ROUNDS) $(if $(WORKLOAD),--workload '$(WORKLOAD)') \
-	    $(if $(WRITE),--write '$(WRITE)') $(if $(JSON),--json '$(JSON)')))
+bench bench-jvm growth: ROUNDS ?= 5
+BESIDE = --rounds $(ROUNDS) $(if $(BASE),--base '$(BASE)') $(if $(WORKLOAD),--workload '$(WORKLOAD)') \
+  $(if $(JSON),--json '$(JSON)') $(if $(INSTRUCTIONS),--instructions)
+bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; takes minutes; BASE=, ROUNDS=, WORKLOAD=, WRITE=, JSON=, INSTRUCTIONS=1
+	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
+	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(WRITE),--write '$(WRITE)')))
 
 bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
 	$(call judge,bench-profile, $(call step,calls for each batch, \
