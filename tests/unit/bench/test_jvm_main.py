@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -113,6 +114,13 @@ def test_two_trees_are_compared_without_java(
     assert len(written.splitlines()) == 1 + 2 * (3 + len(WORKLOADS))
 
 
+def _lines_without_git(*command: str) -> list[str]:
+    """Return what *command* prints; where the tests of the wheel run there is no repository that could be asked."""
+    if command[0] == "git":
+        return ["Base: 0123abc of 2026-01-01."]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def test_instructions_are_left_out_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +128,7 @@ def test_instructions_are_left_out_with_a_reason(
     monkeypatch.undo()
     monkeypatch.setattr(program, "rounds", lambda *_: iter([Round(as_read(WHOLE, RUNS), MICROSECONDS, 2.0, base=2.0)]))
     monkeypatch.setattr(program, "checked_out", nullcontext)
+    monkeypatch.setattr(program, "_lines", _lines_without_git)
     monkeypatch.setattr("shutil.which", lambda _: None)
 
     run(monkeypatch, "--no-jvm", "--base", "HEAD", "--instructions", "--rounds", "1")
