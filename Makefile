@@ -81,8 +81,9 @@ oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a se
 	  $(call step,searching under JaCoCo, $(BIN)/python -m tests.oracle.coverage $(OPTIONS)))
 
 record: KAFKA ?= 4.3.1
-record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=
-	$(call judge,record, $(call step,recording, $(BIN)/python -m tests.oracle.record --kafka $(KAFKA)))
+record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=, TEST_JAR=
+	$(call judge,record, $(call step,recording, \
+	  $(BIN)/python -m tests.oracle.record --kafka $(KAFKA) $(if $(TEST_JAR),--tests '$(TEST_JAR)')))
 
 lint: $(READY) ## Check style, types, layers and words
 	$(call judge,lint, \
@@ -148,9 +149,9 @@ growth: $(READY) ## Measure all figures that the docs carry and write them into 
 bench bench-jvm growth: ROUNDS ?= 5
 BESIDE = --rounds $(ROUNDS) $(if $(BASE),--base '$(BASE)') $(if $(WORKLOAD),--workload '$(WORKLOAD)') \
   $(if $(JSON),--json '$(JSON)') $(if $(INSTRUCTIONS),--instructions)
-bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; takes minutes; BASE=, ROUNDS=, WORKLOAD=, WRITE=, JSON=, INSTRUCTIONS=1
+bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; takes minutes; KAFKA=, BASE=, ROUNDS=, WORKLOAD=, WRITE=, JSON=, INSTRUCTIONS=1
 	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
-	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(WRITE),--write '$(WRITE)')))
+	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(KAFKA),--kafka '$(KAFKA)') $(if $(WRITE),--write '$(WRITE)')))
 
 bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
 	$(call judge,bench-profile, $(call step,calls for each batch, \

@@ -63,6 +63,7 @@ def _parser() -> ArgumentParser:
         prog="python -m bench.jvm", description="Measure Kafka's own class, the library, and the library as it was."
     )
     parser.add_argument("--base", metavar="COMMIT", help="the library as COMMIT has it is measured too")
+    parser.add_argument("--kafka", default=RELEASES[0], metavar="RELEASE", help=f"{RELEASES[0]} unless given")
     parser.add_argument("--no-jvm", action="store_true", help="leave Kafka's own class out; no Java is needed then")
     parser.add_argument("--rounds", type=int, default=5, help="how often each workload is measured; 5 unless given")
     parser.add_argument("--workload", choices=WORKLOADS, metavar="NAME", help=f"only one of: {'; '.join(WORKLOADS)}")
@@ -77,7 +78,7 @@ def _compare(arguments: Namespace) -> None:
     console = Console(stderr=True)
     with ExitStack() as stack:
         base = stack.enter_context(checked_out(arguments.base)) if arguments.base else None
-        oracle = None if arguments.no_jvm else build(sources="bench", say=lambda text: console.print(f"== {text}"))
+        oracle = None if arguments.no_jvm else _built(arguments.kafka, console)
         about = _about(arguments)
         measured = _measured(oracle, base, arguments, console)
     if arguments.json:
@@ -88,6 +89,10 @@ def _compare(arguments: Namespace) -> None:
         put(arguments.write, tables, BEGIN, END)
     else:
         sys.stdout.write(tables)
+
+
+def _built(kafka: str, console: Console) -> Oracle:
+    return build(kafka, sources="bench", say=lambda text: console.print(f"== {text}"))
 
 
 def _measured(oracle: Oracle | None, base: Path | None, arguments: Namespace, console: Console) -> list[Round]:
@@ -115,7 +120,7 @@ def _about(arguments: Namespace) -> list[str]:
         *python_build(),
     ]
     if not arguments.no_jvm:
-        about.append(f"Kafka {RELEASES[0]} on {_lines('java', '-version')[-1]}.")
+        about.append(f"Kafka {arguments.kafka} on {_lines('java', '-version')[-1]}.")
     if arguments.base:
         about.extend(_lines("git", "-C", str(ROOT), "log", "-1", "--format=Base: %h of %cs.", arguments.base))
     if arguments.instructions and (reason := lacking()):

@@ -28,8 +28,16 @@ HERE: Final = Path(__file__).parent
 POM: Final = HERE / "pom.xml"
 DRIVER: Final = "kafka.server.share.Driver"
 
-RELEASES: Final = ("4.3.1", "4.2.1")
+RELEASES: Final = ("4.3.1", "4.4.0", "4.2.1")
 """The releases of Kafka whose rules the library has; the first is meant where none is named."""
+
+LINES: Final = ("4.4", "4.3")
+"""
+The releases from which on Kafka's classes are called as they are, the latest first.
+
+The folders of sources that a release needs, and a profile of the POM, are named after the latest one up to it, or
+after the first one of all.
+"""
 
 LEAST_JAVA: Final = 17
 """Kafka's servers need it, from 4.0 on."""
@@ -66,9 +74,10 @@ class Oracle:
     classes: Path
     """The directory with our classes."""
 
-    def command(self, main: str = DRIVER, flags: Iterable[str] = FLAGS) -> list[str]:
-        """Return the command that runs the class *main*."""
-        return ["java", *flags, "-cp", f"{self.classes}{os.pathsep}{self.jars}/*", main]
+    def command(self, main: str = DRIVER, flags: Iterable[str] = FLAGS, jars: Iterable[Path] = ()) -> list[str]:
+        """Return the command that runs the class *main*, with further *jars* if it needs them."""
+        path = os.pathsep.join(map(str, [self.classes, *jars, self.jars / "*"]))
+        return ["java", *flags, "-cp", path, main]
 
 
 def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[str], None] = lambda _: None) -> Oracle:
@@ -87,7 +96,8 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
     require_tools()
     home = cache() / kafka
     jars = home / f"jars-{_digest([POM])}"
-    files = sorted(file for name in {"driver", sources} for file in (HERE / "java" / name).rglob("*.java"))
+    names = dict.fromkeys(("driver", f"release-{line_of(kafka)}", sources, f"{sources}-{line_of(kafka)}"))
+    files = sorted(file for name in names for file in (HERE / "java" / name).rglob("*.java"))
     classes = home / f"{sources}-{_digest([POM, *files])}"
     if not jars.is_dir():
         say(f"fetching the jars of Kafka {kafka}")
@@ -98,6 +108,15 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
         with _whole(classes) as place:
             _compile(kafka, files, jars, place)
     return Oracle(kafka, jars, classes)
+
+
+def line_of(kafka: str) -> str:
+    """Return the one of LINES that the release *kafka* belongs to."""
+    return next((line for line in LINES if _numbers(line) <= _numbers(kafka)), LINES[-1])
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", release)]
 
 
 def cache() -> Path:
@@ -140,6 +159,8 @@ def _fetch(kafka: str, place: Path) -> None:
         "-Dstyle.color=never",
         "-f",
         str(POM),
+        "-P",
+        line_of(kafka),
         f"-Dkafka={kafka}",
         "dependency:copy-dependencies",
         where,

@@ -1,9 +1,11 @@
 """
 Record Kafka's own SharePartitionTest as conversations: ``python -m tests.oracle.record [--kafka 4.3.1] [--out DIR]``.
 
+Kafka publishes its tests up to 4.3; of a later release, ``--tests`` names a jar with the compiled test.
+
 An agent notes every call that the tests make on a SharePartition. What was noted is sent to the oracle: if it answers
 the same in full, the test is a conversation, and is written out with the answers of one clock and a timer in order. The
-others are listed with the reason, and so is what differs from ``tests/data/kafka-tests``.
+others are listed with the reason, and so is what differs from what ``tests/data`` has of the release.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ import tempfile
 import zipfile
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from attrs import define, evolve, frozen
@@ -23,10 +26,14 @@ from attrs import define, evolve, frozen
 from sharestate.conversation.replay import NO_CALLS, NOT_SENT
 from sharestate.conversation.traces import Header, Step, UnreadableFileError, open_trace, write_trace
 from sharestate.json_lines import Json, read_json, write_json
-from tests.oracle.build import HERE, RELEASES, Oracle, OracleError, build
+from tests.oracle.build import HERE, RELEASES, Oracle, OracleError, build, line_of
 from tests.oracle.search.kafka import Kafka
 
-STORED: Final = HERE.parent / "data/kafka-tests"
+STORED: Final[Mapping[str, Path]] = MappingProxyType(
+    {"4.3": HERE.parent / "data/kafka-tests", "4.4": HERE.parent / "data/kafka-tests-4.4"}
+)
+"""Where the recordings of a line of releases are kept."""
+
 OUT: Final = Path("build/oracle/recorded")
 TESTS: Final = "kafka.server.share.SharePartitionTest"
 LAUNCHER: Final = "org.junit.platform.console.ConsoleLauncher"
@@ -60,9 +67,9 @@ class Recordings:
     """The reasons of the others."""
 
 
-def run_tests(oracle: Oracle, traces: Path) -> None:
+def run_tests(oracle: Oracle, traces: Path, tests: Iterable[Path] = ()) -> None:
     """
-    Run Kafka's tests under the recorder, which writes to *traces*.
+    Run Kafka's tests under the recorder, which writes to *traces*; *tests* are further jars to find them in.
 
     Raises:
         OracleError: They could not be run.
@@ -70,10 +77,9 @@ def run_tests(oracle: Oracle, traces: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         agent = _agent(oracle, Path(scratch) / "recorder.jar")
         flags = ("-Dlog4j2.configurationFile=none", f"-javaagent:{agent}", f"-Dtrace.dir={traces}", "-Xmx2g")
-        command = [*evolve(oracle, classes=agent).command(LAUNCHER, flags), "execute", "--select-class", TESTS]
-        ended = subprocess.run(
-            [*command, "--details=summary", "--disable-banner"], capture_output=True, text=True, check=False
-        )
+        command = evolve(oracle, classes=agent).command(LAUNCHER, flags, tests)
+        arguments = ("execute", "--select-class", TESTS, "--details=summary", "--disable-banner")
+        ended = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     if not any(traces.glob("*.jsonl")):
         message = f"Kafka's tests did not run:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
         raise OracleError(message)
@@ -172,20 +178,31 @@ def main() -> None:
     """Record, write what replays, and say what differs from what is stored."""
     parser = ArgumentParser(prog="python -m tests.oracle.record", description="Record Kafka's SharePartitionTest.")
     parser.add_argument("--kafka", default=RELEASES[0], help="the release; those before 4.3 have no recorder")
+    parser.add_argument("--tests", type=Path, action="append", default=[], help="a jar with Kafka's tests, if need be")
     parser.add_argument("--out", type=Path, default=OUT, help=f"where to write the conversations; {OUT} unless given")
     arguments = parser.parse_args()
     try:
-        oracle = build(arguments.kafka, sources="recorder", say=lambda text: _say(f"== {text}"))
-        with tempfile.TemporaryDirectory() as scratch:
-            _say(f"== running Kafka's tests under the recorder: {TESTS}")
-            run_tests(oracle, Path(scratch) / "traces")
-            with Kafka(oracle.command(), Path(scratch) / "jvm.log") as kafka:
-                made = recordings(Path(scratch) / "traces", kafka)
+        made = record(arguments.kafka, arguments.tests, say=lambda text: _say(f"== {text}"))
     except OracleError as error:
         sys.exit(f"oracle record: {error}")
     out = arguments.out / arguments.kafka
     write(made, out)
-    tell(made, out)
+    tell(made, out, STORED[line_of(arguments.kafka)])
+
+
+def record(kafka: str, tests: Iterable[Path] = (), *, say: Callable[[str], None] = lambda _: None) -> Recordings:
+    """
+    Run Kafka's tests of the release *kafka*, or those in the jars *tests*, and return what became of them.
+
+    Raises:
+        OracleError: They could not be run.
+    """
+    oracle = build(kafka, sources="recorder", say=say)
+    with tempfile.TemporaryDirectory() as scratch:
+        say(f"running Kafka's tests under the recorder: {TESTS}")
+        run_tests(oracle, Path(scratch) / "traces", tests)
+        with Kafka(oracle.command(), Path(scratch) / "jvm.log") as peer:
+            return recordings(Path(scratch) / "traces", peer)
 
 
 def write(made: Recordings, directory: Path) -> None:
@@ -196,17 +213,17 @@ def write(made: Recordings, directory: Path) -> None:
             write_trace(stream, conversation.header, [(step.request, step.response) for step in conversation.steps])
 
 
-def tell(made: Recordings, directory: Path) -> None:
-    """Say what became of the tests, and what differs from what is stored."""
+def tell(made: Recordings, directory: Path, stored: Path) -> None:
+    """Say what became of the tests, which are in *directory* now, and what differs from what is *stored*."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for name, reason in made.others.items():
         reasons[reason].append(name)
     _say(f"{len(made.replayed)} tests replay, and are in {directory}; {len(made.others)} do not:")
     for reason, names in sorted(reasons.items()):
         _say(f"  {reason}: {', '.join(names)}")
-    found = compared(made.replayed, STORED)
+    found = compared(made.replayed, stored)
     _say(
-        f"against {STORED.name}: "
+        f"against {stored.name}: "
         + ", ".join(f"{len(found[kind])} {kind}" for kind in ("same", "changed", "new", "gone"))
     )
     for kind in ("changed", "gone"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle import build as building
-from tests.oracle.build import OracleUnavailableError, build
+from tests.oracle.build import OracleUnavailableError, build, line_of
 
 
 def test_a_missing_tool_is_named_without_a_traceback(tmp_path: Path) -> None:
@@ -34,6 +34,14 @@ def test_an_old_java_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     with pytest.raises(OracleUnavailableError, match=r"this is Java 1"):
         build()
+
+
+@pytest.mark.parametrize(
+    ("kafka", "line"), [("4.2.1", "4.3"), ("4.3.1", "4.3"), ("4.4.0", "4.4"), ("4.4.0-rc1", "4.4"), ("4.10.0", "4.4")]
+)
+def test_a_release_is_built_as_the_latest_line_up_to_it(kafka: str, line: str) -> None:
+    """Releases are compared by their numbers, and one that nobody knows yet is built like the latest known."""
+    assert line_of(kafka) == line
 
 
 def test_an_interrupted_build_is_not_taken_for_one(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from sharestate.conversation.traces import Step
 from sharestate.json_lines import Json
-from tests.oracle.record import STORED, Conversation, Recordings, canonical, compared, read, write
+from tests.oracle.record import STORED as STORED_BY_LINE
+from tests.oracle.record import Conversation, Recordings, canonical, compared, read, write
 
+STORED = STORED_BY_LINE["4.3"]
 NAME = "testFetchLockReleasedByDifferentId"
 
 

@@ -39,7 +39,7 @@ def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
             for what in readings(name)
         )
 
-    monkeypatch.setattr(program, "build", lambda **_: "Kafka")
+    monkeypatch.setattr(program, "build", lambda *_, **__: "Kafka")
     monkeypatch.setattr(program, "rounds", rounds)
     monkeypatch.setattr(program, "memory", lambda *_: iter([HELD]))
     monkeypatch.setattr(program, "_about", lambda arguments: [f"{arguments.rounds} rounds"])
@@ -104,7 +104,7 @@ def test_two_trees_are_compared_without_java(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --no-jvm nothing of Kafka is built, and neither calls nor memory are counted."""
-    monkeypatch.setattr(program, "build", lambda **_: pytest.fail("Kafka was built"))
+    monkeypatch.setattr(program, "build", lambda *_, **__: pytest.fail("Kafka was built"))
 
     run(monkeypatch, "--no-jvm", "--base", "HEAD", "--rounds", "1")
 
