@@ -22,7 +22,7 @@ from sharestate.json_lines import MAX_DEPTH, MAX_LINE
 
 TESTS: Final = Path(__file__).parents[1]
 PAGE: Final = (TESTS.parent / "docs/line-protocol.md").read_text()
-RECORDINGS: Final = sorted((TESTS / "data").glob("[kv]*/**/*.jsonl"))
+RECORDINGS: Final = sorted((TESTS / "data").glob("[kv]*s/**/*.jsonl"))
 
 SECTIONS: Final = {
     heading.strip(): body for heading, body in re.findall(r"^#+ (.+)\n((?:(?!^#+ ).*\n?)*)", PAGE, re.MULTILINE)
