@@ -392,6 +392,41 @@ class ExternalError(ShareStateError):
         return self.external_exception
 
 
+# ---- bytes that are no record
+
+
+@define(eq=False, slots=False)
+class RecordFormatError(ShareStateError, ValueError):
+    """
+    Bytes that are no record of the topic ``__share_group_state``; a coordinator that reads them fails to load.
+
+    Attributes:
+        part: The part of the record: "key" or "value".
+        byte_offset: The offset in that part of the byte with which reading stopped. [bytes]
+    """
+
+    part: str | None = None
+    byte_offset: int | None = None
+
+    kafka_exception = "RuntimeException"
+
+    def __str__(self) -> str:
+        """Return the message, after the place that it is about."""
+        return f"{self.part}, byte {self.byte_offset}: {super().__str__()}" if self.part else super().__str__()
+
+
+class UnknownRecordTypeError(RecordFormatError):
+    """A record of a type that this release does not know; a coordinator that loads skips it."""
+
+    kafka_exception = "UnknownRecordTypeException"
+
+
+class UnknownRecordVersionError(RecordFormatError):
+    """A value of a version that this release does not know; unlike an unknown type it is not skipped."""
+
+    kafka_exception = "UnknownRecordVersionException"
+
+
 # ---- misuse: the caller's own mistakes; nothing was changed
 
 

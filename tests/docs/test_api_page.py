@@ -1,4 +1,4 @@
-"""The pages about the API of the core and of persisters."""
+"""The pages about the API of the core, of persisters and of the share coordinator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import persister
+from sharestate import coordinator, persister
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,3 +24,8 @@ def test_every_public_name_is_documented_once() -> None:
 def test_every_name_of_persisters_is_documented_once() -> None:
     """What `sharestate.persister` exports and `sharestate` does not has its directive on the page of persisters."""
     assert documented("persister.md") == sorted(set(persister.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_the_coordinator_is_documented_once() -> None:
+    """What `sharestate.coordinator` exports and `sharestate` does not has its directive on its page."""
+    assert documented("coordinator.md") == sorted(set(coordinator.__all__) - set(sharestate.__all__))

@@ -1,0 +1,204 @@
+"""
+The parts that Kafka's messages are made of, read from bytes and written to bytes.
+
+Source:
+    ByteBufferAccessor, ByteUtils, MessageUtil (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - an exception under its builtin's kind of name
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from sharestate.errors import RecordFormatError
+from sharestate.values.checks import brief_repr, integer, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_BITS: Final = {"b": 8, "h": 16, "i": 32, "q": 64}
+_VARINT_BYTES: Final = 5
+_TOPIC_ID_BYTES: Final = 16
+INT16: Final = Struct(">h")
+INT32: Final = Struct(">i")
+
+
+class Layout(NamedTuple):
+    """
+    Numbers of fixed size that follow each other, signed and big-endian.
+
+    Attributes:
+        struct: Their sizes.
+        names: The name of each, as attributes of what has them.
+    """
+
+    struct: Struct
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sizes: str, *names: str) -> Layout:
+        """Make the layout of numbers whose sizes are letters of the ``struct`` module."""
+        return cls(Struct(f">{sizes}"), names)
+
+    def pack(self, numbers: Sequence[int], where: str = "") -> bytes:
+        """
+        Return *numbers* as bytes; *where* goes before their names in errors.
+
+        Raises:
+            MalformedInputError: One has more bits than its place.
+        """
+        try:
+            return self.struct.pack(*numbers)
+        except StructError:
+            for name, size, number in zip(self.names, self.struct.format[1:], numbers, strict=True):
+                bound = 2 ** (_BITS[size] - 1)
+                integer(number, f"{where}{name}", -bound, bound - 1)
+            raise
+
+
+class Reader:
+    """
+    Reads bytes from their beginning to their end.
+
+    Attributes:
+        offset: The offset of the next byte. [bytes]
+    """
+
+    def __init__(self, data: bytes, part: str) -> None:
+        """Read *data*, the *part* of a record that errors name."""
+        self.offset = 0
+        self._data = data
+        self._part = part
+
+    def refuse(self, message: str, kind: type[RecordFormatError] = RecordFormatError, *, at: int) -> NoReturn:
+        """Raise the error for what begins with byte *at*."""
+        raise kind(message, self._part, at)
+
+    def take(self, size: int, what: str) -> bytes:
+        """Return the next *size* bytes, which are *what*."""
+        end = self.offset + size
+        if end > len(self._data):
+            self.refuse(f"{what} takes {size} bytes, but {len(self._data) - self.offset} are left", at=self.offset)
+        taken = self._data[self.offset : end]
+        self.offset = end
+        return taken
+
+    def numbers(self, struct: Struct, what: str) -> tuple[int, ...]:
+        """Return the next numbers."""
+        return struct.unpack(self.take(struct.size, what))
+
+    def varint(self, what: str) -> int:
+        """Return an unsigned number of at most 32 bits: seven in a byte, the lowest first."""
+        begin = self.offset
+        number = 0
+        for index in range(_VARINT_BYTES):
+            (byte,) = self.take(1, what)
+            number |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:  # noqa: PLR2004 - the highest bit says that another byte follows
+                break
+        else:
+            self.refuse(f"{what} has more than {_VARINT_BYTES} bytes", at=begin)
+        return number if number < 2**32 else self.refuse(f"{what} has more than 32 bits", at=begin)
+
+    def text(self, what: str) -> str:
+        """Return a string: its length in two bytes, then UTF-8."""
+        begin = self.offset
+        (size,) = self.numbers(INT16, f"the length of {what}")
+        if size < 0:
+            self.refuse(f"{what} has the length {size}", at=begin)
+        encoded = self.take(size, what)
+        try:
+            return encoded.decode()
+        except UnicodeDecodeError as error:
+            self.refuse(f"{what} is not UTF-8", at=begin + INT16.size + error.start)
+
+    def size_of_array(self, item_size: int, what: str) -> int:
+        """Return the number of items that follow, each of at least *item_size* bytes."""
+        begin = self.offset
+        size = self.varint(f"the length of {what}") - 1
+        left = len(self._data) - self.offset
+        if size < 0:
+            self.refuse(f"{what} must not be null", at=begin)
+        if size * item_size > left:
+            self.refuse(f"{size} {what} take {size * item_size} bytes or more, but {left} are left", at=begin)
+        return size
+
+    def tagged_fields(self, what: str) -> list[tuple[int, bytes]]:
+        """Return the tagged fields that follow, which must be in ascending order of their tags."""
+        fields: list[tuple[int, bytes]] = []
+        for _ in range(self.varint(f"the number of tagged fields of {what}")):
+            begin = self.offset
+            tag = self.varint(f"a tag of {what}")
+            if fields and tag <= fields[-1][0]:
+                self.refuse(f"tag {tag} of {what} follows tag {fields[-1][0]}", at=begin)
+            size = self.varint(f"the size of tag {tag} of {what}")
+            fields.append((tag, self.take(size, f"tag {tag} of {what}")))
+        return fields
+
+    def end(self) -> None:
+        """See to it that nothing is left."""
+        if left := len(self._data) - self.offset:
+            self.refuse(f"{left} bytes follow the end of the record", at=self.offset)
+
+
+def varint_bytes(number: int) -> bytes:
+    """
+    Return an unsigned number of at most 32 bits, seven in a byte, the lowest first.
+
+    >>> varint_bytes(300).hex()
+    'ac02'
+    """
+    encoded = bytearray()
+    while number >= 0x80:  # noqa: PLR2004 - what seven bits can hold
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def text_bytes(text: str, field: str) -> bytes:
+    """
+    Return a string with its length before it.
+
+    Raises:
+        MalformedInputError: It has more than 32,767 bytes, or is not to be written in UTF-8.
+    """
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        refuse(f"expected text that UTF-8 can write, got {brief_repr(text)}", field)
+    return INT16.pack(integer(len(encoded), f"the length of {field}", 0, 2**15 - 1)) + encoded
+
+
+def tagged_bytes(fields: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return tagged fields, in ascending order of their tags, with their number before them."""
+    parts = [varint_bytes(tag) + varint_bytes(len(data)) + data for tag, data in sorted(fields)]
+    return varint_bytes(len(parts)) + b"".join(parts)
+
+
+def topic_id_text(data: bytes) -> str:
+    """
+    Return a topic's UUID as Kafka prints it.
+
+    >>> topic_id_text(bytes(range(16)))
+    'AAECAwQFBgcICQoLDA0ODw'
+    """
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def topic_id_bytes(text: str) -> bytes:
+    """
+    Return the 16 bytes of a topic's UUID that Kafka prints as *text*.
+
+    Raises:
+        MalformedInputError: It is no UUID in 22 characters of URL-safe base64.
+    """
+    try:
+        data = urlsafe_b64decode(f"{text}==")
+    except (Base64Error, ValueError):
+        data = b""
+    if len(data) != _TOPIC_ID_BYTES or topic_id_text(data) != text:
+        refuse(f"expected a UUID in 22 characters of URL-safe base64, got {brief_repr(text)}", "topic_id")
+    return data
