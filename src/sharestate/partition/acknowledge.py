@@ -19,7 +19,7 @@ from typing import Final
 from sharestate.errors import InvalidRecordStateError, InvalidRequestError
 from sharestate.partition.batches import Batch, as_range, distinct
 from sharestate.partition.cells import NO_MEMBER, Cell
-from sharestate.partition.locks import Lock
+from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
@@ -87,7 +87,7 @@ class _Acknowledgement:
         for batch in self._state.in_flight.from_floor(first, last):
             if batch.is_split or not self._state.in_flight.is_oversized(batch) or batch.last_offset < start:
                 continue
-            if batch.cells[0].member_id == self._member_id and self._needs_split(batch, first, last, types):
+            if batch.cell.member_id == self._member_id and self._needs_split(batch, first, last, types):
                 raise self._state.split_refusal(batch.first_offset, batch.last_offset)
 
     def _needs_split(self, batch: Batch, first: int, last: int, types: Sequence[int]) -> bool:
@@ -142,7 +142,7 @@ class _Acknowledgement:
 
     def _refuse_batch(self, batch: Batch) -> None:
         # rule 8.1, step 6.2
-        owner = batch.cells[0].member_id
+        owner = batch.cell.member_id
         if owner == NO_MEMBER:
             raise InvalidRecordStateError(_BATCH_NOT_ACQUIRED, batch.first_offset, batch.last_offset)
         if owner != self._member_id:
@@ -277,9 +277,9 @@ def _renew(state: PartitionState, batch: Batch, first_offset: int, chosen: Seque
     renewed = Counter(compress(part, chosen))
     if not renewed:
         return
-    locks, batch_offset = state.locks, batch.first_offset
-    member_id, count, number = next(iter(renewed)).member_id, renewed.total(), locks.next_creation
-    lock = Lock(state.lock_deadline_ms, number, member_id, batch_offset, first_offset, last_offset, count)
+    locks, member_id = state.locks, next(iter(renewed)).member_id
+    records = LockedRecords(first_offset, renewed.total()) if batch.is_split else None
+    lock = Lock(state.lock_deadline_ms, locks.next_creation, member_id, batch.first_offset, records)
     after = {cell: cell.renewed(lock) for cell in renewed}
     cells = [after[cell] if is_chosen else cell for cell, is_chosen in zip(part, chosen, strict=True)]
     for cell, references in renewed.items():

@@ -24,6 +24,7 @@ from sharestate.partition.archive import archive_compacted, without_aborted
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, unowned
 from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
 from sharestate.values.effects import Cause
 from sharestate.values.fetched_records import FetchedRecords
@@ -237,19 +238,20 @@ class AddBatches:
     def _add_partly(self, state: PartitionState, member_id: str) -> AcquiredRecords:
         """Acquire the first records of a batch; the others are cached as available, never delivered (rule 20.1)."""
         first, last = self.first_offset, self.first_offset + self.count - 1
-        lock = state.locks.create(state.lock_deadline_ms, member_id, first, first, last, self.count)
+        records = LockedRecords(first, self.count)
+        lock = state.locks.create(state.lock_deadline_ms, member_id, first, records)
         held = _NEVER_DELIVERED.acquired(member_id, lock)
         cells = [held] * self.count + [_NEVER_DELIVERED] * (self.last_offset - last)
-        batch = Batch(first, self.last_offset, cells, is_split=True)
+        batch = Batch(first, self.last_offset, cells)
         state.add_batch(batch)
         state.record(batch, first, self.last_offset, {held: Cause.ACQUIRED, _NEVER_DELIVERED: Cause.CACHED})
         return AcquiredRecords(first, last, held.delivery_count)
 
 
 def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: int) -> AcquiredRecords:
-    lock = state.locks.create(state.lock_deadline_ms, member_id, first_offset, first_offset, last_offset, 1)
+    lock = state.locks.create(state.lock_deadline_ms, member_id, first_offset)
     held = _NEVER_DELIVERED.acquired(member_id, lock)
-    batch = Batch(first_offset, last_offset, [held])
+    batch = Batch(first_offset, last_offset, held)
     state.add_batch(batch)
     state.record_all(batch, Cause.ACQUIRED)
     return AcquiredRecords(first_offset, last_offset, held.delivery_count)
@@ -293,8 +295,8 @@ class TakeBatch:
     def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
         """Lock the batch for the member."""
         first, last = self.batch.first_offset, self.batch.last_offset
-        lock = state.locks.create(state.lock_deadline_ms, request.member_id, first, first, last, 1)
-        held = self.batch.cells[0].acquired(request.member_id, lock)
+        lock = state.locks.create(state.lock_deadline_ms, request.member_id, first)
+        held = self.batch.cell.acquired(request.member_id, lock)
         state.put_cells(self.batch, first, [held])
         state.taken(first, last)
         state.record(self.batch, first, last, {held: Cause.ACQUIRED})
@@ -320,8 +322,8 @@ class TakeRecords:
             batch.split(state.locks)
         first, last = self.runs[0][0], self.runs[-1][1]
         state.taken(self.low, last)
-        member_id, batch_offset = request.member_id, batch.first_offset
-        lock = state.locks.create(state.lock_deadline_ms, member_id, batch_offset, first, last, self.count)
+        member_id, records = request.member_id, LockedRecords(first, self.count)
+        lock = state.locks.create(state.lock_deadline_ms, member_id, batch.first_offset, records)
         held = {cell: cell.acquired(member_id, lock) for _, _, cell in self.runs}
         acquired: list[AcquiredRecords] = []
         for run_first, run_last, cell in self.runs:
@@ -351,7 +353,7 @@ class Throttled:
             for batch in self.batches:
                 low = max(batch.first_offset, request.first_offset)
                 high = min(batch.last_offset, request.last_offset)
-                available = (cell for cell in batch.cells if cell.is_acquirable)
+                available = (cell for cell in batch.distinct() if cell.is_acquirable)
                 state.record(batch, low, high, dict.fromkeys(available, Cause.THROTTLED))
         return []
 
@@ -407,7 +409,7 @@ def _plan_batch(
     # rules 7.6, 20.1 and 24.5
     is_full = request.first_offset <= batch.first_offset and batch.last_offset <= request.last_offset
     if is_full and not batch.is_split and not throttles and not (request.is_strict and batch.size > remaining):
-        return TakeBatch(batch) if batch.cells[0].is_acquirable else None
+        return TakeBatch(batch) if batch.cell.is_acquirable else None
     low = max(request.first_offset, batch.first_offset)
     high = min(request.last_offset, batch.last_offset)
     budget = remaining if request.is_strict else None

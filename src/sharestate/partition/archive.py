@@ -50,7 +50,7 @@ def archive_range(  # noqa: PLR0913 - a range of batches, and the input that arc
         if batch.first_offset > last_offset:
             break
         if not batch.is_split and not (first_offset <= batch.first_offset and batch.last_offset <= last_offset):
-            if batch.cells[0].state is not from_state:
+            if batch.cell.state is not from_state:
                 continue
             if not state.in_flight.is_oversized(batch):
                 batch.split(state.locks)
@@ -190,6 +190,6 @@ def _terminal_count(state: PartitionState, first_offset: int, last_offset: int) 
     """Return how many records of a range are terminal, those with a pending write included (rule 20.4)."""
     count = 0
     for batch in state.in_flight.from_floor(first_offset, last_offset):
-        cells = [cell for cell in dict.fromkeys(batch.cells) if cell.state in TERMINAL]
+        cells = [cell for cell in batch.distinct() if cell.state in TERMINAL]
         count += batch.record_count(first_offset, last_offset, cells)
     return count

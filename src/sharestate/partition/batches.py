@@ -1,8 +1,8 @@
 """
 In-flight batches, whole or split into their records, in the order of their first offsets.
 
-A batch holds references to cells: a single one while it is whole, one for each offset once it is split. Splitting
-multiplies the list. A batch is never merged, cut or renamed, and a split one never becomes whole again.
+A batch holds references to cells: a single one while it is whole, a list with one for each offset once it is split. A
+batch is never merged, cut or renamed, and a split one never becomes whole again.
 
 Source:
     InFlightBatch; SharePartition.cachedState, a ConcurrentSkipListMap (Kafka 4.3.1).
@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Final
 
 from sharestate.partition.cells import Cell
-from sharestate.partition.locks import Lock, Locks
+from sharestate.partition.locks import Lock, LockedRecords, Locks
 
 _FEW: Final = 4
 """As many cells are looked at one by one. [cells]"""
@@ -46,16 +46,27 @@ class Batch:
         whole batch.
     """
 
-    __slots__ = ("cells", "durable_prefix", "first_offset", "is_split", "last_offset")
+    __slots__ = ("cell", "cells", "durable_prefix", "first_offset", "is_split", "last_offset")
 
-    def __init__(self, first_offset: int, last_offset: int, cells: list[Cell], *, is_split: bool = False) -> None:
-        """Make a batch from one cell, or from one for each offset."""
+    cell: Cell
+    """Its cell while it is whole; there is none once it is split."""
+
+    cells: list[Cell]
+    """The cell of each offset once it is split; there is no list while it is whole."""
+
+    def __init__(self, first_offset: int, last_offset: int, cells: Cell | list[Cell]) -> None:
+        """Make a whole batch from its cell, or a split one from a cell for each offset."""
         self.first_offset: Final = first_offset
-        self.last_offset: Final = last_offset
-        self.cells = cells
-        self.is_split = is_split
+        # A batch of one record keeps one number: the caller's may be two objects.
+        self.last_offset: Final = first_offset if last_offset == first_offset else last_offset
         self.durable_prefix = 0
         """The number of cells at the beginning that are known to be durable; they are not looked at again."""
+        if isinstance(cells, Cell):
+            self.is_split = False
+            self.cell = cells
+        else:
+            self.is_split = True
+            self.cells = cells
 
     @property
     def size(self) -> int:
@@ -64,39 +75,45 @@ class Batch:
 
     def __repr__(self) -> str:
         """Return the batch as the rules write it: ``[0-9] ACQUIRED/1/m1``."""
-        cells = "|".join(map(repr, dict.fromkeys(self.cells)))
+        cells = "|".join(map(repr, self.distinct()))
         return f"[{self.first_offset}-{self.last_offset}]{' split' * self.is_split} {cells}"
 
     def split(self, locks: Locks) -> None:
         """Keep the records one by one from now on; each gets a lock of its own with the batch's deadline."""
         # rules 1.7 and 24.2
-        (cell,) = self.cells
-        size = self.size
-        lock, first, last = cell.lock, self.first_offset, self.last_offset
+        cell, size, first = self.cell, self.size, self.first_offset
+        lock = cell.lock
         if lock is None:
-            self.cells, self.is_split = [cell] * size, True
-            return
-        each = Lock(lock.deadline_ms, locks.next_creation, lock.member_id, first, first, last, size)
-        cells = [cell.with_lock(each)] * size  # before any lock changes: there may not be enough memory
-        if not cell.lock_expired:
-            locks.release(lock, 1)
-        locks.add(each)
-        self.cells, self.is_split = cells, True
+            self.cells = [cell] * size
+        else:
+            records = LockedRecords(first, size)
+            each = Lock(lock.deadline_ms, locks.next_creation, lock.member_id, first, records)
+            cells = [cell.with_lock(each)] * size  # before any lock changes: there may not be enough memory
+            if not cell.lock_expired:
+                locks.release(lock, 1)
+            locks.add(each)
+            self.cells = cells
+        self.is_split = True
+        del self.cell
 
     def at(self, offset: int) -> Cell:
         """Return the cell of *offset*."""
-        return self.cells[offset - self.first_offset] if self.is_split else self.cells[0]
+        return self.cells[offset - self.first_offset] if self.is_split else self.cell
 
     def part(self, first_offset: int, last_offset: int) -> list[Cell]:
         """Return the cells of a range within the batch, one for each offset; the only one if it is whole."""
         if not self.is_split:
-            return self.cells
+            return [self.cell]
         return self.cells[first_offset - self.first_offset : last_offset - self.first_offset + 1]
+
+    def distinct(self) -> Iterable[Cell]:
+        """Return the distinct cells of the batch, in their order."""
+        return distinct(self.cells) if self.is_split else (self.cell,)
 
     def runs(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
         """Go through the runs of a range within the batch that share a cell: first offset, last offset and cell."""
         if not self.is_split:
-            yield first_offset, last_offset, self.cells[0]
+            yield first_offset, last_offset, self.cell
             return
         offset = first_offset
         for cell, run in groupby(self.part(first_offset, last_offset)):
@@ -119,7 +136,7 @@ class Batch:
         if first_offset > last_offset:
             return 0
         if not self.is_split:
-            return last_offset - first_offset + 1 if self.cells[0] in cells else 0
+            return last_offset - first_offset + 1 if self.cell in cells else 0
         tally = self.tally(first_offset, last_offset)
         return sum(tally.get(cell, 0) for cell in cells)
 
@@ -133,7 +150,7 @@ class Batch:
     def durable_last(self) -> int:
         """Return the last offset up to which every record is durable; first_offset - 1 if the first one is not."""
         if not self.is_split:
-            return self.last_offset if self.cells[0].is_durable else self.first_offset - 1
+            return self.last_offset if self.cell.is_durable else self.first_offset - 1
         self.durable_prefix = _durable_prefix(self.cells, self.durable_prefix)
         return self.first_offset + self.durable_prefix - 1
 

@@ -32,69 +32,51 @@ NO_MEMBER: Final = ""
 
 
 class Cell:
-    """The state of a record; immutable (rule 1)."""
+    """
+    The state of a record; it never changes (rule 1).
 
-    __slots__ = (
-        "_with_expired_lock",
-        "delivery_count",
-        "is_acquirable",
-        "is_durable",
-        "lock",
-        "lock_expired",
-        "member_id",
-        "rollback",
-        "state",
-        "write",
-    )
+    This one has no pending transition; ``PendingCell`` has one.
+    """
 
-    state: Final[RecordState]
+    __slots__ = ("delivery_count", "is_acquirable", "is_durable", "lock", "member_id", "state")
+
+    state: RecordState
     """The record's state; that after the pending transition if there is one."""
 
-    delivery_count: Final[int]
+    delivery_count: int
     """The number of its deliveries so far. [deliveries]"""
 
-    member_id: Final[str]
+    member_id: str
     """Its owner; empty for none."""
 
-    lock: Final[Lock | None]
+    lock: Lock | None
     """Its acquisition lock; kept while a transition is pending."""
 
-    write: Final[int | None]
+    write: int | None = None
     """The number of the write that carries its pending transition; None if nothing is pending."""
 
-    rollback: Final[Cell | None]
+    rollback: Cell | None = None
     """The cell to restore if that write fails; None if nothing is pending, or it was archived meanwhile."""
 
-    lock_expired: Final[bool]
+    lock_expired: bool = False
     """True if the lock has expired while the transition was pending."""
 
-    is_acquirable: Final[bool]
+    is_acquirable: bool
     """True if a member may acquire it now."""
 
-    is_durable: Final[bool]
+    is_durable: bool
     """True if it is terminal and nothing is pending."""
 
-    def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
-        self,
-        state: RecordState,
-        delivery_count: int,
-        member_id: str = NO_MEMBER,
-        lock: Lock | None = None,
-        write: int | None = None,
-        rollback: Cell | None = None,
-        lock_expired: bool = False,  # noqa: FBT001, FBT002
+    def __init__(
+        self, state: RecordState, delivery_count: int, member_id: str = NO_MEMBER, lock: Lock | None = None
     ) -> None:
-        """Make a cell."""
+        """Make a cell with nothing pending."""
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock = lock
-        self.write = write
-        self.rollback = rollback
-        self.lock_expired = lock_expired
-        self.is_acquirable = write is None and state is RecordState.AVAILABLE
-        self.is_durable = write is None and state in TERMINAL
-        self._with_expired_lock: Cell | None = None
+        self.is_acquirable = state is RecordState.AVAILABLE
+        self.is_durable = state in TERMINAL
 
     def __repr__(self) -> str:
         """Return the cell as the rules write it: ``ACQUIRED/1/m1*``, the star for a pending transition."""
@@ -127,7 +109,7 @@ class Cell:
     def pending(self, input_: Input, write: int, delivery_count_limit: int) -> Cell:
         """Return the cell after *input_*, pending until *write* is answered; its owner loses it at once (rule 1.3)."""
         state, count = step(self.state, input_, self.delivery_count, delivery_count_limit)
-        return Cell(state, count, NO_MEMBER, self.lock, write, self)
+        return PendingCell(state, count, self.lock, write, self)
 
     def immediate(self, input_: Input, delivery_count_limit: int) -> Cell:
         """Return the cell after *input_*, which takes it from its owner whether or not a write succeeds (rule 1.2)."""
@@ -137,24 +119,59 @@ class Cell:
         """Return the cell after *input_* has archived it; a pending write goes on, and its outcome does not matter."""
         # rule 1.4
         state, count = step(self.state, input_, self.delivery_count)
-        return unowned(state, count) if self.write is None else Cell(state, count, write=self.write)
+        return unowned(state, count) if self.write is None else PendingCell(state, count, None, self.write, None)
+
+    def with_lock(self, lock: Lock) -> Cell:
+        """Return the cell with another lock, which has not expired; so has the cell that it would roll back to."""
+        # rule 1.7
+        return Cell(self.state, self.delivery_count, self.member_id, lock)
+
+    def committed(self) -> Cell:
+        """Return the cell after its write has succeeded (rule 1.5)."""
+        return unowned(self.state, self.delivery_count)
+
+
+class PendingCell(Cell):
+    """The state of a record after a transition that a write has to confirm; nobody holds it (rule 1.3)."""
+
+    # A class of its own: the cells of records that are held are many, and have none of this.
+    __slots__ = ("_with_expired_lock", "lock_expired", "rollback", "write")
+
+    write: int
+
+    def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
+        self,
+        state: RecordState,
+        delivery_count: int,
+        lock: Lock | None,
+        write: int,
+        rollback: Cell | None,
+        lock_expired: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """Make a cell that waits for *write*."""
+        self.state = state
+        self.delivery_count = delivery_count
+        self.member_id = NO_MEMBER
+        self.lock = lock
+        self.is_acquirable = False
+        self.is_durable = False
+        self.write = write
+        self.rollback = rollback
+        self.lock_expired = lock_expired
+        self._with_expired_lock: PendingCell | None = None
 
     def with_lock(self, lock: Lock) -> Cell:
         """Return the cell with another lock, which has not expired; so has the cell that it would roll back to."""
         # rule 1.7
         rollback = None if self.rollback is None else self.rollback.with_lock(lock)
-        return Cell(self.state, self.delivery_count, self.member_id, lock, self.write, rollback)
+        return PendingCell(self.state, self.delivery_count, lock, self.write, rollback)
 
-    def with_expired_lock(self) -> Cell:
+    def with_expired_lock(self) -> PendingCell:
         """Return the cell with its lock expired; the same one every time, so that equal records go on sharing it."""
         if self._with_expired_lock is None:
-            fields = (self.state, self.delivery_count, self.member_id, self.lock, self.write, self.rollback)
-            self._with_expired_lock = Cell(*fields, lock_expired=True)
+            fields = (self.state, self.delivery_count, self.lock, self.write, self.rollback)
+            self._with_expired_lock = PendingCell(*fields, lock_expired=True)
         return self._with_expired_lock
-
-    def committed(self) -> Cell:
-        """Return the cell after its write has succeeded (rule 1.5)."""
-        return unowned(self.state, self.delivery_count)
 
 
 @lru_cache(maxsize=4096)

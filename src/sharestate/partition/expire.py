@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
-from sharestate.partition.cells import Cell
-from sharestate.partition.locks import Lock
+from sharestate.partition.cells import Cell, PendingCell
+from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.record_machine import TERMINAL, Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import issue_final
@@ -58,25 +58,27 @@ def _first_expired(state: PartitionState) -> Lock | None:
 
 def _expire(state: PartitionState, lock: Lock) -> list[StateBatch]:
     batch = state.in_flight[lock.batch_offset]
-    return _expire_record(state, lock, batch) if batch.is_split else _expire_whole(state, lock, batch)
+    if lock.records is None:
+        return _expire_whole(state, lock, batch)
+    return _expire_record(state, lock, lock.records, batch)
 
 
-def _expire_record(state: PartitionState, lock: Lock, batch: Batch) -> list[StateBatch]:
+def _expire_record(state: PartitionState, lock: Lock, records: LockedRecords, batch: Batch) -> list[StateBatch]:
     # rule 10
-    offset = _next_holder(lock, batch)
-    lock.cursor = offset + 1
+    offset = _next_holder(lock, records, batch)
+    records.cursor = offset + 1
     state.locks.release(lock, 1)
     cell = batch.at(offset)
-    if cell.write is not None:
+    if isinstance(cell, PendingCell):
         _expire_pending(state, batch, offset, offset, cell)
         return []
     after = _expire_range(state, batch, offset, offset)
     return [StateBatch(offset, offset, after.state, after.delivery_count)]
 
 
-def _next_holder(lock: Lock, batch: Batch) -> int:
+def _next_holder(lock: Lock, records: LockedRecords, batch: Batch) -> int:
     cells, first = batch.cells, batch.first_offset
-    offset = lock.cursor
+    offset = records.cursor
     while cells[offset - first].lock is not lock or cells[offset - first].lock_expired:
         offset += 1
     return offset
@@ -85,11 +87,11 @@ def _next_holder(lock: Lock, batch: Batch) -> int:
 def _expire_whole(state: PartitionState, lock: Lock, batch: Batch) -> list[StateBatch]:
     # rules 10 and 24.5
     first, last, start = batch.first_offset, batch.last_offset, state.start_offset
-    (cell,) = batch.cells
+    cell = batch.cell
     if cell.write is None and first < start <= last and not state.in_flight.is_oversized(batch):
         return _expire_straddling(state, batch)
     state.locks.release(lock, 1)
-    if cell.write is not None:
+    if isinstance(cell, PendingCell):
         _expire_pending(state, batch, first, last, cell)
         return []
     after = _expire_range(state, batch, first, last)
@@ -108,9 +110,11 @@ def _expire_straddling(state: PartitionState, batch: Batch) -> list[StateBatch]:
     return entries
 
 
-def _expire_pending(state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: Cell) -> None:
+def _expire_pending(
+    state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: PendingCell
+) -> None:
     """Keep in mind that the lock of records with a pending write has expired (rule 10)."""
-    replacements = {cell: cell.with_expired_lock()}
+    replacements: dict[Cell, Cell] = {cell: cell.with_expired_lock()}
     state.replace_cells(batch, first_offset, last_offset, replacements, Cause.LOCK_EXPIRED, cell.write)
 
 

@@ -123,7 +123,7 @@ def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch])
             gap = expected
         expected = last + 1
         cell = unowned(RecordState(delivery_state), delivery_count)
-        batch = Batch(first, last, [cell])
+        batch = Batch(first, last, cell)
         state.add_batch(batch)
         state.record_all(batch, Cause.READ)
         if cell.state in TERMINAL:

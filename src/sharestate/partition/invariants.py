@@ -57,12 +57,12 @@ def completed_count(state: PartitionState) -> int:
 
 
 def _terminal(batch: Batch) -> list[Cell]:
-    return [cell for cell in dict.fromkeys(batch.cells) if cell.state in TERMINAL]
+    return [cell for cell in batch.distinct() if cell.state in TERMINAL]
 
 
 def _cells(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
     for batch in state.in_flight:
-        for cell, references in Counter(batch.cells).items():
+        for cell, references in batch.tally(batch.first_offset, batch.last_offset).items():
             yield batch, cell, references
 
 
@@ -78,7 +78,7 @@ def _overlapping(state: PartitionState) -> Iterator[str]:
 
 def _wrong_sizes(state: PartitionState) -> Iterator[str]:
     for batch in state.in_flight:
-        if len(batch.cells) != (batch.size if batch.is_split else 1):
+        if batch.is_split and len(batch.cells) != batch.size:
             yield f"{batch} has {len(batch.cells)} cells"
 
 
@@ -90,7 +90,7 @@ def _miscounted_oversized(state: PartitionState) -> Iterator[str]:
 
 def _wrong_durable_prefixes(state: PartitionState) -> Iterator[str]:
     for batch in state.in_flight:
-        for cell in dict.fromkeys(batch.cells[: batch.durable_prefix]):
+        for cell in dict.fromkeys(batch.cells[: batch.durable_prefix]) if batch.is_split else ():
             if not cell.is_durable:
                 yield f"{cell} is among the {batch.durable_prefix} cells of {batch} that are taken to be durable"
 
@@ -119,6 +119,8 @@ def _wrong_locks(state: PartitionState) -> Iterator[str]:
             yield f"{cell} of {batch} {'lacks a' if has_lock else 'has a'} lock"
         if cell.lock is not None and cell.lock.batch_offset != batch.first_offset:
             yield f"{cell} of {batch} has a lock of the batch at {cell.lock.batch_offset}"
+        if cell.lock is not None and (cell.lock.records is not None) != batch.is_split:
+            yield f"{cell} of {batch} has a lock of {'a whole' if batch.is_split else 'a split'} batch"
 
 
 def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
@@ -126,7 +128,7 @@ def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
     for _, cell, references in _cells(state):
         if cell.lock is not None and not cell.lock_expired:
             waiting[cell.lock.creation] += references
-    queued = {lock.creation: lock.holders for lock in state.locks}
+    queued = {lock.creation: 1 if lock.records is None else lock.records.holders for lock in state.locks}
     if queued != waiting or state.locks.count != waiting.total():
         yield f"locks hold {queued}, {state.locks.count} in all, and cells {dict(waiting)}"
 
@@ -134,16 +136,14 @@ def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
 def _wrong_cursors(state: PartitionState) -> Iterator[str]:
     for batch in state.in_flight:
         for offset, cell in enumerate(batch.cells if batch.is_split else (), batch.first_offset):
-            lock = None if cell.lock_expired else cell.lock
-            if lock is not None and not lock.cursor <= offset <= lock.last_offset:
-                yield f"offset {offset} of {batch} waits for a lock that looks from {lock.cursor} to {lock.last_offset}"
+            records = None if cell.lock is None or cell.lock_expired else cell.lock.records
+            if records is not None and offset < records.cursor:
+                yield f"offset {offset} of {batch} waits for a lock that looks from {records.cursor} on"
 
 
 def _wrong_writes(state: PartitionState) -> Iterator[str]:
     for batch, cell, _ in _cells(state):
         if cell.write is None:
-            if cell.rollback is not None or cell.lock_expired:
-                yield f"{cell} of {batch} has no pending write, and a cell to roll back to"
             continue
         if state.writes.get(cell.write) is None:
             yield f"{cell} of {batch} waits for write {cell.write}, which is not pending"
@@ -154,8 +154,7 @@ def _wrong_writes(state: PartitionState) -> Iterator[str]:
 
 
 def _holds(cell: Cell, lock: Lock | None) -> bool:
-    is_plain = cell.write is None and cell.rollback is None and not cell.lock_expired
-    return cell.state is RecordState.ACQUIRED and cell.lock is lock and is_plain
+    return cell.state is RecordState.ACQUIRED and cell.lock is lock and cell.write is None
 
 
 def _wrong_lock_owners(state: PartitionState) -> Iterator[str]:
@@ -197,7 +196,7 @@ def _early_batches(state: PartitionState) -> Iterator[str]:
 
 INVARIANTS: Final = (
     Invariant("a record is in at most one batch", _overlapping),
-    Invariant("a whole batch shares one cell, and a split one has one for each offset", _wrong_sizes),
+    Invariant("a split batch has a cell for each offset", _wrong_sizes),
     Invariant("batches that are too large to be split are counted", _miscounted_oversized),
     Invariant("a durable record stays durable, and is walked over once", _wrong_durable_prefixes),
     Invariant("nothing that was acquired lies outside the SPSO and the SPEO", _wrong_bounds),

@@ -40,7 +40,7 @@ def _release_batch(state: PartitionState, change: Change, batch: Batch, member_i
         _split_if_straddling(state, batch, member_id)
     if batch.is_split:
         _release_records(state, change, batch, member_id)
-    elif _is_released(batch.cells[0], member_id):
+    elif _is_released(batch.cell, member_id):
         is_below = batch.last_offset < state.start_offset
         change.begin_whole(batch, Input.BELOW_START if is_below else Input.SESSION_CLOSE)
 
@@ -54,7 +54,7 @@ def _split_if_straddling(state: PartitionState, batch: Batch, member_id: str) ->
     """Split *batch* if the log start has moved into it: its two parts have different fates (rules 9 and 24.5)."""
     if (
         batch.first_offset < state.start_offset <= batch.last_offset
-        and batch.cells[0].is_held_by(member_id)
+        and batch.cell.is_held_by(member_id)
         and not state.in_flight.is_oversized(batch)
     ):
         batch.split(state.locks)

@@ -21,10 +21,10 @@ from attrs import fields
 
 from sharestate.errors import InvariantError, MalformedInputError, SnapshotError
 from sharestate.partition.batches import Batch
-from sharestate.partition.cells import NO_MEMBER, Cell, unowned
+from sharestate.partition.cells import NO_MEMBER, Cell, PendingCell, unowned
 from sharestate.partition.invariants import check
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.locks import Lock
+from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.partition.state import GapWindow, PartitionState, PendingWrite, Writer
 from sharestate.partition.write_policies import writer_for
@@ -81,7 +81,7 @@ def take_snapshot(state: PartitionState) -> Snapshot:
     """Return everything about *state*; linear in the batches and the records of split ones."""
     rows: dict[CellRow, int] = {}
     batches = tuple(_batch_row(batch, rows) for batch in state.in_flight)
-    locks = {cell.lock for batch in state.in_flight for cell in batch.cells if cell.lock is not None}
+    locks = {cell.lock for batch in state.in_flight for cell in batch.distinct() if cell.lock is not None}
     return Snapshot(
         **{name: getattr(state, name) for name in _PLAIN},
         profile=state.profile,
@@ -97,8 +97,9 @@ def take_snapshot(state: PartitionState) -> Snapshot:
 
 
 def _batch_row(batch: Batch, rows: dict[CellRow, int]) -> BatchRow:
-    positions = {cell: _position(cell, rows) for cell in dict.fromkeys(batch.cells)}
-    runs = groupby(map(positions.__getitem__, batch.cells))
+    positions = {cell: _position(cell, rows) for cell in batch.distinct()}
+    cells = batch.part(batch.first_offset, batch.last_offset)
+    runs = groupby(map(positions.__getitem__, cells))
     return BatchRow(
         batch.first_offset,
         batch.last_offset,
@@ -288,18 +289,20 @@ class _Restorer:
 
     def _restore_batch(self, row: BatchRow, path: str) -> None:
         first, last, is_split, runs = row
+        if last < first:
+            _refuse(path, f"{first}-{last} is reversed")
         if sum(size for size, _ in runs) != (last - first + 1 if is_split else 1):
             _refuse(f"{path}[3]", f"the runs do not make up {first}-{last}")
-        batch = Batch(first, last, [], is_split=is_split)
-        cells = {position: self._restore_cell(batch, position, f"{path}[3]") for _, position in runs}
+        made = {position: self._restore_cell(row, position, f"{path}[3]") for _, position in runs}
+        cells: list[Cell] = []
         for size, position in runs:
-            cell = cells[position]
+            cell = made[position]
             if cell.lock is not None and not cell.lock_expired:
-                self._state.locks.requeue(cell.lock, size, first + len(batch.cells))
-            batch.cells += [cell] * size
-        self._state.in_flight.add(batch)
+                self._state.locks.requeue(cell.lock, size, first + len(cells))
+            cells += [cell] * size
+        self._state.in_flight.add(Batch(first, last, cells if is_split else cells[0]))
 
-    def _restore_cell(self, batch: Batch, position: int, path: str) -> Cell:
+    def _restore_cell(self, batch: BatchRow, position: int, path: str) -> Cell:
         if position >= len(self._snapshot.cells):
             _refuse(path, f"there is no cell {position}")
         state, count, member_id, lock, write, rollback, lock_expired = self._snapshot.cells[position]
@@ -309,22 +312,23 @@ class _Restorer:
         owner = member_id if rollback is None else self._snapshot.cells[rollback].member_id
         if write is not None and write not in self._pending:
             _refuse(f"{where}[4]", f"no write {write}")
-        return Cell(
-            state,
-            count,
-            member_id,
-            None if lock is None else self._restore_lock(batch, lock, owner, f"{where}[3]"),
-            write,
-            None if rollback is None else self._restore_cell(batch, rollback, where),
-            lock_expired,
-        )
+        held = None if lock is None else self._restore_lock(batch, lock, owner, f"{where}[3]")
+        if write is None:
+            if rollback is not None or lock_expired:
+                _refuse(where, "no write is pending, and it rolls back")
+            return Cell(state, count, member_id, held)
+        if member_id != NO_MEMBER:
+            _refuse(where, "a pending transition takes a record from its owner")
+        restored = None if rollback is None else self._restore_cell(batch, rollback, where)
+        return PendingCell(state, count, held, write, restored, lock_expired)
 
-    def _restore_lock(self, batch: Batch, creation: int, member_id: str, path: str) -> Lock:
+    def _restore_lock(self, batch: BatchRow, creation: int, member_id: str, path: str) -> Lock:
         if creation not in self._locks:
             if not creation < self._snapshot.next_lock or creation not in self._deadlines:
                 _refuse(path, f"no lock {creation}")
-            first, last = batch.first_offset, batch.last_offset
-            self._locks[creation] = Lock(self._deadlines[creation], creation, member_id, first, last, last, holders=0)
+            first = batch.first_offset
+            records = LockedRecords(batch.last_offset, 0) if batch.is_split else None
+            self._locks[creation] = Lock(self._deadlines[creation], creation, member_id, first, records)
         return self._locks[creation]
 
     def _restore_write(self, row: WriteRow, path: str) -> None:

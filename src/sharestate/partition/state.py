@@ -181,7 +181,7 @@ class PartitionState:
     def add_batch(self, batch: Batch) -> None:
         """Cache a new batch, of which available cells are the last ones; ``record`` it after that."""
         self.in_flight.add(batch)
-        if batch.cells[-1].is_acquirable:
+        if batch.at(batch.last_offset).is_acquirable:
             self._find_from(batch.first_offset)
 
     def replace_cells(  # noqa: PLR0913 - a range of a batch, and what replaces what
@@ -196,8 +196,10 @@ class PartitionState:
         """Replace each cell of a range within *batch* that *replacements* has, and record it."""
         if self.recorder is not None:
             self.recorder.record_replaced(batch, first_offset, last_offset, replacements, why, write)
-        if first_offset == last_offset or not batch.is_split:
-            index = first_offset - batch.first_offset if batch.is_split else 0
+        if not batch.is_split:
+            batch.cell = replacements.get(batch.cell, batch.cell)
+        elif first_offset == last_offset:
+            index = first_offset - batch.first_offset
             batch.cells[index] = replacements.get(batch.cells[index], batch.cells[index])
         else:
             part = batch.part(first_offset, last_offset)
@@ -214,8 +216,11 @@ class PartitionState:
 
     def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
         """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
-        start = first_offset - batch.first_offset if batch.is_split else 0
-        batch.cells[start : start + len(cells)] = cells
+        if batch.is_split:
+            start = first_offset - batch.first_offset
+            batch.cells[start : start + len(cells)] = cells
+        else:
+            (batch.cell,) = cells
 
     def put_each(self, batch: Batch, offsets: Sequence[int], cells: Sequence[Cell]) -> None:
         """Put one of *cells* in the place of each of *offsets* of *batch*, as ``put_cells`` does."""
@@ -241,7 +246,7 @@ class PartitionState:
     def record_all(self, batch: Batch, cause: Cause) -> None:
         """Record all of *batch* as it stands."""
         if self.recorder is not None:
-            why = dict.fromkeys(batch.cells, cause)
+            why = dict.fromkeys(batch.distinct(), cause)
             self.recorder.record_in_place(batch, batch.first_offset, batch.last_offset, why)
 
     def _find_from(self, offset: int) -> None:

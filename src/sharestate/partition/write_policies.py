@@ -286,7 +286,7 @@ class PlannedRecords:
             if low > high:
                 continue
             if not batch.is_split:
-                yield low, high, self._counted(batch.cells[0])
+                yield low, high, self._counted(batch.cell)
                 continue
             for cell, run in groupby(map(self._counted, batch.part(low, high))):
                 size = len(tuple(run))

@@ -60,7 +60,7 @@ class Change:
 
     def begin_whole(self, batch: Batch, input_: Input) -> None:
         """Begin *input_* for all of a whole batch (rules 1.3 and 20.4)."""
-        cell = self._after(batch.cells[0], input_)
+        cell = self._after(batch.cell, input_)
         first, last = batch.first_offset, batch.last_offset
         self._add_range(batch, first, last)
         self._state.put_cells(batch, first, [cell])

@@ -6,10 +6,10 @@ import pytest
 
 from sharestate import KAFKA_4_3, ErrorCode, InvariantError, RecordState
 from sharestate.partition.batches import Batch
-from sharestate.partition.cells import Cell, unowned
+from sharestate.partition.cells import Cell, PendingCell, unowned
 from sharestate.partition.invariants import INVARIANTS
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.locks import Lock
+from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.state import PartitionState, PendingWrite
 from tests.support.scenes import Scene
 
@@ -43,6 +43,13 @@ def a_lock(scene: Scene, offset: int) -> Lock:
     return lock
 
 
+def records_of(scene: Scene, offset: int) -> LockedRecords:
+    """Return what the lock of *offset*, which lies in a split batch, knows of its records."""
+    records = a_lock(scene, offset).records
+    assert records is not None
+    return records
+
+
 def put(scene: Scene, offset: int, cell: Cell) -> None:
     """Make *cell* true of *offset*, or of the whole batch that holds it."""
     inside(scene).put_cells(a_cell(scene, offset)[0], offset, [cell])
@@ -61,9 +68,9 @@ def overlapping_batches(scene: Scene) -> None:
     inside(scene).in_flight.first.last_offset = 5  # type: ignore[misc]
 
 
-def two_cells_in_a_whole_batch(scene: Scene) -> None:
-    """Give a whole batch a second cell."""
-    a_cell(scene, 0)[0].cells.append(AVAILABLE)
+def a_cell_too_many(scene: Scene) -> None:
+    """Give a split batch another cell."""
+    a_cell(scene, 10)[0].cells.append(AVAILABLE)
 
 
 def a_cell_too_few(scene: Scene) -> None:
@@ -116,6 +123,16 @@ def a_lock_of_another_batch(scene: Scene) -> None:
     put(scene, 10, Cell(RecordState.ACQUIRED, 1, "m1", a_lock(scene, 0)))
 
 
+def a_lock_of_one_record_on_a_whole_batch(scene: Scene) -> None:
+    """Give a whole batch a lock that counts the records of a split one."""
+    put(scene, 0, Cell(RecordState.ACQUIRED, 1, "m1", a_lock(scene, 0)._replace(records=LockedRecords(0, 1))))
+
+
+def a_lock_of_a_whole_batch_on_one_record(scene: Scene) -> None:
+    """Give a record of a split batch a lock that counts none."""
+    put(scene, 10, Cell(RecordState.ACQUIRED, 1, "m1", a_lock(scene, 10)._replace(records=None)))
+
+
 def a_lock_of_another_member(scene: Scene) -> None:
     """Give a record to a member that its lock does not know."""
     put(scene, 10, Cell(RecordState.ACQUIRED, 1, "m2", a_lock(scene, 10)))
@@ -123,7 +140,7 @@ def a_lock_of_another_member(scene: Scene) -> None:
 
 def a_lock_that_holds_too_many(scene: Scene) -> None:
     """Let a lock wait for a record that does not wait for it."""
-    a_lock(scene, 10).holders += 1
+    records_of(scene, 10).holders += 1
 
 
 def a_total_that_is_wrong(scene: Scene) -> None:
@@ -133,37 +150,31 @@ def a_total_that_is_wrong(scene: Scene) -> None:
 
 def a_lock_that_is_not_queued(scene: Scene) -> None:
     """Let a lock be forgotten."""
-    lock = a_lock(scene, 0)
-    inside(scene).locks.release(lock, 1)
-    lock.holders = 1
+    inside(scene).locks.release(a_lock(scene, 0), 1)
+    inside(scene).locks.count += 1
 
 
 def a_cursor_past_a_record(scene: Scene) -> None:
     """Let a lock look for its records behind the first of them."""
-    a_lock(scene, 10).cursor = 11
-
-
-def something_to_go_back_to(scene: Scene) -> None:
-    """Let a record without a pending write have something to roll back to."""
-    put(scene, 0, Cell(RecordState.ACQUIRED, 1, "m1", a_lock(scene, 0), rollback=AVAILABLE))
+    records_of(scene, 10).cursor = 11
 
 
 def a_write_that_is_not_in_flight(scene: Scene) -> None:
     """Let a record wait for a write that nobody issued."""
     lock = a_lock(scene, 0)
-    put(scene, 0, Cell(RecordState.ARCHIVED, 1, write=9))
+    put(scene, 0, PendingCell(RecordState.ARCHIVED, 1, None, 9, None))
     inside(scene).locks.release(lock, 1)
 
 
 def acquired_with_a_write_in_flight(scene: Scene) -> None:
     """Let a record be held while the write that takes it away is in flight."""
     _, cell = a_cell(scene, 0)
-    put(scene, 0, Cell(RecordState.ACQUIRED, 1, "m1", cell.lock, begin(scene, 5).number, cell))
+    put(scene, 0, PendingCell(RecordState.ACQUIRED, 1, cell.lock, begin(scene, 5).number, cell))
 
 
 def back_to_something_else(scene: Scene) -> None:
     """Let a record roll back to a state in which no change begins."""
-    put(scene, 0, Cell(RecordState.ARCHIVED, 1, "", a_lock(scene, 0), begin(scene, 5).number, AVAILABLE))
+    put(scene, 0, PendingCell(RecordState.ARCHIVED, 1, a_lock(scene, 0), begin(scene, 5).number, AVAILABLE))
     inside(scene).delivery_complete_count += 5
 
 
@@ -206,7 +217,7 @@ def begin(scene: Scene, offset: int) -> PendingWrite:
 PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (reversed_batch, "is reversed"),
     (overlapping_batches, "overlap"),
-    (two_cells_in_a_whole_batch, "has 2 cells"),
+    (a_cell_too_many, "has 6 cells"),
     (a_cell_too_few, "has 4 cells"),
     (an_oversized_batch_that_is_not_cached, "0 batches are too large to be split, and 1 are counted"),
     (durable_too_far, "is among the 1 cells of .* that are taken to be durable"),
@@ -217,12 +228,13 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (acquired_without_a_lock, "lacks a lock"),
     (a_lock_on_nothing, "has a lock"),
     (a_lock_of_another_batch, "has a lock of"),
+    (a_lock_of_one_record_on_a_whole_batch, "has a lock of a split batch"),
+    (a_lock_of_a_whole_batch_on_one_record, "has a lock of a whole batch"),
     (a_lock_of_another_member, "ACQUIRED/1/m2 of .* has a lock of m1"),
     (a_lock_that_holds_too_many, "locks hold"),
     (a_total_that_is_wrong, "locks hold"),
     (a_lock_that_is_not_queued, "locks hold"),
-    (a_cursor_past_a_record, "offset 10 of .* waits for a lock that looks from 11 to 14"),
-    (something_to_go_back_to, "has no pending write, and a cell to roll back to"),
+    (a_cursor_past_a_record, "offset 10 of .* waits for a lock that looks from 11 on"),
     (a_write_that_is_not_in_flight, "waits for write 9, which is not pending"),
     (acquired_with_a_write_in_flight, "is acquired with a pending write"),
     (back_to_something_else, "rolls back to AVAILABLE/1/-"),
