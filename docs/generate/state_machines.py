@@ -16,8 +16,9 @@ Arrow = tuple[str, str]
 RECORD_PLACES: Final = {
     RecordState.AVAILABLE.name: Point(140, 100),
     RecordState.ACQUIRED.name: Point(490, 100),
-    RecordState.ACKNOWLEDGED.name: Point(770, 100),
+    RecordState.ACKNOWLEDGED.name: Point(790, 100),
     RecordState.ARCHIVED.name: Point(490, 340),
+    RecordState.ARCHIVING.name: Point(790, 340),
 }
 
 LIFECYCLE_PLACES: Final = {
@@ -32,8 +33,9 @@ RECORDS = """\
 ## The record machine
 
 The states of one record. Labels are inputs; every other input is refused in that state. Inputs that would make a record
-AVAILABLE again archive it once its delivery count has reached the limit ("at the limit"). ACKNOWLEDGED and ARCHIVED are
-terminal. The table is `TRANSITIONS` in
+AVAILABLE again archive it once its delivery count has reached the limit ("at the limit"). Where a group has a
+dead-letter queue, some inputs lead to ARCHIVING in place of ARCHIVED ("queue"). ACKNOWLEDGED and ARCHIVED are terminal.
+The table is `TRANSITIONS` in
 [`partition/record_machine.py`](../src/sharestate/partition/record_machine.py)."""
 
 LIFE = """\
@@ -53,7 +55,10 @@ def page() -> str:
         "A share partition has two state machines: one for each record in flight, and one for its lifecycle.",
         RECORDS,
         "![The record machine, as in the table below](record-machine.svg)",
-        table(["input", "what has happened", "in", "leads to", "at the limit", "count"], _record_rows()),
+        table(
+            ["input", "what has happened", "in", "leads to", "at the limit", "count", "to the dead-letter queue as"],
+            _record_rows(),
+        ),
         LIFE,
         "![The lifecycle of a share partition](lifecycle.svg)",
         table(["state", "what it means"], meanings(Lifecycle).items()),
@@ -84,6 +89,8 @@ def _record_arrows() -> Iterator[tuple[Arrow, str]]:
         yield (state.name, rule.target.name), input_.name
         if rule.at_limit is not None:
             yield (state.name, rule.at_limit.name), f"{input_.name} at the limit"
+        if rule.dead_letter is not None:
+            yield (state.name, RecordState.ARCHIVING.name), f"{input_.name}, queue"
 
 
 def _record_rows() -> Iterator[list[str]]:
@@ -92,8 +99,12 @@ def _record_rows() -> Iterator[list[str]]:
         yield [input_.name, said[input_.name], state.name, rule.target.name, *_record_extras(rule)]
 
 
-def _record_extras(rule: Rule) -> tuple[str, str]:
-    return "" if rule.at_limit is None else rule.at_limit.name, f"{rule.delivery:+}" if rule.delivery else ""
+def _record_extras(rule: Rule) -> tuple[str, str, str]:
+    return (
+        "" if rule.at_limit is None else rule.at_limit.name,
+        f"{rule.delivery:+}" if rule.delivery else "",
+        "" if rule.dead_letter is None else f"`{rule.dead_letter}`",
+    )
 
 
 def _life_arrows() -> Iterator[tuple[Arrow, str]]:

@@ -30,6 +30,7 @@ from sharestate.errors import (
     SnapshotError,
     SplitLimitError,
     TimeReversedError,
+    UnknownDeadLetterError,
     UnknownRecordTypeError,
     UnknownRecordVersionError,
     UnknownServerError,
@@ -45,12 +46,15 @@ from sharestate.partition.state import GapWindow
 from sharestate.persister import InMemoryPersister, Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import (
     KAFKA_4_2,
     KAFKA_4_3,
+    KAFKA_4_4,
     KIP_932,
+    LATEST,
     PROFILES,
     Amendment,
     BrokerWritePolicy,
@@ -78,7 +82,9 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "KAFKA_4_2",
     "KAFKA_4_3",
+    "KAFKA_4_4",
     "KIP_932",
+    "LATEST",
     "NO_PRODUCER_ID",
     "PROFILES",
     "AbortedTransaction",
@@ -95,6 +101,8 @@ __all__ = [
     "Cause",
     "ControlType",
     "CoordinatorNotAvailableError",
+    "DeadLetterCause",
+    "DeadLetterRequest",
     "Effects",
     "ErrorCode",
     "ExternalError",
@@ -141,6 +149,7 @@ __all__ = [
     "TimeReversedError",
     "TransactionIndex",
     "Transition",
+    "UnknownDeadLetterError",
     "UnknownRecordTypeError",
     "UnknownRecordVersionError",
     "UnknownServerError",

@@ -468,6 +468,18 @@ class UnknownWriteError(ShareStateError, LookupError):
     number: int | None = None
 
 
+@define(eq=False, slots=False)
+class UnknownDeadLetterError(ShareStateError, LookupError):
+    """
+    An answer for records that were never handed to the dead-letter queue, or were answered already.
+
+    Attributes:
+        number: The number that was given.
+    """
+
+    number: int | None = None
+
+
 class NoReadPendingError(ShareStateError):
     """An outcome for a read of the persisted state that nobody waits for."""
 

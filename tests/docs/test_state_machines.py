@@ -29,7 +29,7 @@ def arrows(drawing: str) -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_row_of_the_record_machine_is_drawn() -> None:
-    """Each row is an arrow, a second one where the limit matters, and there are no others."""
+    """Each row is an arrow, one more where the limit or a dead-letter queue matters, and there are no others."""
     below = [(state.name, rule.target.name, input_.name) for (state, input_), rule in TRANSITIONS.items()]
     at_limit = [
         (state.name, rule.at_limit.name, f"{input_.name} at the limit")
@@ -37,7 +37,13 @@ def test_every_row_of_the_record_machine_is_drawn() -> None:
         if rule.at_limit is not None
     ]
 
-    assert sorted(arrows("record-machine.svg")) == sorted(below + at_limit)
+    queued = [
+        (state.name, "ARCHIVING", f"{input_.name}, queue")
+        for (state, input_), rule in TRANSITIONS.items()
+        if rule.dead_letter is not None
+    ]
+
+    assert sorted(arrows("record-machine.svg")) == sorted(below + at_limit + queued)
 
 
 def test_every_row_of_the_record_machine_is_in_the_table() -> None:

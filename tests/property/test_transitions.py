@@ -32,7 +32,7 @@ from sharestate.testing.transition_fold import RecordFold, records_of
 LATE: Final = Mix(trouble=70, steps={**STEPS, "log": 20, "complete": 8}, longest_batch=40)
 """A slow persister, so that much happens while writes are in flight."""
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 GONE: Final = None
 """The state of a record that is not cached."""
 

@@ -8,6 +8,7 @@ persisted batches   ``[10-14 st2][20-24 st0 dc3]``: state number and delivery co
 an acknowledgement  ``0-4:accept``, or ``0-2:accept,gap,release`` with one type for each offset; numbers do as well:
                     ``0-4:1,0,1,3,2``
 a write             ``W(0; 0-4 st2 dc1, 7 st0 dc1; cc 5)``: start offset; state batches; delivery complete count
+a dead letter       ``0: 5-9 x1 client_reject``: number; records; delivery count; cause
 a batch             ``[0-9] ACQUIRED/1/m1``, and once it is split ``[0-9] split: 0-4 ACQUIRED/1/m1, 5-9 AVAILABLE/1/-``;
                     ``*`` is a write in flight, ``x`` an expired lock, ``t`` a record archived meanwhile
 ==================  ====================================================================================================
@@ -61,10 +62,11 @@ class Scene:
         limit: int = 5,
         lock_ms: int = LOCK_MS,
         renew: bool = True,
+        queue: bool = False,
         split_limit: int = 2**20,
         record_transitions: bool = False,
     ) -> None:
-        """Set the scene: nothing is loaded yet, and the clock stands at 0."""
+        """Set the scene: nothing is loaded yet, and the clock stands at 0; *queue* takes a profile that has one."""
         self.partition = SharePartition(
             KEY,
             leader_epoch=LEADER_EPOCH,
@@ -74,6 +76,7 @@ class Scene:
                 delivery_count_limit=limit,
                 record_lock_duration_ms=lock_ms,
                 renew_acknowledge_enable=renew,
+                dead_letter_queue=queue,
             ),
             split_limit=split_limit,
             record_transitions=record_transitions,
@@ -91,7 +94,7 @@ class Scene:
     def load(self, start: int = 0, batches: str = "") -> Scene:
         """Read the persisted state: the share partition is ACTIVE."""
         self.partition.initialize()
-        assert self.partition.read_succeeded(state(start, batches)).error is None
+        assert self._remember(self.partition.read_succeeded(state(start, batches))).error is None
         return self
 
     def acquire(  # noqa: PLR0913 - what a fetch says
@@ -145,6 +148,10 @@ class Scene:
         """Refuse a write that was held."""
         return self._remember(self.partition.write_failed(number, error))
 
+    def dead_letter(self, number: int) -> tuple[str, ...]:
+        """Let the dead-letter queue answer, and return the second write."""
+        return self._carry_out(self.partition.dead_letter_answered(number))
+
     # ---- what can be seen
 
     @property
@@ -156,6 +163,15 @@ class Scene:
     def batches(self) -> list[str]:
         """The in-flight batches."""
         return list(map(shown, self.partition.batches()))
+
+    @property
+    def dead_letters(self) -> list[str]:
+        """The requests to the dead-letter queue so far."""
+        return [
+            f"{letter.number}: {_span(letter.first_offset, letter.last_offset)} x{letter.delivery_count} {letter.cause}"
+            for effects in self.effects
+            for letter in effects.dead_letters
+        ]
 
     @property
     def window(self) -> tuple[int, int] | None:

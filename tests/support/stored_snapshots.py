@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 from sharestate import PROFILES, SharePartition, Snapshot, SnapshotError
 
 SNAPSHOTS: Final = Path(__file__).parents[1] / "data/snapshots"
-STORED: Final = sorted(SNAPSHOTS.glob("v3-*.json"))
+STORED: Final = sorted(SNAPSHOTS.glob("v4-*.json"))
 OF_VERSION_1: Final = sorted(SNAPSHOTS.glob("v1-*.json"))
 OF_VERSION_2: Final = sorted(SNAPSHOTS.glob("v2-*.json"))
+OF_VERSION_3: Final = sorted(SNAPSHOTS.glob("v3-*.json"))
 
 
 LISTS: Final = {
@@ -24,6 +25,8 @@ LISTS: Final = {
     "locks",
     "writes",
     "writes[*][2]",
+    "writes[*][3]",
+    "dead_letters",
     "cells",
     "batches",
     "batches[*][3]",

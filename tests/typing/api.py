@@ -277,6 +277,8 @@ def in_words(run: RecordRun) -> str:
             return "on offer"
         case RecordState.ACQUIRED:
             return f"held by {run.member_id}"
+        case RecordState.ARCHIVING:
+            return "on its way to the dead-letter queue"
         case RecordState.ACKNOWLEDGED | RecordState.ARCHIVED:
             return "done"
         case _:

@@ -1,4 +1,4 @@
-"""Snapshots of versions 1 and 2: they are read as they were meant, and written as version 3."""
+"""Snapshots of earlier versions: they are read as they were meant, and written as version 4."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.support.stored_snapshots import (
     JSON_KINDS,
     OF_VERSION_1,
     OF_VERSION_2,
+    OF_VERSION_3,
     SNAPSHOTS,
     Place,
     path_of,
@@ -19,15 +20,18 @@ from tests.support.stored_snapshots import (
     stored,
 )
 
-each_older = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2, ids=lambda file: file.stem)
+each_before_3 = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2, ids=lambda file: file.stem)
+each_older = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2 + OF_VERSION_3, ids=lambda file: file.stem)
+
+BEFORE_4_4 = frozenset(Quirk) - {Quirk.ARCHIVES_UNCOUNTED}
 
 
 @each_older
-def test_a_snapshot_of_an_older_version_is_written_as_version_3(file: Path) -> None:
-    """Restored and taken again it is what version 3 writes of the same share partition."""
+def test_a_snapshot_of_an_older_version_is_written_as_version_4(file: Path) -> None:
+    """Restored and taken again it is what version 4 writes of the same share partition."""
     partition = restored(stored(file)["snapshot"])
 
-    assert partition.snapshot().to_json() == stored(SNAPSHOTS / f"v3-{file.name[3:]}")["snapshot"]
+    assert partition.snapshot().to_json() == stored(SNAPSHOTS / f"v4-{file.name[3:]}")["snapshot"]
 
 
 @pytest.mark.parametrize("file", OF_VERSION_1, ids=lambda file: file.stem)
@@ -40,12 +44,12 @@ def test_a_snapshot_of_version_1_says_nothing_of_write_policies(file: Path) -> N
 @pytest.mark.parametrize(
     ("quirks", "read"),
     [
-        (["B6", "B9b", "B10", "B15", "B22"], frozenset(Quirk)),
-        (["B6", "B9b", "B10", "B15"], frozenset(Quirk) - {Quirk.WAITS_AT_WINDOW_END, Quirk.COUNTS_BELOW_START}),
+        (["B6", "B9b", "B10", "B15", "B22"], BEFORE_4_4),
+        (["B6", "B9b", "B10", "B15"], BEFORE_4_4 - {Quirk.WAITS_AT_WINDOW_END, Quirk.COUNTS_BELOW_START}),
         ([], frozenset()),
     ],
 )
-@each_older
+@each_before_3
 def test_a_profile_with_every_quirk_of_version_2_has_every_quirk(
     file: Path, quirks: list[str], read: frozenset[Quirk]
 ) -> None:
@@ -55,7 +59,22 @@ def test_a_profile_with_every_quirk_of_version_2_has_every_quirk(
     assert Snapshot.from_json(line).profile.quirks == read
 
 
-@each_older
+@pytest.mark.parametrize("file", OF_VERSION_3, ids=lambda file: file.stem)
+def test_a_snapshot_of_version_3_says_nothing_of_dead_letters(file: Path) -> None:
+    """What version 3 did not know is refused in it by its path."""
+    for way, value in (
+        (("next_dead_letter",), 0),
+        (("dead_letters",), []),
+        (("profile", "has_dead_letter_queue"), False),
+        (("config", "dead_letter_queue"), False),
+    ):
+        assert refused_at(Place(file, way).replaced(value)) == path_of(way)
+    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", "B23"])) == "profile.quirks[1]"
+    assert refused_at(Place(file, ("writes",)).replaced({})) == "writes"
+    assert refused_at(Place(file, ("writes",)).replaced([7])) == "writes[0]"
+
+
+@each_before_3
 def test_a_quirk_that_version_2_did_not_know_is_refused_in_it(file: Path) -> None:
     """The error names its place."""
     assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", "B17"])) == "profile.quirks[1]"

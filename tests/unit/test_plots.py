@@ -182,11 +182,11 @@ def test_text_in_runs_can_be_read() -> None:
 
 
 def test_each_state_has_its_color() -> None:
-    """The legend names the four states in the order of the colors."""
+    """The legend names the states in the order of the colors."""
     (layer,) = [found for found, _ in layers(offset_line(busy()).to_dict()) if "fill" in found["encoding"]]
 
     assert layer["encoding"]["fill"]["scale"] == {
-        "domain": ["Available", "Acquired", "Acknowledged", "Archived"],
+        "domain": ["Available", "Acquired", "Acknowledged", "Archiving", "Archived"],
         "range": [COLORS[state] for state in RecordState],
     }
 

@@ -31,6 +31,7 @@ from tests.support.stored_snapshots import (
     LISTS,
     OF_VERSION_1,
     OF_VERSION_2,
+    OF_VERSION_3,
     STORED,
     Place,
     Step,
@@ -59,7 +60,7 @@ def session(held: dict[str, Any]) -> ServedPartition:
     return going_on
 
 
-@pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2 + STORED, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2 + OF_VERSION_3 + STORED, ids=lambda file: file.stem)
 def test_a_stored_snapshot_goes_on_as_it_did(file: Path) -> None:
     """What was stored by any version is restored, and answers as the rules say."""
     held = stored(file)
@@ -79,16 +80,17 @@ def test_a_stored_snapshot_is_written_the_same_again(file: Path) -> None:
     assert partition.snapshot() == Snapshot.from_json(line)
     assert partition.snapshot().to_json() == line
     assert "\n" not in line
-    assert json.loads(line)["sharestate_snapshot"] == 3
+    assert json.loads(line)["sharestate_snapshot"] == 4
 
 
 def test_stored_snapshots_are_of_all_kinds() -> None:
-    """All profiles are there, split batches, expired locks, records archived in flight, a gap window, leftovers."""
+    """All profiles are there, split batches, expired locks, dead letters, a gap window, leftovers."""
     snapshots = [Snapshot.from_json(stored(file)["snapshot"]) for file in STORED]
     cells = [cell for snapshot in snapshots for cell in snapshot.cells]
 
     assert {snapshot.profile for snapshot in snapshots} == set(PROFILES.values())
     assert any(batch.is_split for snapshot in snapshots for batch in snapshot.batches)
+    assert any(snapshot.dead_letters for snapshot in snapshots)
     assert any(snapshot.gap_window for snapshot in snapshots)
     assert any(write.delivery_count_limit is None for snapshot in snapshots for write in snapshot.writes)
     assert any(cell.lock_expired for cell in cells)
@@ -225,7 +227,7 @@ def test_a_number_that_is_out_of_range_is_refused_by_its_path(file: Path) -> Non
 
 
 @each_stored
-@pytest.mark.parametrize("version", [0, 4, -1, 10**20])
+@pytest.mark.parametrize("version", [0, 5, -1, 10**20])
 def test_another_version_is_refused(file: Path, version: int) -> None:
     """A snapshot of a version that is not known is not guessed at."""
     assert refused_at(Place(file, ("sharestate_snapshot",)).replaced(version)) == "sharestate_snapshot"

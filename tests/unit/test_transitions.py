@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from sharestate import KAFKA_4_3, Cause, ErrorCode, InvalidRequestError, RecordState, Transition
+from sharestate import KAFKA_4_3, KAFKA_4_4, Cause, ErrorCode, InvalidRequestError, RecordState, Transition
 from tests.support.scenes import KEY, Scene, state
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 
 class Example(NamedTuple):
@@ -43,6 +43,14 @@ def read() -> tuple[Transition, ...]:
     scene = Scene(record_transitions=True)
     scene.partition.initialize()
     return scene.partition.read_succeeded(state(10, "[10-14 st2][20-24 st2]")).transitions
+
+
+def dead_lettered() -> tuple[Transition, ...]:
+    """Rule 21.3: [0-4] is rejected, the queue answers, and so does the second write."""
+    scene = Scene(profile=KAFKA_4_4, queue=True, record_transitions=True).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acknowledge("m1", "0-4:reject")
+    return since(scene, lambda: scene.dead_letter(0))
 
 
 def cached() -> tuple[Transition, ...]:
@@ -266,6 +274,13 @@ EXAMPLES: Final = {
     "rolled back": Example(rolled_back, [owned(0, 4, Cause.ROLLED_BACK, 1, 10_000, 0)._replace(write=0)]),
     "rolled back, expired": Example(
         rolled_back_expired, [offered(0, 4, Cause.ROLLED_BACK, 1, 10_001)._replace(write=0)]
+    ),
+    "dead-lettered": Example(
+        dead_lettered,
+        [
+            done(0, 4, Cause.DEAD_LETTERED, ARCHIVED, 0, write=1),
+            done(0, 4, Cause.PASSED, ARCHIVED, 0),
+        ],
     ),
     "throttled": Example(
         throttled,

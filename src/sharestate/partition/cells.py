@@ -15,7 +15,7 @@ archived meanwhile
 =====================  =============================================================================================
 
 Source:
-    InFlightState (Kafka 4.3.1).
+    InFlightState (Kafka 4.4.0).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Final
 
 from sharestate.partition.locks import Lock
 from sharestate.partition.record_machine import TERMINAL, Input, step
+from sharestate.values.config import ShareConfig
 from sharestate.values.records import RecordState
 
 NO_MEMBER: Final = ""
@@ -106,14 +107,15 @@ class Cell:
         state, count = step(self.state, Input.RENEW, self.delivery_count)
         return Cell(state, count, self.member_id, lock)
 
-    def pending(self, input_: Input, write: int, delivery_count_limit: int) -> Cell:
+    def pending(self, input_: Input, write: int, config: ShareConfig) -> Cell:
         """Return the cell after *input_*, pending until *write* is answered; its owner loses it at once (rule 1.3)."""
-        state, count = step(self.state, input_, self.delivery_count, delivery_count_limit)
+        limit, has_queue = config.delivery_count_limit, config.dead_letter_queue
+        state, count = step(self.state, input_, self.delivery_count, limit, has_queue)
         return PendingCell(state, count, self.lock, write, self)
 
-    def immediate(self, input_: Input, delivery_count_limit: int) -> Cell:
+    def immediate(self, input_: Input, delivery_count_limit: int, *, has_queue: bool = False) -> Cell:
         """Return the cell after *input_*, which takes it from its owner whether or not a write succeeds (rule 1.2)."""
-        return unowned(*step(self.state, input_, self.delivery_count, delivery_count_limit))
+        return unowned(*step(self.state, input_, self.delivery_count, delivery_count_limit, has_queue))
 
     def archived(self, input_: Input) -> Cell:
         """Return the cell after *input_* has archived it; a pending write goes on, and its outcome does not matter."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, PendingCell
+from sharestate.partition.dead_letters import exceeded
 from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.record_machine import TERMINAL, Input
 from sharestate.partition.state import PartitionState
@@ -44,7 +45,8 @@ def expire_next(state: PartitionState) -> Effects | None:
             entries += _expire(state, lock)
     if not entries:
         return NOTHING
-    writes = issue_final(state, tuple(entries))
+    queued = exceeded(entries) if state.config.dead_letter_queue else ()  # rule 21.2
+    writes = issue_final(state, tuple(entries), queued)
     if not writes:
         advance(state)
     return Effects(writes=writes, wake=True)
@@ -122,7 +124,8 @@ def _expire_range(state: PartitionState, batch: Batch, first_offset: int, last_o
     """Take records that share one cell from their owner, and return what they share now (rules 10 and 20.4)."""
     input_ = Input.BELOW_START if last_offset < state.start_offset else Input.LOCK_TIMEOUT
     cell = batch.at(first_offset)
-    after = cell.immediate(input_, state.config.delivery_count_limit)
+    config = state.config
+    after = cell.immediate(input_, config.delivery_count_limit, has_queue=config.dead_letter_queue)
     write = state.next_write if state.writer.is_written(state, last_offset) else None
     state.replace_cells(batch, first_offset, last_offset, {cell: after}, input_, write)
     if after.state in TERMINAL:

@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from sharestate.errors import (
     NoReadPendingError,
@@ -21,9 +21,10 @@ from sharestate.errors import (
 from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import unowned
+from sharestate.partition.dead_letters import resumed
 from sharestate.partition.lifecycle import Event, Lifecycle, after, initialize_refusal
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.state import GapWindow, PartitionState
+from sharestate.partition.state import FinalWrite, GapWindow, PartitionState
 from sharestate.partition.writes import issue_content
 from sharestate.values.effects import NOTHING, Cause, Effects
 from sharestate.values.records import RecordState
@@ -35,6 +36,7 @@ from sharestate.values.requests import (
 )
 
 _PERSISTED_STATES = frozenset({RecordState.AVAILABLE}) | TERMINAL
+_PERSISTED_STATES_WITH_QUEUE = _PERSISTED_STATES | {RecordState.ARCHIVING}
 
 
 def initialize(state: PartitionState) -> ReadShareGroupState:
@@ -58,7 +60,8 @@ def read_succeeded(state: PartitionState, persisted: PersistedState, reset_offse
         _end_read(state, Event.READ_REFUSED)
         return Effects(error=initialize_refusal(state.lifecycle, state.key))
     start = _start_offset(persisted, reset_offset)
-    reason = _refusal(persisted.state_batches, start)
+    legal = _PERSISTED_STATES_WITH_QUEUE if state.profile.has_dead_letter_queue else _PERSISTED_STATES
+    reason = _refusal(persisted.state_batches, start, legal)
     if reason is not None:
         _end_read(state, Event.READ_REFUSED)
         return Effects(error=initialization_failed(state.key, reason))
@@ -66,7 +69,9 @@ def read_succeeded(state: PartitionState, persisted: PersistedState, reset_offse
     _take_over(state, start, persisted.state_batches)
     _end_read(state, Event.READ_TAKEN_OVER)
     content = state.writer.on_initialized(state, persisted)
-    return NOTHING if content is None else Effects(writes=(issue_content(state, content, None),))
+    writes = () if content is None else (issue_content(state, content, FinalWrite()),)
+    letters = state.hand_over(resumed(persisted.state_batches, state.config.delivery_count_limit))  # rule 21.4
+    return Effects(writes=writes, dead_letters=letters) if writes or letters else NOTHING
 
 
 def read_failed(state: PartitionState, error: ShareStateError) -> ShareStateError:
@@ -97,8 +102,8 @@ def _start_offset(persisted: PersistedState, reset_offset: int | None) -> int:
     return reset_offset
 
 
-def _refusal(batches: Iterable[StateBatch], start: int) -> str | None:
-    """Return what is wrong with the persisted batches, or None (rules 4.3 and 24.2)."""
+def _refusal(batches: Iterable[StateBatch], start: int, legal_states: Container[int]) -> str | None:
+    """Return what is wrong with the persisted batches, or None (rules 4.3, 21.4 and 24.2)."""
     previous_last = start - 1
     for first, last, state, _ in batches:
         where = f"state batch {first}-{last}"
@@ -106,7 +111,7 @@ def _refusal(batches: Iterable[StateBatch], start: int) -> str | None:
             return f"{where} begins at or before {previous_last}, where the SPSO or the batch before it leaves off"
         if last < first:
             return f"{where} is reversed"
-        if state not in _PERSISTED_STATES:
+        if state not in legal_states:
             return f"{where} has state {state}, which is never persisted"
         previous_last = last
     return None

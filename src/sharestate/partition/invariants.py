@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from sharestate.errors import InvariantError
@@ -16,7 +17,8 @@ from sharestate.partition.cells import NO_MEMBER, Cell
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.state import PartitionState
+from sharestate.partition.state import PartitionState, PendingWrite
+from sharestate.values.dead_letters import DeadLetter
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 
@@ -145,7 +147,7 @@ def _wrong_writes(state: PartitionState) -> Iterator[str]:
     for batch, cell, _ in _cells(state):
         if cell.write is None:
             continue
-        if state.writes.get(cell.write) is None:
+        if not isinstance(state.writes.get(cell.write), PendingWrite):
             yield f"{cell} of {batch} waits for write {cell.write}, which is not pending"
         if cell.state is RecordState.ACQUIRED:
             yield f"{cell} of {batch} is acquired with a pending write"
@@ -166,9 +168,45 @@ def _wrong_lock_owners(state: PartitionState) -> Iterator[str]:
 
 def _lost_changes(state: PartitionState) -> Iterator[str]:
     for number, pending in state.writes.items():
-        for batch, first, last in pending.ranges if pending is not None else ():
+        for batch, first, last in pending.ranges if isinstance(pending, PendingWrite) else ():
             if state.in_flight.floor(first) is not batch or last > batch.last_offset:
                 yield f"write {number} waits for {first}-{last} of {batch}, which is not cached"
+
+
+def _wrong_dead_letters(state: PartitionState) -> Iterator[str]:
+    previous_last = -1
+    for (first, last, *_), write in sorted(_dead_letters(state), key=itemgetter(0)):
+        batch = state.in_flight.floor(first)
+        if (
+            batch is None
+            or not previous_last < first <= last <= batch.last_offset
+            or not (batch.is_split or (first, last) == (batch.first_offset, batch.last_offset))
+        ):
+            yield f"{first}-{last} goes to the dead-letter queue twice, or is not cached"
+            return
+        previous_last = last
+        for cell in batch.tally(first, last):
+            if cell.state is not RecordState.ARCHIVING or cell.write != write:
+                yield f"{first}-{last} goes to the dead-letter queue with {cell}"
+
+
+def _lost_dead_letters(state: PartitionState) -> Iterator[str]:
+    queued = sum(letter.last_offset - letter.first_offset + 1 for letter, _ in _dead_letters(state))
+    archiving = sum(
+        batch.record_count(batch.first_offset, batch.last_offset, [cell])
+        for batch, cell, _ in _cells(state)
+        if cell.state is RecordState.ARCHIVING
+    )
+    if archiving != queued:
+        yield f"{archiving} records are ARCHIVING, and {queued} go to the dead-letter queue"
+
+
+def _dead_letters(state: PartitionState) -> Iterator[tuple[DeadLetter, int | None]]:
+    """Go through what goes to the dead-letter queue, each with the write that has to succeed first."""
+    for number, pending in state.writes.items():
+        write = number if isinstance(pending, PendingWrite) else None
+        yield from ((letter, write) for letter in pending.dead_letters)
+    yield from ((letter, None) for letter in state.dead_letters.values())
 
 
 def _wrong_count(state: PartitionState) -> Iterator[str]:
@@ -209,10 +247,12 @@ INVARIANTS: Final = (
     Invariant("a transition is pending until its write is answered, and rolls back to the same lock", _wrong_writes),
     Invariant("a lock belongs to the member that holds its records, so that a release finds them", _wrong_lock_owners),
     Invariant("a batch stays cached while a write of it is pending", _lost_changes),
+    Invariant("what goes to the dead-letter queue is cached, and waits for nothing else", _wrong_dead_letters),
+    Invariant("a record that is ARCHIVING goes to the dead-letter queue once", _lost_dead_letters),
     Invariant(
         "the delivery complete count counts terminal records at or above the SPSO",
         _wrong_count,
-        frozenset({Quirk.COUNTS_BELOW_START, Quirk.START_MOVES_BACK}),
+        frozenset({Quirk.COUNTS_BELOW_START, Quirk.START_MOVES_BACK, Quirk.ARCHIVES_UNCOUNTED}),
     ),
     Invariant("an available record is found by the next fetch", _missed_records),
     Invariant("nothing is cached before the persisted state was read", _early_batches),

@@ -4,12 +4,13 @@ The record machine, as a table.
 Two rules hold here. All that decides which state follows which is in this table: commands name an input, never a target
 state. And this file knows nothing of time, members, offsets or I/O: those decide *which input* a command applies.
 
-A record is AVAILABLE (it may be acquired), ACQUIRED (a member holds it) or terminal (ACKNOWLEDGED, ARCHIVED). Its
-delivery count goes up when it is acquired and never goes down. An input that would make it AVAILABLE again archives it
-instead once its delivery count has reached the limit.
+A record is AVAILABLE (it may be acquired), ACQUIRED (a member holds it), ARCHIVING (the dead-letter queue has it) or
+terminal (ACKNOWLEDGED, ARCHIVED). Its delivery count goes up when it is acquired and never goes down. An input that
+would make it AVAILABLE again archives it instead once its delivery count has reached the limit. Where a group has a
+dead-letter queue, what its members cannot process is ARCHIVING first.
 
 Source:
-    RecordState, InFlightState.tryUpdateState and archive (Kafka 4.3.1).
+    RecordState, InFlightState.tryUpdateState and archive (Kafka 4.4.0).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharestate.errors import InvalidRecordStateError
 from sharestate.values.acknowledgements import AcknowledgeType
+from sharestate.values.dead_letters import DeadLetterCause
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ class Input(IntEnum):
     ABORTED = auto()
     """Its transaction was aborted, and the group reads with read_committed."""
 
+    DEAD_LETTERED = auto()
+    """The dead-letter queue has answered."""
+
 
 class Rule(NamedTuple):
     """The effect of an input in a state."""
@@ -75,8 +80,13 @@ class Rule(NamedTuple):
     delivery: int = 0
     """The increase of the delivery count. [deliveries]"""
 
+    dead_letter: DeadLetterCause | None = None
+    """The cause for which it is ARCHIVING where it would be ARCHIVED, if there is a dead-letter queue."""
 
-_AV, _AQ, _AK, _AR = RecordState  # short names, for the table's columns only
+
+# Short names, for the table's columns only.
+_AV, _AQ, _AK, _AI, _AR = RecordState
+_REJECTED, _EXCEEDED = DeadLetterCause
 
 # fmt: off
 TRANSITIONS: Final[Mapping[tuple[RecordState, Input], Rule]] = MappingProxyType({
@@ -85,13 +95,14 @@ TRANSITIONS: Final[Mapping[tuple[RecordState, Input], Rule]] = MappingProxyType(
     (_AV, Input.COMPACTED_AWAY): Rule(_AR),
     (_AQ, Input.GAP):            Rule(_AR),
     (_AQ, Input.ACCEPT):         Rule(_AK),
-    (_AQ, Input.RELEASE):        Rule(_AV, at_limit=_AR),
-    (_AQ, Input.REJECT):         Rule(_AR),
+    (_AQ, Input.RELEASE):        Rule(_AV, at_limit=_AR, dead_letter=_EXCEEDED),
+    (_AQ, Input.REJECT):         Rule(_AR, dead_letter=_REJECTED),
     (_AQ, Input.RENEW):          Rule(_AQ),
-    (_AQ, Input.LOCK_TIMEOUT):   Rule(_AV, at_limit=_AR),
-    (_AQ, Input.SESSION_CLOSE):  Rule(_AV, at_limit=_AR),
+    (_AQ, Input.LOCK_TIMEOUT):   Rule(_AV, at_limit=_AR, dead_letter=_EXCEEDED),
+    (_AQ, Input.SESSION_CLOSE):  Rule(_AV, at_limit=_AR, dead_letter=_EXCEEDED),
     (_AQ, Input.BELOW_START):    Rule(_AR),
     (_AQ, Input.ABORTED):        Rule(_AR),
+    (_AI, Input.DEAD_LETTERED):  Rule(_AR),
 })
 # fmt: on
 """A pair that is not here is illegal. ACKNOWLEDGED and ARCHIVED are terminal: they have no rows (rule 1.1)."""
@@ -112,16 +123,21 @@ ACKNOWLEDGEMENTS: Final[Mapping[int, Input]] = MappingProxyType(
 
 
 def step(
-    state: RecordState, input_: Input, delivery_count: int, delivery_count_limit: int | None = None
+    state: RecordState,
+    input_: Input,
+    delivery_count: int,
+    delivery_count_limit: int | None = None,
+    has_queue: bool = False,  # noqa: FBT001, FBT002 - called in hot loops
 ) -> tuple[RecordState, int]:
     """
-    Return the state and the delivery count after *input_* (rule 1.2).
+    Return the state and the delivery count after *input_* (rules 1.2 and 21.1).
 
     Args:
         state: The record's state now.
         input_: The input.
         delivery_count: Deliveries so far, this one included.
         delivery_count_limit: ``share.delivery.count.limit``; None for inputs in which it plays no part.
+        has_queue: Whether the group has a dead-letter queue.
 
     Raises:
         InvalidRecordStateError: *state* does not accept *input_*.
@@ -133,9 +149,11 @@ def step(
     if rule is None:
         message = f"{state.name} records do not accept {input_.name}"
         raise InvalidRecordStateError(message)
-    target, at_limit, delivery = rule
+    target, at_limit, delivery, dead_letter = rule
     if at_limit is not None and delivery_count >= _known(delivery_count_limit, input_):
-        return at_limit, delivery_count
+        target, delivery = at_limit, 0
+    if has_queue and dead_letter is not None and target is RecordState.ARCHIVED:
+        target = RecordState.ARCHIVING
     return target, delivery_count + delivery
 
 

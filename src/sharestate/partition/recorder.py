@@ -29,6 +29,7 @@ _CAUSES: Final[Mapping[Input, Cause]] = MappingProxyType(
         Input.BELOW_START: Cause.BELOW_LOG_START,
         Input.COMPACTED_AWAY: Cause.COMPACTED_AWAY,
         Input.ABORTED: Cause.ABORTED,
+        Input.DEAD_LETTERED: Cause.DEAD_LETTERED,
     }
 )
 _MAKES_AVAILABLE: Final = frozenset({Input.RELEASE, Input.LOCK_TIMEOUT, Input.SESSION_CLOSE})
@@ -36,7 +37,7 @@ _MAKES_AVAILABLE: Final = frozenset({Input.RELEASE, Input.LOCK_TIMEOUT, Input.SE
 
 def cause_of(input_: Input, after: Cell) -> Cause:
     """Return the cause of a record's being *after*, to which *input_* has led."""
-    if input_ in _MAKES_AVAILABLE and after.state is RecordState.ARCHIVED:
+    if input_ in _MAKES_AVAILABLE and after.state is not RecordState.AVAILABLE:
         return Cause.ARCHIVED_AT_LIMIT
     return _CAUSES[input_]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from attrs import evolve
 
 from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, TimeReversedError, persister_error
-from sharestate.partition import acknowledge, acquire, archive, expire, initialize, next_fetch, writes
+from sharestate.partition import acknowledge, acquire, archive, dead_letters, expire, initialize, next_fetch, writes
 from sharestate.partition import release as release_
 from sharestate.partition.batches import Batch
 from sharestate.partition.invariants import check
@@ -20,9 +20,9 @@ from sharestate.partition.write_policies import writer_for
 from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
 from sharestate.values.config import ShareConfig
-from sharestate.values.effects import NOTHING, WAKE, Effects
+from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.fetched_records import FetchedRecords
-from sharestate.values.profiles import KAFKA_4_3, Profile
+from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
 from sharestate.values.requests import PersistedState, ReadShareGroupState
 from sharestate.values.snapshot import Snapshot
@@ -33,7 +33,7 @@ DEFAULT_SPLIT_LIMIT: Final = 2**20
 DEFAULT_RESTORE_LIMIT: Final = 2**24
 """The most records that a snapshot's split batches may have unless the caller says otherwise: 128 MB. [records]"""
 
-_SUCH_AS: Final = "KAFKA_4_3 or PROFILES['kafka-4.3']"
+_SUCH_AS: Final = "KAFKA_4_4 or PROFILES['kafka-4.4']"
 
 MAX_POLL_RECORDS: Final = 500
 """``max.poll.records`` of Kafka's consumer, from which its fetches take both numbers. [records]"""
@@ -111,7 +111,7 @@ class SharePartition:
     (True, 10)
 
     Source:
-        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1 and 4.3.1).
+        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1, 4.3.1 and 4.4.0).
     """
 
     def __init__(  # noqa: PLR0913 - what a share partition is made of
@@ -119,7 +119,7 @@ class SharePartition:
         key: SharePartitionKey,
         *,
         leader_epoch: int = 0,
-        profile: Profile = KAFKA_4_3,
+        profile: Profile = LATEST,
         config: ShareConfig | None = None,
         split_limit: int = DEFAULT_SPLIT_LIMIT,
         record_transitions: bool = False,
@@ -131,16 +131,20 @@ class SharePartition:
             key: The group, the topic id and the partition.
             leader_epoch: The leader's epoch, which every write carries.
             profile: The rules that it follows.
-            config: The group's settings; Kafka's defaults if None.
+            config: The group's settings; Kafka's defaults if None. A dead-letter queue needs a profile that has one.
             split_limit: Batches larger than this are not split into their records. [records]
             record_transitions: Whether ``Effects.transitions`` lists which records have changed, and why.
         """
+        expect(profile, Profile, "profile", such_as=_SUCH_AS)
+        config = ShareConfig() if config is None else expect(config, ShareConfig, "config")
+        if config.dead_letter_queue and not profile.has_dead_letter_queue:
+            refuse(f"{profile.name} has no dead-letter queue", "config.dead_letter_queue")
         self._state = PartitionState(
             key=expect(key, SharePartitionKey, "key"),
             leader_epoch=integer(leader_epoch, "leader_epoch"),
-            profile=expect(profile, Profile, "profile", such_as=_SUCH_AS),
+            profile=profile,
             writer=writer_for(profile.write_policy),
-            config=ShareConfig() if config is None else expect(config, ShareConfig, "config"),
+            config=config,
             split_limit=integer(split_limit, "split_limit", 1),
             recorder=TransitionRecorder() if record_transitions else None,
         )
@@ -172,7 +176,8 @@ class SharePartition:
 
         Returns:
             ``error`` if the state is not one that a coordinator stores (the lifecycle is FAILED then), or if it comes
-            too late (FENCED). ``writes``: the start offset, under a profile that persists it at once.
+            too late (FENCED). ``writes``: the start offset, under a profile that persists it at once. ``dead_letters``:
+            what the leader before this one had not finished handing over.
 
         Raises:
             NoReadPendingError: No read is pending.
@@ -332,13 +337,12 @@ class SharePartition:
         Report that a write has succeeded (rule 16).
 
         Returns:
-            ``wake`` if the SPSO has advanced over something.
+            ``wake`` if the SPSO has advanced over something. ``dead_letters``: what goes to the dead-letter queue now.
 
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        has_advanced = writes.write_succeeded(self._state, integer(number, "number"))
-        return self._with_transitions(WAKE if has_advanced else NOTHING)
+        return self._with_transitions(writes.write_succeeded(self._state, integer(number, "number")))
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -350,14 +354,28 @@ class SharePartition:
             message: The persister's error message.
 
         Returns:
-            ``error``: for the member whose records it carried.
+            ``error``: for the member whose records it carried. ``dead_letters``: of locks that have expired, what goes
+            to the dead-letter queue now; that change stands. ``wake`` if the SPSO has advanced because of the second
+            write of dead letters.
 
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
         passed_on = _error_of(error, message)
-        writes.write_failed(self._state, integer(number, "number"))
-        return self._with_transitions(Effects(error=passed_on))
+        effects = writes.write_failed(self._state, integer(number, "number"))
+        return self._with_transitions(effects._replace(error=passed_on))
+
+    def dead_letter_answered(self, number: int) -> Effects:
+        """
+        Report that the dead-letter queue has answered, with success or failure: the records are archived (rule 21.3).
+
+        Returns:
+            ``writes``: the write that says so. Answer it like any other; its outcome decides nothing.
+
+        Raises:
+            UnknownDeadLetterError: They were never handed over, or were answered already.
+        """
+        return self._with_transitions(dead_letters.answered(self._state, integer(number, "number")))
 
     def expire_next(self, *, now_ms: int) -> Effects | None:
         """

@@ -26,14 +26,24 @@ from sharestate.partition.invariants import check
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.recorder import TransitionRecorder
-from sharestate.partition.state import GapWindow, PartitionState, PendingWrite, Writer
+from sharestate.partition.state import FinalWrite, GapWindow, PartitionState, PendingWrite, Writer
 from sharestate.partition.write_policies import writer_for
 from sharestate.values.checks import expect
 from sharestate.values.config import ShareConfig
 from sharestate.values.profiles import KipWritePolicy, Profile
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
-from sharestate.values.snapshot import BatchRow, CellRow, KipMemoryRow, LockRow, RangeRow, RunRow, Snapshot, WriteRow
+from sharestate.values.snapshot import (
+    BatchRow,
+    CellRow,
+    DeadLetterRow,
+    KipMemoryRow,
+    LockRow,
+    RangeRow,
+    RunRow,
+    Snapshot,
+    WriteRow,
+)
 
 _LIFECYCLES: Final = MappingProxyType({lifecycle.value: lifecycle for lifecycle in Lifecycle})
 
@@ -55,6 +65,7 @@ _PLAIN: Final = (
     "find_next",
     "now_ms",
     "next_write",
+    "next_dead_letter",
 )
 """The fields that are the same in both."""
 
@@ -67,7 +78,8 @@ _CLASSES: Final[Mapping[str, type]] = MappingProxyType(
         "config": ShareConfig,
         "lifecycle": str,
         **dict.fromkeys(("is_read_pending", "find_next"), bool),
-        **dict.fromkeys(("leader_epoch", "state_epoch", "now_ms", "next_write", "next_lock", "split_limit"), int),
+        **dict.fromkeys(("leader_epoch", "state_epoch", "now_ms", "split_limit"), int),
+        **dict.fromkeys(("next_write", "next_lock", "next_dead_letter"), int),
         **dict.fromkeys(("start_offset", "end_offset", "delivery_complete_count"), int),
     }
 )
@@ -92,6 +104,7 @@ def take_snapshot(state: PartitionState) -> Snapshot:
         writes=tuple(_write_row(number, pending) for number, pending in sorted(state.writes.items())),
         cells=tuple(rows),
         batches=batches,
+        dead_letters=tuple(DeadLetterRow(number, letter) for number, letter in sorted(state.dead_letters.items())),
         kip_memory=state.writer.snapshot(),
     )
 
@@ -122,11 +135,11 @@ def _position(cell: Cell, rows: dict[CellRow, int]) -> int:
     return rows.setdefault(row, len(rows))
 
 
-def _write_row(number: int, pending: PendingWrite | None) -> WriteRow:
-    if pending is None:
-        return WriteRow(number, None, ())
+def _write_row(number: int, pending: PendingWrite | FinalWrite) -> WriteRow:
+    if isinstance(pending, FinalWrite):
+        return WriteRow(number, None, (), *pending)
     ranges = tuple(RangeRow(first, last) for _, first, last in pending.ranges)
-    return WriteRow(number, pending.delivery_count_limit, ranges)
+    return WriteRow(number, pending.delivery_count_limit, ranges, pending.dead_letters, wakes=False)
 
 
 def restore_state(
@@ -176,6 +189,8 @@ def _restored(
         recorder.at_ms = snapshot.now_ms
     if window is not None and not 0 <= window.first_offset <= window.last_offset:
         _refuse("gap_window", f"{window.first_offset}-{window.last_offset} is no range of offsets")
+    if state.config.dead_letter_queue and not profile.has_dead_letter_queue:
+        _refuse("config.dead_letter_queue", f"{profile.name} has none")
     if state.is_read_pending not in _READ_PENDING.get(state.lifecycle, {False}):
         _refuse("is_read_pending", f"{state.is_read_pending} does not go with {snapshot.lifecycle}")
     _Restorer(state, snapshot).restore()
@@ -194,7 +209,7 @@ def _expect_bounds(snapshot: Snapshot, max_records: int) -> None:
     """Refuse a snapshot of which too much would be made, before anything is."""
     for name, class_ in _CLASSES.items():
         expect(getattr(snapshot, name), class_, name)
-    for name in ("next_write", "next_lock"):
+    for name in ("next_write", "next_lock", "next_dead_letter"):
         if getattr(snapshot, name) >= _HEAD_ROOM:
             _refuse(name, f"not below {_HEAD_ROOM}")
     records = 0
@@ -284,6 +299,10 @@ class _Restorer:
             self._restore_batch(row, f"batches[{index}]")
         for index, write in enumerate(self._snapshot.writes):
             self._restore_write(write, f"writes[{index}]")
+        for index, (number, letter) in enumerate(self._snapshot.dead_letters):
+            if number >= self._snapshot.next_dead_letter:
+                _refuse(f"dead_letters[{index}][0]", f"the next request is {self._snapshot.next_dead_letter}")
+            self._state.dead_letters[number] = letter
         self._expect_reached()
         self._state.locks.next_creation = self._snapshot.next_lock
 
@@ -332,17 +351,19 @@ class _Restorer:
         return self._locks[creation]
 
     def _restore_write(self, row: WriteRow, path: str) -> None:
-        number, limit, ranges = row
+        number, limit, ranges, dead_letters, wakes = row
         if number >= self._snapshot.next_write:
             _refuse(f"{path}[0]", f"the next write is {self._snapshot.next_write}")
+        if wakes and (limit is not None or dead_letters):
+            _refuse(f"{path}[4]", "only the second write of dead letters wakes fetches")
         if limit is None:
-            self._state.writes[number] = None
+            self._state.writes[number] = FinalWrite(dead_letters, wakes)
             return
         for (_, last), (first, _) in pairwise(sorted(ranges)):
             if first <= last:
                 _refuse(f"{path}[2]", f"two of its ranges hold {first}")
         restored = tuple((self._batch_of(first, last, f"{path}[2]"), first, last) for first, last in ranges)
-        self._state.writes[number] = PendingWrite(number, limit, restored)
+        self._state.writes[number] = PendingWrite(number, limit, restored, dead_letters)
 
     def _batch_of(self, first: int, last: int, path: str) -> Batch:
         """Return the batch that holds a range of a write; a whole one is answered as a whole."""

@@ -5,12 +5,12 @@ Cells change by ``replace_cells``, ``put_cells`` and ``put_each``; the SPSO by `
 count by ``count_completed`` and ``move_start``; the gap window shrinks by ``shrink_gap_window``.
 
 Source:
-    The fields of SharePartition (Kafka 4.3.1).
+    The fields of SharePartition (Kafka 4.4.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from attrs import Factory, define, field
@@ -24,6 +24,7 @@ from sharestate.partition.record_machine import Input
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import ShareConfig
+from sharestate.values.dead_letters import DeadLetter, DeadLetterRequest
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Profile
 from sharestate.values.records import SharePartitionKey
@@ -61,6 +62,19 @@ class PendingWrite(NamedTuple):
 
     ranges: tuple[tuple[Batch, int, int], ...]
     """The ranges (batch, first offset, last offset) that hold every record of the change, and perhaps others."""
+
+    dead_letters: tuple[DeadLetter, ...] = ()
+    """What goes to the dead-letter queue once the write has succeeded."""
+
+
+class FinalWrite(NamedTuple):
+    """A write without an answer whose outcome decides nothing."""
+
+    dead_letters: tuple[DeadLetter, ...] = ()
+    """What goes to the dead-letter queue once the write is answered."""
+
+    wakes: bool = False
+    """Whether its answer wakes fetches if the SPSO advances; the command that issues the others has woken them."""
 
 
 class WriteContent(NamedTuple):
@@ -164,11 +178,17 @@ class PartitionState:
     locks: Locks = field(factory=Locks)
     """The acquisition locks."""
 
-    writes: dict[int, PendingWrite | None] = field(factory=dict)
-    """The writes without an answer, by number; None for one whose change is final, whatever its outcome."""
+    writes: dict[int, PendingWrite | FinalWrite] = field(factory=dict)
+    """The writes without an answer, by number."""
 
     next_write: int = 0
     """The number of the next write."""
+
+    dead_letters: dict[int, DeadLetter] = field(factory=dict)  # rule 21.3
+    """The records that the dead-letter queue was given and has not answered, by number."""
+
+    next_dead_letter: int = 0
+    """The number of the next request to the dead-letter queue."""
 
     recorder: TransitionRecorder | None = None
     """Records the transitions of the running command, if the user has asked for them; no part of the state."""
@@ -263,6 +283,15 @@ class PartitionState:
         """Take *references* to *cell* from its lock, if it has one that has not expired."""
         if cell.lock is not None and not cell.lock_expired:
             self.locks.release(cell.lock, references)
+
+    def hand_over(self, dead_letters: Iterable[DeadLetter]) -> tuple[DeadLetterRequest, ...]:
+        """Number *dead_letters*, and keep them until the dead-letter queue answers (rule 21.3)."""
+        requests = []
+        for letter in dead_letters:
+            requests.append(DeadLetterRequest(self.key, self.next_dead_letter, *letter))
+            self.dead_letters[self.next_dead_letter] = letter
+            self.next_dead_letter += 1
+        return tuple(requests)
 
     def split_refusal(self, first_offset: int, last_offset: int) -> SplitLimitError:
         """Return the error for a batch that would have to be split and is too large (rule 24.5)."""

@@ -4,7 +4,7 @@ A change of records, the write that carries it, and what its outcome does.
 A command builds one ``Change``: every transition that it begins shows at once and is pending. Issuing the change makes
 one numbered write of it, and what is left of it is a frozen ``PendingWrite``. If the write succeeds the locks are
 cancelled and the SPSO may advance. If it fails the records are rolled back to their owner, unless they were archived or
-their lock has expired meanwhile.
+their lock has expired meanwhile. The write of a change that stands whatever its outcome is a ``FinalWrite``.
 
 Source:
     SharePartition.PersisterBatch, writeShareGroupState, rollbackOrProcessStateUpdates;
@@ -20,9 +20,10 @@ from sharestate.errors import UnknownWriteError
 from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell
-from sharestate.partition.record_machine import TERMINAL, Input
-from sharestate.partition.state import PartitionState, PendingWrite, WriteContent
-from sharestate.values.effects import Cause
+from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
+from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
+from sharestate.values.dead_letters import DeadLetter
+from sharestate.values.effects import NOTHING, WAKE, Cause, Effects
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
@@ -113,6 +114,20 @@ class Change:
         self._close_run()
         return StateBatches(self._runs)
 
+    def dead_letters(self, state_batches: Iterable[StateBatch]) -> tuple[DeadLetter, ...]:
+        """Return those of *state_batches*, the entries of the change, that go to the dead-letter queue (rule 21.2)."""
+        causes = {
+            after: cause
+            for (cell, input_), after in self._pending.items()
+            if after.state is RecordState.ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter)
+        }
+        letters = []
+        for first, last, state, count in state_batches if causes else ():
+            if state == RecordState.ARCHIVING:
+                (batch,) = self._state.in_flight.from_floor(first, first)
+                letters.append(DeadLetter(first, last, count, causes[batch.at(first)]))
+        return tuple(letters)
+
     def ranges(self) -> tuple[tuple[Batch, int, int], ...]:
         """Return the ranges that hold every record of the change, in ascending order and without overlap."""
         if len(self._ranges) < 2:  # noqa: PLR2004 - nothing to overlap with
@@ -147,8 +162,7 @@ class Change:
         """Return *cell* after *input_*, pending; the same one every time, so that equal records go on sharing it."""
         after = self._pending.get((cell, input_))
         if after is None:
-            limit = self._state.config.delivery_count_limit
-            after = self._pending[cell, input_] = cell.pending(input_, self.number, limit)
+            after = self._pending[cell, input_] = cell.pending(input_, self.number, self._state.config)
         return after
 
     def _put(self, batch: Batch, offsets: Sequence[int], after: list[Cell]) -> None:
@@ -167,7 +181,7 @@ class Change:
         kept = offsets if isinstance(offsets, range) else tuple(offsets)
         self._runs.append(StateRun.of_records(kept, states, counts))
         if offsets[0] >= self._state.start_offset:
-            self.completed_count += count - states.count(RecordState.AVAILABLE)
+            self.completed_count += sum(map(states.count, TERMINAL))
 
     def _close_run(self) -> None:
         if self._entries:
@@ -202,7 +216,8 @@ def issue(state: PartitionState, change: Change) -> tuple[WriteShareGroupState, 
     batches = change.state_batches()
     if not batches:
         return ()
-    pending = PendingWrite(change.number, state.config.delivery_count_limit, change.ranges())
+    dead_letters = change.dead_letters(batches) if state.config.dead_letter_queue else ()
+    pending = PendingWrite(change.number, state.config.delivery_count_limit, change.ranges(), dead_letters)
     content = state.writer.content(state, batches, is_final=False)
     change.count()
     if state.recorder is not None:
@@ -213,15 +228,23 @@ def issue(state: PartitionState, change: Change) -> tuple[WriteShareGroupState, 
     return (issue_content(state, content, pending),)
 
 
-def issue_final(state: PartitionState, entries: Sequence[StateBatch]) -> tuple[WriteShareGroupState, ...]:
+def issue_final(
+    state: PartitionState,
+    entries: Sequence[StateBatch],
+    dead_letters: tuple[DeadLetter, ...] = (),
+    *,
+    wakes: bool = False,
+) -> tuple[WriteShareGroupState, ...]:
     """Issue the write of *entries*, which stand whatever becomes of it; none if none of them has to be persisted."""
     # rule 10, step 5
     content = state.writer.content(state, entries, is_final=True)
-    return () if content is None else (issue_content(state, content, None),)
+    return () if content is None else (issue_content(state, content, FinalWrite(dead_letters, wakes)),)
 
 
-def issue_content(state: PartitionState, content: WriteContent, pending: PendingWrite | None) -> WriteShareGroupState:
-    """Number a write, and keep *pending* until it is answered; None if its outcome decides nothing (rule 15)."""
+def issue_content(
+    state: PartitionState, content: WriteContent, pending: PendingWrite | FinalWrite
+) -> WriteShareGroupState:
+    """Number a write, and keep *pending* until it is answered (rule 15)."""
     number = state.next_write
     state.next_write += 1
     state.writes[number] = pending
@@ -239,28 +262,35 @@ def issue_content(state: PartitionState, content: WriteContent, pending: Pending
 # ---- outcomes
 
 
-def write_succeeded(state: PartitionState, number: int) -> bool:
-    """Commit the change of write *number*; return whether waiting fetches should look again (rules 11 and 16)."""
+def write_succeeded(state: PartitionState, number: int) -> Effects:
+    """Commit the change of write *number* (rules 11 and 16)."""
     pending = _answered(state, number, is_confirmed=True)
-    if pending is None:
-        advance(state)
-        return False
-    return _commit(state, pending, number)
+    if isinstance(pending, FinalWrite):
+        return _effects(state, pending, wake=advance(state) and pending.wakes)
+    return _effects(state, pending, wake=_commit(state, pending, number))
 
 
-def write_failed(state: PartitionState, number: int) -> None:
-    """Roll back the change of write *number*; one by expiry stands, written or not (rules 10 and 11)."""
+def write_failed(state: PartitionState, number: int) -> Effects:
+    """Roll back the change of write *number*; a final one stands, written or not (rules 10, 11 and 16)."""
     pending = _answered(state, number, is_confirmed=False)
-    if pending is not None:
-        for batch, first_offset, last_offset in pending.ranges:
-            _roll_back_range(state, pending, batch, first_offset, last_offset)
-    elif state.profile.advances_after_failed_expiry:
-        advance(state)
+    if isinstance(pending, FinalWrite):
+        has_advanced = state.profile.advances_after_failed_expiry and advance(state)
+        return _effects(state, pending, wake=has_advanced and pending.wakes)
+    for batch, first_offset, last_offset in pending.ranges:
+        _roll_back_range(state, pending, batch, first_offset, last_offset)
+    return NOTHING
 
 
-def _answered(state: PartitionState, number: int, *, is_confirmed: bool) -> PendingWrite | None:
+def _effects(state: PartitionState, answered: PendingWrite | FinalWrite, *, wake: bool) -> Effects:
+    # rules 16 and 21.2
+    if answered.dead_letters:
+        return Effects(wake=wake, dead_letters=state.hand_over(answered.dead_letters))
+    return WAKE if wake else NOTHING
+
+
+def _answered(state: PartitionState, number: int, *, is_confirmed: bool) -> PendingWrite | FinalWrite:
     """
-    Return what write *number* carries, which is answered now; None if its change is final.
+    Return what write *number* carries, which is answered now.
 
     Raises:
         UnknownWriteError: It was never issued, or was answered already.
@@ -298,6 +328,10 @@ def _roll_back_range(
     reopened = [cell for cell, after in replacements.items() if cell.state in TERMINAL and after.state not in TERMINAL]
     if reopened:
         state.count_completed(-batch.record_count(max(first_offset, state.start_offset), last_offset, reopened))
+    # rule 24.1, B23: with B15 alone, what did not count while it was ARCHIVING does once it is ARCHIVED
+    archived = [cell for cell, after in replacements.items() if after.state in TERMINAL and cell.state not in TERMINAL]
+    if archived and not state.profile.has(Quirk.ARCHIVES_UNCOUNTED):
+        state.count_completed(batch.record_count(max(first_offset, state.start_offset), last_offset, archived))
     state.replace_cells(batch, first_offset, last_offset, replacements, Cause.ROLLED_BACK, pending.number)
 
 

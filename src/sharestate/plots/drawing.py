@@ -16,8 +16,9 @@ from sharestate.values.records import RecordState
 COLORS: Final[Mapping[RecordState, str]] = MappingProxyType(
     {
         RecordState.AVAILABLE: "#fbe7a1",
-        RecordState.ACQUIRED: "#56b4e9",
-        RecordState.ACKNOWLEDGED: "#00735c",
+        RecordState.ACQUIRED: "#5ab8ed",
+        RecordState.ACKNOWLEDGED: "#008a70",
+        RecordState.ARCHIVING: "#623c59",
         RecordState.ARCHIVED: "#1c1c1c",
     }
 )

@@ -90,12 +90,15 @@ class ShareConfig:
         renew_acknowledge_enable: ``share.renew.acknowledge.enable``: whether members may renew acquisition locks
             (KIP-1222).
         auto_offset_reset: ``share.auto.offset.reset``: where to start if nothing is persisted.
+        dead_letter_queue: Whether records that are rejected, or delivered as often as the group allows, go to a
+            dead-letter queue before they are archived: ``errors.deadletterqueue.topic.name`` is set, and share.version
+            is 2 or later (KIP-1191). Only under a profile that has one.
 
     Raises:
         MalformedInputError: A field is of the wrong type, or a number is negative or has more than 64 bits.
 
     Source:
-        GroupConfig, ShareGroupConfig (Kafka 4.3.1).
+        GroupConfig, ShareGroupConfig (Kafka 4.4.0).
     """
 
     max_record_locks: int = field(default=2000, validator=number(0))
@@ -105,3 +108,4 @@ class ShareConfig:
     auto_offset_reset: AutoOffsetReset = field(
         default=AutoOffsetReset.latest(), validator=instance(AutoOffsetReset, such_as="AutoOffsetReset.earliest()")
     )
+    dead_letter_queue: bool = field(default=False, validator=instance(bool))

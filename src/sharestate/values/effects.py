@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sharestate.errors import ShareStateError
+    from sharestate.values.dead_letters import DeadLetterRequest
     from sharestate.values.records import AcquiredRecords, RecordState
     from sharestate.values.requests import WriteShareGroupState
 
@@ -68,6 +69,9 @@ class Cause(StrEnum):
     PASSED = "passed"
     """They are durable, and the SPSO has passed them: they are no longer in flight."""
 
+    DEAD_LETTERED = "dead-lettered"
+    """The dead-letter queue has answered, or could not take them: they are archived now."""
+
 
 class Transition(NamedTuple):
     """
@@ -111,6 +115,7 @@ class Effects(NamedTuple):
         wake: Whether fetches that wait for this share partition should try again.
         transitions: The changes of records with their causes, in order; only with ``record_transitions``.
         error: The failure of the read or write whose outcome this command has reported; None for success.
+        dead_letters: The records to hand to the dead-letter queue, in this order, after the writes.
     """
 
     acquired: tuple[AcquiredRecords, ...] = ()
@@ -118,6 +123,7 @@ class Effects(NamedTuple):
     wake: bool = False
     transitions: tuple[Transition, ...] = ()
     error: ShareStateError | None = None
+    dead_letters: tuple[DeadLetterRequest, ...] = ()
 
     @property
     def acquired_count(self) -> int:

@@ -49,6 +49,13 @@ class Quirk(StrEnum):
     COUNTS_BELOW_START = "B22"
     """Archived records below the SPSO count as complete too. Healed: only those at or above the SPSO do."""
 
+    ARCHIVES_UNCOUNTED = "B23"
+    """
+    Records on their way to the dead-letter queue whose lock expires during a write that then fails are archived without
+    being counted as complete, and are taken off the count once the SPSO passes them. Healed with B15: they are rolled
+    back.
+    """
+
 
 class Amendment(StrEnum):
     """
@@ -123,7 +130,9 @@ WritePolicy = BrokerWritePolicy | KipWritePolicy
 """The content of a leader's writes."""
 
 
-_EVERY_SETTING: Final = frozenset(
+_QUEUE_SETTING: Final = "dead_letter_queue"
+
+_SETTINGS: Final = frozenset(
     {
         "max_record_locks",
         "delivery_count_limit",
@@ -132,6 +141,7 @@ _EVERY_SETTING: Final = frozenset(
         "auto_offset_reset",
     }
 )
+"""The settings of a group that has no dead-letter queue."""
 
 
 def _write_policy(policy: WritePolicy) -> WritePolicy:
@@ -157,6 +167,7 @@ class Profile:
         quirks: The bugs of Kafka that it has.
         configurable: The fields of ShareConfig that may change while the share partition runs; the others keep their
             first value.
+        has_dead_letter_queue: Whether a group may have a dead-letter queue (KIP-1191).
         write_policy: The content of the writes.
         expires_per_call: Whether all expired locks are handled at once, with one write; else one at a time.
         advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed.
@@ -164,10 +175,18 @@ class Profile:
 
     name: str = field(validator=instance(str))
     quirks: frozenset[Quirk] = field(default=frozenset(Quirk), validator=set_of(Quirk))
-    configurable: frozenset[str] = field(default=_EVERY_SETTING, validator=set_of(str, *_EVERY_SETTING))  # rule 1
+    configurable: frozenset[str] = field(default=_SETTINGS, validator=set_of(str, *_SETTINGS, _QUEUE_SETTING))  # rule 1
+    has_dead_letter_queue: bool = field(default=False, validator=instance(bool))  # rule 21
     write_policy: WritePolicy = field(default=BrokerWritePolicy(), converter=_write_policy)
     expires_per_call: bool = field(default=False, validator=instance(bool))  # rules 10 and 24.5
     advances_after_failed_expiry: bool = field(default=True, validator=instance(bool))  # rule 10
+
+    @has_dead_letter_queue.validator
+    def _only_with_broker_writes(self, _attribute: object, value: bool) -> None:  # noqa: FBT001 - a validator
+        if value and not isinstance(self.write_policy, BrokerWritePolicy):
+            refuse("a dead-letter queue goes with a BrokerWritePolicy and with no other", "has_dead_letter_queue")
+        if not value and _QUEUE_SETTING in self.configurable:
+            refuse(f"{_QUEUE_SETTING} is a setting of profiles that have a dead-letter queue", "configurable")
 
     def has(self, quirk: Quirk) -> bool:
         """Return whether the profile shows *quirk*."""
@@ -179,14 +198,23 @@ class Profile:
         return evolve(self, name=f"{self.name}-healed", quirks=frozenset())
 
 
+_BEFORE_4_4: Final = frozenset(Quirk) - {Quirk.ARCHIVES_UNCOUNTED}
+
 KAFKA_4_2: Final = Profile(
     name="kafka-4.2",
+    quirks=_BEFORE_4_4,
     configurable=frozenset({"record_lock_duration_ms", "auto_offset_reset"}),
 )
 """Kafka 4.2.1: most settings of a group are read once, when the leader takes over."""
 
-KAFKA_4_3: Final = Profile(name="kafka-4.3")
+KAFKA_4_3: Final = Profile(name="kafka-4.3", quirks=_BEFORE_4_4)
 """Kafka 4.3.0 and 4.3.1: every setting of a group may change at any time (KIP-1240)."""
+
+KAFKA_4_4: Final = Profile(name="kafka-4.4", configurable=_SETTINGS | {_QUEUE_SETTING}, has_dead_letter_queue=True)
+"""Kafka 4.4.0: groups may have a dead-letter queue (KIP-1191)."""
+
+LATEST: Final = KAFKA_4_4
+"""The newest release: the profile of a share partition that is given none."""
 
 KIP_932: Final = evolve(
     KAFKA_4_3.healed,
@@ -198,6 +226,17 @@ KIP_932: Final = evolve(
 """The KIP's text: the rules of Kafka 4.3 without its bugs, and the writes of the KIP's worked examples."""
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
-    {profile.name: profile for profile in (KAFKA_4_3, KAFKA_4_3.healed, KAFKA_4_2, KAFKA_4_2.healed, KIP_932)}
+    {
+        profile.name: profile
+        for profile in (
+            KAFKA_4_4,
+            KAFKA_4_4.healed,
+            KAFKA_4_3,
+            KAFKA_4_3.healed,
+            KAFKA_4_2,
+            KAFKA_4_2.healed,
+            KIP_932,
+        )
+    }
 )
 """Every profile by its name."""

@@ -55,7 +55,7 @@ class RecordState(IntEnum):
     The state of an in-flight record; the numbers are those of the wire.
 
     Source:
-        RecordState (Kafka 4.3.1); 3, ARCHIVING, belongs to the dead-letter queue and is no state of ours.
+        RecordState (Kafka 4.4.0).
     """
 
     AVAILABLE = 0
@@ -66,6 +66,9 @@ class RecordState(IntEnum):
 
     ACKNOWLEDGED = 2
     """It was accepted. Terminal."""
+
+    ARCHIVING = 3
+    """It goes to the dead-letter queue, and is archived once that has answered; only under Kafka 4.4 (KIP-1191)."""
 
     ARCHIVED = 4
     """It was rejected, delivered too often, or is gone from the log. Terminal."""

@@ -19,12 +19,16 @@ from sharestate.json_checks import Check, Field, boolean, integer, list_of, null
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.checks import expect
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetter, DeadLetterCause
 from sharestate.values.profiles import Amendment, BrokerWritePolicy, KipWritePolicy, Profile, Quirk, WritePolicy
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
 
-SNAPSHOT_VERSION: Final = 3
-"""The version of the JSON form that is written; 1, without write policies, and 2, without quirk B17, are read too."""
+SNAPSHOT_VERSION: Final = 4
+"""
+The version of the JSON form that is written. Read too: 1, without write policies; 2, without quirk B17; 3, without
+dead-letter queues.
+"""
 
 
 class CellRow(NamedTuple):
@@ -115,11 +119,29 @@ class WriteRow(NamedTuple):
         delivery_count_limit: The limit in force as its change began; None if the change is final, whatever the outcome.
             [deliveries]
         ranges: The records that wait for it.
+        dead_letters: What goes to the dead-letter queue once it has succeeded; if the change is final, once it is
+            answered.
+        wakes: Whether its answer wakes fetches, though the change is final.
     """
 
     number: int
     delivery_count_limit: int | None
     ranges: tuple[RangeRow, ...]
+    dead_letters: tuple[DeadLetter, ...] = ()
+    wakes: bool = False
+
+
+class DeadLetterRow(NamedTuple):
+    """
+    Records that the dead-letter queue was given and has not answered.
+
+    Attributes:
+        number: The number of the request.
+        dead_letter: The records.
+    """
+
+    number: int
+    dead_letter: DeadLetter
 
 
 class KipWriteRow(NamedTuple):
@@ -185,6 +207,8 @@ class Snapshot:
         writes: The pending writes, by number.
         cells: The states of the cached records; a row stands after the one that it rolls back to.
         batches: The in-flight batches, in ascending order.
+        next_dead_letter: The number of the next request to the dead-letter queue.
+        dead_letters: The records that the dead-letter queue has not answered for, by number.
         kip_memory: The memory of the KIP's write policy, if the profile follows it.
     """
 
@@ -208,6 +232,8 @@ class Snapshot:
     writes: tuple[WriteRow, ...]
     cells: tuple[CellRow, ...]
     batches: tuple[BatchRow, ...]
+    next_dead_letter: int = 0
+    dead_letters: tuple[DeadLetterRow, ...] = ()
     kip_memory: KipMemoryRow | None = None
 
     def to_json(self) -> str:
@@ -236,6 +262,7 @@ def _write_profile(profile: Profile) -> Json:
         "name": profile.name,
         "quirks": sorted(profile.quirks),
         "configurable": sorted(profile.configurable),
+        "has_dead_letter_queue": profile.has_dead_letter_queue,
         "write_policy": _write_policy(profile.write_policy),
         "expires_per_call": profile.expires_per_call,
         "advances_after_failed_expiry": profile.advances_after_failed_expiry,
@@ -319,6 +346,11 @@ _CONFIG: Final = _object(
         strategy=one_of({strategy.value: strategy for strategy in OffsetReset}),
         duration_us=nullable(integer(0, timedelta.max // timedelta(microseconds=1))),
     ),
+    dead_letter_queue=boolean,
+)
+
+_DEAD_LETTER: Final = row(
+    _COUNT, _COUNT, _INTEGER, one_of({cause.value: cause for cause in DeadLetterCause}), make=DeadLetter
 )
 
 _CELL: Final = row(
@@ -350,12 +382,13 @@ _KIP_WRITE: Final = row(
 
 _SNAPSHOT: Final = _object(
     _read_snapshot,
-    sharestate_snapshot=version(1, 2, SNAPSHOT_VERSION),
+    sharestate_snapshot=version(1, 2, 3, SNAPSHOT_VERSION),
     profile=_object(
         _read_profile,
         name=text,
         quirks=list_of(one_of({quirk.value: quirk for quirk in Quirk})),
         configurable=list_of(one_of({field.name: field.name for field in fields(ShareConfig)})),
+        has_dead_letter_queue=boolean,
         write_policy=_read_policy,
         expires_per_call=boolean,
         advances_after_failed_expiry=boolean,
@@ -376,49 +409,74 @@ _SNAPSHOT: Final = _object(
     next_write=_COUNT,
     next_lock=_COUNT,
     locks=list_of(row(_COUNT, _INTEGER, make=LockRow)),
-    writes=list_of(row(_COUNT, nullable(_COUNT), list_of(_RANGE), make=WriteRow)),
+    writes=list_of(row(_COUNT, nullable(_COUNT), list_of(_RANGE), list_of(_DEAD_LETTER), boolean, make=WriteRow)),
     cells=list_of(_CELL),
     batches=list_of(row(_INTEGER, _INTEGER, boolean, list_of(row(integer(1), _COUNT, make=RunRow)), make=BatchRow)),
+    next_dead_letter=_COUNT,
+    dead_letters=list_of(row(_COUNT, _DEAD_LETTER, make=DeadLetterRow)),
     kip_memory=nullable(row(_OFFSET_OR_NONE, _OFFSET_OR_NONE, list_of(_KIP_WRITE), make=KipMemoryRow)),
 )
 
 
-_NEW_QUIRK: Final = Quirk.WAITS_AT_WINDOW_END
-"""The quirk that no profile could be without before version 3, and so was not named."""
+_QUIRKS_OF_2: Final = frozenset(Quirk) - {Quirk.WAITS_AT_WINDOW_END, Quirk.ARCHIVES_UNCOUNTED}
 
 
 def _of_this_version(value: Json) -> Json:
-    """Return a snapshot of version 1 or 2 as this version has it. Others stay as they are."""
+    """Return a snapshot of an earlier version as this version has it. Others stay as they are."""
     version_ = value.get("sharestate_snapshot") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or type(version_) is not int or version_ not in {1, 2}:
+    if not isinstance(value, dict) or type(version_) is not int or not 0 < version_ < SNAPSHOT_VERSION:
         return value
-    return _of_version_3(_of_version_2(value) if version_ == 1 else value)
+    for change in (_of_version_2, _of_version_3, _of_version_4)[version_ - 1 :]:
+        value = change(value)
+    return value
 
 
 def _of_version_2(value: Mapping[str, Json]) -> dict[str, Json]:
     """Return a snapshot of version 1 as version 2 has it: every policy was that of brokers."""
-    value = _added(value, {"kip_memory": None}, "")
+    value = _added(value, {"kip_memory": None}, "", 2)
     rules = {"write_policy": None, "expires_per_call": False, "advances_after_failed_expiry": True}
-    profile = value.get("profile")
-    return {**value, "profile": _added(profile, rules, "profile.") if isinstance(profile, dict) else profile}
+    return _with_added(value, "profile", rules, 2)
 
 
 def _of_version_3(value: Mapping[str, Json]) -> dict[str, Json]:
     """Return a snapshot of version 2 as version 3 has it: profiles with every quirk of then have that of now too."""
+    profile, quirks = _quirks_without(value, Quirk.WAITS_AT_WINDOW_END, 3)
+    if all(quirk in quirks for quirk in _QUIRKS_OF_2):
+        profile = {**profile, "quirks": [*quirks, Quirk.WAITS_AT_WINDOW_END.value]}
+    return {**value, "profile": profile or value.get("profile")}
+
+
+def _of_version_4(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a snapshot of version 3 as version 4 has it: there were no dead-letter queues."""
+    _quirks_without(value, Quirk.ARCHIVES_UNCOUNTED, 4)
+    value = _added(value, {"next_dead_letter": 0, "dead_letters": []}, "", 4)
+    value = _with_added(value, "profile", {"has_dead_letter_queue": False}, 4)
+    value = _with_added(value, "config", {"dead_letter_queue": False}, 4)
+    rows = value.get("writes")
+    if not isinstance(rows, list):
+        return value
+    return {**value, "writes": [[*row, [], False] if isinstance(row, list) else row for row in rows]}
+
+
+def _quirks_without(value: Mapping[str, Json], quirk: Quirk, since: int) -> tuple[dict[str, Json], list[Json]]:
+    """Return the profile and its quirks, of which *quirk* was none before version *since*; nothing if malformed."""
     profile = value.get("profile")
     quirks = profile.get("quirks") if isinstance(profile, dict) else None
     if not isinstance(profile, dict) or not isinstance(quirks, list):
-        return dict(value)
-    if _NEW_QUIRK in quirks:
-        message = "unknown before version 3"
-        raise MalformedInputError(message, f"profile.quirks[{quirks.index(_NEW_QUIRK)}]")
-    if all(quirk in quirks for quirk in Quirk if quirk != _NEW_QUIRK):
-        quirks = [*quirks, _NEW_QUIRK.value]
-    return {**value, "profile": {**profile, "quirks": quirks}}
+        return {}, []
+    if quirk in quirks:
+        message = f"unknown before version {since}"
+        raise MalformedInputError(message, f"profile.quirks[{quirks.index(quirk)}]")
+    return profile, quirks
 
 
-def _added(members: Mapping[str, Json], added: Mapping[str, Json], path: str) -> dict[str, Json]:
+def _with_added(value: Mapping[str, Json], name: str, added: Mapping[str, Json], since: int) -> dict[str, Json]:
+    members = value.get(name)
+    return {**value, name: _added(members, added, f"{name}.", since) if isinstance(members, dict) else members}
+
+
+def _added(members: Mapping[str, Json], added: Mapping[str, Json], path: str, since: int) -> dict[str, Json]:
     for name in members.keys() & added:
-        message = "unknown in version 1"
+        message = f"unknown before version {since}"
         raise MalformedInputError(message, f"{path}{name}")
     return {**members, **added}

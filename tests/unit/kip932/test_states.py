@@ -7,7 +7,7 @@ import pytest
 from sharestate import MalformedInputError, RecordState
 from sharestate.kip932.states import KipState, RecordsState, agrees, changes, read_state
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 
 def test_a_text_is_read_part_by_part() -> None:

@@ -11,6 +11,7 @@ from sharestate.partition.invariants import INVARIANTS
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.state import PartitionState, PendingWrite
+from sharestate.values.dead_letters import DeadLetter, DeadLetterCause
 from tests.support.scenes import Scene
 
 AVAILABLE = unowned(RecordState.AVAILABLE, 1)
@@ -205,12 +206,34 @@ def batches_before_the_state_was_read(scene: Scene) -> None:
     inside(scene).lifecycle = Lifecycle.INITIALIZING
 
 
+def a_dead_letter_of_what_is_not_cached(scene: Scene) -> None:
+    """Hand over what is not in flight."""
+    inside(scene).dead_letters[0] = DeadLetter(15, 19, 1, DeadLetterCause.CLIENT_REJECT)
+
+
+def a_part_of_a_whole_batch_as_a_dead_letter(scene: Scene) -> None:
+    """Hand over a part of a batch that has one state."""
+    inside(scene).dead_letters[0] = DeadLetter(0, 3, 1, DeadLetterCause.CLIENT_REJECT)
+
+
+def a_dead_letter_that_a_member_holds(scene: Scene) -> None:
+    """Hand over what a member holds."""
+    inside(scene).dead_letters[0] = DeadLetter(0, 4, 1, DeadLetterCause.CLIENT_REJECT)
+
+
+def archiving_without_a_dead_letter(scene: Scene) -> None:
+    """Let a batch wait for a queue that never got it."""
+    lock = a_lock(scene, 0)
+    put(scene, 0, unowned(RecordState.ARCHIVING, 1))
+    inside(scene).locks.release(lock, 1)
+
+
 def begin(scene: Scene, offset: int) -> PendingWrite:
     """Let a release of the batch at *offset* wait for its answer, and return it."""
     scene.is_holding = True
     scene.acknowledge("m1", f"{offset}-{offset + 4}:2")
     pending = inside(scene).writes[0]
-    assert pending is not None
+    assert isinstance(pending, PendingWrite)
     return pending
 
 
@@ -241,6 +264,10 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (a_write_of_a_batch_that_is_gone, "write 0 waits for 0-4 of .*, which is not cached"),
     (a_record_that_no_fetch_looks_for, "has records that no fetch looks for"),
     (a_record_before_where_fetches_look, "10 of .* is acquirable, and fetches look from 11 on"),
+    (a_dead_letter_of_what_is_not_cached, "15-19 goes to the dead-letter queue twice, or is not cached"),
+    (a_part_of_a_whole_batch_as_a_dead_letter, "0-3 goes to the dead-letter queue twice, or is not cached"),
+    (a_dead_letter_that_a_member_holds, "0-4 goes to the dead-letter queue with ACQUIRED/1/m1"),
+    (archiving_without_a_dead_letter, "5 records are ARCHIVING, and 0 go to the dead-letter queue"),
     (batches_before_the_state_was_read, "3 batches are cached, and no state was read"),
 ]
 

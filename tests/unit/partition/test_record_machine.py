@@ -7,16 +7,17 @@ import pytest
 from sharestate import AcknowledgeType, InvalidRecordStateError, RecordState
 from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, TERMINAL, TRANSITIONS, Input, step
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 KAFKA_ARROWS = {(AVAILABLE, ACQUIRED), (ACQUIRED, AVAILABLE), (ACQUIRED, ACKNOWLEDGED), (ACQUIRED, ARCHIVED)}
 SIDE_DOOR = {(AVAILABLE, ARCHIVED)}  # InFlightState.archive asks nobody: the log start moved, or the log was compacted
+QUEUE_ANSWERED = {(ARCHIVING, ARCHIVED)}  # the same, of Kafka 4.4 (initiateDLQAndArchive)
 
 OFFERED_AGAIN = (Input.RELEASE, Input.LOCK_TIMEOUT, Input.SESSION_CLOSE)
 
 
 def test_the_arrows_are_kafkas() -> None:
-    """The table draws Kafka's arrows and its side door, and no others but the renewal, which changes no state."""
+    """The table draws Kafka's arrows and its side doors, and no others but the renewal, which changes no state."""
     arrows = {
         (state, target)
         for (state, input_), rule in TRANSITIONS.items()
@@ -24,7 +25,7 @@ def test_the_arrows_are_kafkas() -> None:
         if target is not None and input_ is not Input.RENEW
     }
 
-    assert arrows == KAFKA_ARROWS | SIDE_DOOR
+    assert arrows == KAFKA_ARROWS | SIDE_DOOR | QUEUE_ANSWERED
     assert TRANSITIONS[ACQUIRED, Input.RENEW].target is ACQUIRED
 
 

@@ -44,7 +44,7 @@ def test_a_profile_that_is_a_name_is_refused_with_what_to_pass() -> None:
     with pytest.raises(MalformedInputError) as refused:
         SharePartition(KEY, profile="kafka-4.3")  # type: ignore[arg-type]
     assert str(refused.value) == (
-        "profile: expected Profile, such as KAFKA_4_3 or PROFILES['kafka-4.3'], got 'kafka-4.3'"
+        "profile: expected Profile, such as KAFKA_4_4 or PROFILES['kafka-4.4'], got 'kafka-4.3'"
     )
 
 
