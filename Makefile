@@ -40,7 +40,7 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
 	  echo "left out: what asks Kafka's own class (make test-oracle) and other versions of Python (make test-pythons)")
 
-CORE_TESTS := $(addprefix tests/unit/,partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
+CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
 	$(call judge,test-quick, \
 	  $(call step,pytest, $(BIN)/python -m pytest -q $(CORE_TESTS)); \
@@ -57,7 +57,7 @@ test-pythons: dist ## Run unit tests against the wheel with each other supported
 	  $(BIN)/python tests/packaging/against_wheel.py others $(PYTEST) $(TESTS)))
 
 # By unit tests only: what random sequences happen to reach need not be judged by anybody.
-CORE := */sharestate/partition/*,*/sharestate/values/*
+CORE := */sharestate/coordinator/*,*/sharestate/partition/*,*/sharestate/values/*
 coverage: $(READY) ## Check that the unit tests of the core reach every line and branch of it
 	$(call judge,coverage, \
 	  $(call step,pytest with coverage, $(BIN)/python -m pytest -q $(CORE_TESTS) --cov --cov-report=); \

@@ -12,10 +12,11 @@ from generate.data import DATA, SOURCE, read_rows
 from generate.markdown import NOTICE, table
 
 INTRODUCTION: Final = """\
-The defects of Kafka's share-partition leader that this project knows, by id. Rules and code refer to these ids: B ids
-come from reading Kafka's class and running it, F ids from searching with this library. Where a conversation
-can show a bug, the shortest one is linked, as recorded on the real class. Replay it with `sharestate replay FILE`, or
-send its requests to Kafka with the command that `python -m tests.oracle.build` prints. For bugs that are present no
+The defects of Kafka's share-partition leader and share coordinator that this project knows, by id. Rules and code refer
+to these ids: B ids come from reading Kafka's class and running it, F ids from searching with this library, C ids are of
+the share coordinator. Where a conversation can show a bug, the shortest one is linked, as recorded on the real class.
+Replay one of the leader with `sharestate replay FILE`, or send its requests to Kafka with the command that
+`python -m tests.oracle.build` prints. For bugs that are present no
 report was found in Kafka's issue tracker."""
 
 PRESENT: Final = "## Present in Kafka 4.3.1"

@@ -41,13 +41,10 @@ from sharestate.coordinator.wire import (
 )
 from sharestate.errors import UnknownRecordTypeError, UnknownRecordVersionError
 from sharestate.values.records import SharePartitionKey
-from sharestate.values.requests import StateBatch
+from sharestate.values.requests import UNINITIALIZED_COUNT, StateBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-UNINITIALIZED_COUNT: Final = -1
-"""The delivery complete count of a share partition of which none was written."""
 
 VERSION: Final = 0
 """The version of values, the only one so far."""
@@ -149,7 +146,7 @@ class StateRecord(NamedTuple):
     """
 
     key: SharePartitionKey
-    value: Value | None
+    value: ShareSnapshot | ShareUpdate | None
     tombstone_type: RecordType = RecordType.SHARE_SNAPSHOT
 
     @property

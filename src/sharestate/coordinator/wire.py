@@ -53,10 +53,18 @@ class Layout(NamedTuple):
         try:
             return self.struct.pack(*numbers)
         except StructError:
-            for name, size, number in zip(self.names, self.struct.format[1:], numbers, strict=True):
-                bound = 2 ** (_BITS[size] - 1)
-                integer(number, f"{where}{name}", -bound, bound - 1)
-            raise
+            self._refuse(numbers, where)
+
+    def _refuse(self, numbers: Sequence[object], where: str) -> NoReturn:
+        name, number, bound = next(
+            (name, number, bound)
+            for name, number, bound in zip(self.names, numbers, self._bounds(), strict=True)
+            if not isinstance(number, int) or not -bound <= number < bound
+        )
+        refuse(f"expected an integer within {-bound}..{bound - 1}, got {brief_repr(number)}", f"{where}{name}")
+
+    def _bounds(self) -> list[int]:
+        return [2 ** (_BITS[size] - 1) for size in self.struct.format[1:]]
 
 
 class Reader:

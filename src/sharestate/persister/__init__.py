@@ -4,7 +4,8 @@ Persisters, which store the state of share partitions: their protocol, their req
 ``Persister`` is a ``typing.Protocol``: any class with its five methods is a persister.
 """
 
-from sharestate.persister.combiner import combine
+from sharestate.coordinator.combiner import combine
+from sharestate.coordinator.stored_state import StoredState
 from sharestate.persister.in_memory import HeldRequest, InMemoryPersister
 from sharestate.persister.protocol import Persister
 from sharestate.persister.requests import (
@@ -24,7 +25,6 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
-from sharestate.persister.stored_state import StoredState
 
 __all__ = [
     "DeleteStateParameters",

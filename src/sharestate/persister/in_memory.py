@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from functools import partial
+from itertools import count
 from typing import Any, Generic, TypeVar
 
+from sharestate.coordinator.shard import CoordinatorShard
+from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import ErrorCode, MalformedInputError
+from sharestate.persister.operations import answer, operate
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -20,7 +24,6 @@ from sharestate.persister.requests import (
     Result,
     WriteStateParameters,
 )
-from sharestate.persister.stored_state import States, StoredState, apply
 from sharestate.values.checks import expect
 from sharestate.values.records import SharePartitionKey
 
@@ -76,7 +79,7 @@ class HeldRequest(Generic[P, R]):
 
 class InMemoryPersister:
     """
-    Stores the state of share partitions in memory, by a share coordinator's rules.
+    Stores the state of share partitions in memory, by the rules of a share coordinator of Kafka 4.3.
 
     It answers at once. While ``is_holding`` is True it holds requests back, and a test answers them: see ``held``.
 
@@ -106,7 +109,8 @@ class InMemoryPersister:
         self.is_holding = False
         self._requests: list[Parameters[Any, Any]] = []
         self._held: list[HeldRequest[Any, Any]] = []
-        self._states: States = {}
+        self._shard = CoordinatorShard()
+        self._offsets = count()
 
     # ---- the protocol
 
@@ -144,7 +148,7 @@ class InMemoryPersister:
 
     def stored(self, group_id: str, topic_id: str, partition: int) -> StoredState | None:
         """Return the stored state of a share partition; None if it was never initialized, or was deleted."""
-        return self._states.get(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
+        return self._shard.states.get(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
 
     def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
         try:
@@ -169,7 +173,15 @@ class InMemoryPersister:
                 earlier._applied()  # noqa: SLF001
 
     def _apply(self, request: Parameters[P, R]) -> Result[R]:
-        return request.result(partial(apply, self._states, request))
+        return request.result(partial(self._answer, request))
+
+    def _answer(self, request: Parameters[P, R], key: SharePartitionKey, entry: P) -> R:
+        outcome = operate(self._shard, request, key, entry, now_ms=0)
+        for record in outcome.records:
+            self._shard.replay(next(self._offsets), record)
+        self._shard.commit()
+        answered: R = answer(request, key.partition, outcome)
+        return answered
 
 
 def _keys(request: WriteStateParameters) -> set[SharePartitionKey]:

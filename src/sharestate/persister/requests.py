@@ -18,10 +18,7 @@ from attrs import Attribute, field, frozen
 from sharestate.errors import ErrorCode
 from sharestate.values.checks import expect, integer, refuse, rows
 from sharestate.values.records import SharePartitionKey
-from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
-
-UNINITIALIZED_COUNT: Final = -1
-"""The delivery complete count of a share partition of which none was written."""
+from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
 NO_ERROR_MESSAGE: Final = "NONE"
 """The text that goes with no error."""
@@ -121,8 +118,7 @@ class PartitionStateBatchData(PartitionIdData):
         state_epoch: The epoch that was read with the state; -1 writes without one.
         leader_epoch: The leader's epoch; -1 writes without one.
         start_offset: The SPSO; -1 leaves the stored one as it is.
-        delivery_complete_count: The number of terminal records at or above the SPSO; -1 leaves the stored count as it
-            is. [records]
+        delivery_complete_count: The number of terminal records at or above the SPSO; -1 for none. [records]
         state_batches: The ranges of records that have changed, none of them reversed; nothing else is checked.
     """
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn, TypeVar
 
 from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.requests import (
-    UNINITIALIZED_COUNT,
     DeleteStateParameters,
     InitializeStateParameters,
     PartitionAllData,
@@ -27,7 +26,7 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
-from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
+from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

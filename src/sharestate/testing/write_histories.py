@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sharestate.coordinator.combiner import combine
 from sharestate.errors import ErrorCode
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
-from sharestate.persister.combiner import combine
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
 from sharestate.values.fetched_records import FetchedRecords

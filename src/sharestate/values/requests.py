@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 UNINITIALIZED_START_OFFSET: Final = -1
 """The persisted start offset of a share partition that has none yet."""
 
+UNINITIALIZED_COUNT: Final = -1
+"""The delivery complete count of a share partition of which none was written."""
+
 
 class StateBatch(NamedTuple):
     """

@@ -173,9 +173,9 @@ class WritesInReverse(InMemoryPersister):
         """Confirm, if it will be possible."""
         if not is_write(request):
             return super().write_state(request)
-        before = dict(self._states)
+        before = dict(self._shard.states)
         future = super().write_state(request)
-        self._states = before
+        self._shard.states = before
         self.kept.append(request)
         return future
 
@@ -236,10 +236,10 @@ class KeepsWhatWasDeleted(InMemoryPersister):
     """A deletion succeeds and does nothing."""
 
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
-        before = dict(self._states)
+        before = dict(self._shard.states)
         result = super()._apply(request)
         if type(request).__name__.startswith("Delete"):
-            self._states = before
+            self._shard.states = before
         return result
 
 
@@ -287,7 +287,7 @@ class RemembersWriters(Rewriting):
     def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
         """Read in the name of the writer first."""
         reader = PartitionIdLeaderEpochData(partition=entry.partition, leader_epoch=entry.leader_epoch)
-        for key in list(self._states):
+        for key in list(self._shard.states):
             self.read_state(ReadStateParameters.of(key.group_id, key.topic_id, reader)).result()
         return entry
 
@@ -299,7 +299,7 @@ class DeletesTheTopic(InMemoryPersister):
         result = super()._apply(request)
         if isinstance(request, DeleteStateParameters):
             topics = {topic.topic_id for topic in request.topics}
-            self._states = {key: state for key, state in self._states.items() if key.topic_id not in topics}
+            self._shard.states = {key: state for key, state in self._shard.states.items() if key.topic_id not in topics}
         return result
 
 

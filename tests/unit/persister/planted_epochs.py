@@ -32,10 +32,10 @@ class KnowsTheFirstLeaderOnly(InMemoryPersister):
     """A leader epoch is remembered if none was before."""
 
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
-        before = {key: state for key, state in self._states.items() if state.highest_leader_epoch}
+        before = {key: state for key, state in self._shard.states.items() if state.highest_leader_epoch}
         result = super()._apply(request)
         if isinstance(request, ReadStateParameters):
-            self._states |= before
+            self._shard.states |= before
         return result
 
 
@@ -45,7 +45,9 @@ class FreesOldLeaders(InMemoryPersister):
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
         result = super()._apply(request)
         if isinstance(request, InitializeStateParameters):
-            self._states = {key: evolve(state, highest_leader_epoch=0) for key, state in self._states.items()}
+            self._shard.states = {
+                key: evolve(state, highest_leader_epoch=0) for key, state in self._shard.states.items()
+            }
         return result
 
 
@@ -58,12 +60,12 @@ class RemembersTheDeleted(InMemoryPersister):
         self.deleted: dict[SharePartitionKey, StoredState] = {}
 
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
-        before = dict(self._states)
+        before = dict(self._shard.states)
         result = super()._apply(request)
-        self.deleted |= {key: state for key, state in before.items() if key not in self._states}
-        for key in self.deleted.keys() & self._states.keys():
+        self.deleted |= {key: state for key, state in before.items() if key not in self._shard.states}
+        for key in self.deleted.keys() & self._shard.states.keys():
             old = self.deleted.pop(key)
-            self._states[key] = evolve(self._states[key], highest_leader_epoch=old.highest_leader_epoch)
+            self._shard.states[key] = evolve(self._shard.states[key], highest_leader_epoch=old.highest_leader_epoch)
         return result
 
 
@@ -73,7 +75,7 @@ class ForgetsStateEpochs(InMemoryPersister):
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
         result = super()._apply(request)
         if isinstance(request, InitializeStateParameters):
-            self._states = {
-                key: evolve(state, highest_state_epoch=state.state_epoch) for key, state in self._states.items()
+            self._shard.states = {
+                key: evolve(state, highest_state_epoch=state.state_epoch) for key, state in self._shard.states.items()
             }
         return result

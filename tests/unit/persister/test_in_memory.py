@@ -85,15 +85,15 @@ def test_a_new_state_counts_from_its_start(start: int, count: int) -> None:
 
 
 def test_the_count_that_was_written_last_is_kept() -> None:
-    """A write replaces the delivery complete count, a lower one too, unless it says -1; a summary has it."""
+    """A write replaces the delivery complete count, with a lower one too, and with -1; a summary has it."""
     persister = InMemoryPersister()
     begin(persister)
     counts = []
-    for count in (7, 4, -1):
+    for count in (7, -1, 4):
         write(persister, 0, count=count)
         counts.append(stored(persister).delivery_complete_count)
 
-    assert counts == [7, 4, 4]
+    assert counts == [7, -1, 4]
     request = ReadSummaryParameters.of("g", "t", PartitionIdLeaderEpochData(partition=0))
     summary = PartitionStateSummaryData(partition=0, start_offset=0, delivery_complete_count=4)
     assert persister.read_summary(request).result().find("t", 0) == summary

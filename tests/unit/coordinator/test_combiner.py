@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharestate import MalformedInputError, StateBatch
-from sharestate.persister import combine
+from sharestate.coordinator import combine, combine_to_fewest
+from sharestate.coordinator.combiner import Combine
 
 Rows = list[tuple[int, int, int, int]]
 
@@ -55,6 +56,10 @@ EXAMPLES: list[tuple[Rows, Rows, int, Rows]] = [
 ]
 
 
+FEWER: dict[int, Rows] = {15: [(100, 110, 2, 1)]}
+"""The examples of which Kafka 4.4 makes fewer batches, by index."""
+
+
 def batches(rows: Rows) -> list[StateBatch]:
     """Return *rows* as state batches."""
     return [StateBatch(*row) for row in rows]
@@ -66,12 +71,23 @@ def test_worked_examples(stored: Rows, written: Rows, start_offset: int, expecte
     assert combine(batches(stored), batches(written), start_offset) == tuple(batches(expected))
 
 
+@pytest.mark.parametrize("index", range(len(EXAMPLES)))
+def test_kafka_4_4_makes_as_few_batches_as_can_be(index: int) -> None:
+    """The combiner of 4.4 gives the same examples, but for the one in which neighbors were left unmerged."""
+    stored, written, start_offset, expected = EXAMPLES[index]
+
+    assert combine_to_fewest(batches(stored), batches(written), start_offset) == tuple(
+        batches(FEWER.get(index, expected))
+    )
+
+
+@pytest.mark.parametrize("combiner", [combine, combine_to_fewest])
 @pytest.mark.parametrize("order", [("stored", "written"), ("written", "stored")])
-def test_a_reversed_batch_is_refused(order: tuple[str, str]) -> None:
+def test_a_reversed_batch_is_refused(order: tuple[str, str], combiner: Combine) -> None:
     """A batch that ends before it begins has no place in any order, stored or written."""
     lists = {order[0]: [StateBatch(9, 5, 0, 1)], order[1]: [StateBatch(0, 9, 0, 1)]}
 
     with pytest.raises(MalformedInputError, match="reversed: 9-5") as refused:
-        combine(**lists, start_offset=-1)
+        combiner(**lists, start_offset=-1)
 
     assert refused.value.field == "state_batches"

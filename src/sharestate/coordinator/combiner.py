@@ -2,16 +2,17 @@
 Stored and written state batches combined into one list, as the share coordinator does it.
 
 Where two batches name a record the higher delivery count wins, and with equal counts the higher number of the state:
-Archived before Acknowledged before Available.
+Archived before Acknowledged before Available. Releases differ only in where the list is cut into batches.
 
 Source:
-    PersisterStateBatchCombiner (Kafka 4.3.1).
+    PersisterStateBatchCombiner (Kafka 4.3.1 and 4.4.0).
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharestate.values.checks import refuse
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
@@ -44,12 +45,22 @@ class _Ranked(NamedTuple):
         return self._replace(first=offset + 1)
 
 
+class Combine(Protocol):
+    """The combiner of a release."""
+
+    def __call__(
+        self, stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int
+    ) -> tuple[StateBatch, ...]:
+        """Return the state batches after a write."""
+        ...
+
+
 def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
     """
-    Return the state batches after a write.
+    Return the state batches after a write, as Kafka 4.2 and 4.3 cut them.
 
     Neighbors with equal state and count are merged, but not all of them: a batch that was passed is not looked at
-    again, so two that come to touch later stay two until the next write, as in Kafka.
+    again, so two that come to touch later stay two until the next write.
 
     >>> for batch in combine([StateBatch(100, 110, 0, 1)], [StateBatch(105, 110, 0, 2)], start_offset=-1):
     ...     print(*batch)
@@ -70,12 +81,48 @@ def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_o
     Complexity:
         O(n log n) in the batches.
     """
+    return _batches(_combined(_kept(stored, written, start_offset)))
+
+
+def combine_to_fewest(
+    stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """
+    Return the state batches after a write, as Kafka 4.4 cuts them: as few as possible.
+
+    >>> left, right = StateBatch(100, 104, 2, 1), StateBatch(105, 110, 0, 1)
+    >>> [tuple(batch) for batch in combine_to_fewest([left, right], [StateBatch(105, 110, 2, 1)], start_offset=-1)]
+    [(100, 110, 2, 1)]
+    >>> len(combine([left, right], [StateBatch(105, 110, 2, 1)], start_offset=-1))
+    2
+
+    Args:
+        stored: The batches so far, in any order.
+        written: Those of the write, in any order.
+        start_offset: The SPSO after the write, below which batches are dropped; -1 if there is none yet.
+
+    Returns:
+        Batches that do not overlap, in ascending order.
+
+    Raises:
+        MalformedInputError: A batch is reversed.
+
+    Complexity:
+        O(n log n) in the batches.
+    """
+    return _batches(_merged(_pieces(sorted(_kept(stored, written, start_offset)))))
+
+
+def _kept(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> list[_Ranked]:
     batches = [_Ranked(first, last, count, state) for first, last, state, count in (*stored, *written)]
     for first, last, _, _ in batches:
         if last < first:
             refuse(f"the state batch is reversed: {first}-{last}", "state_batches")
-    kept = list(_pruned(batches, start_offset))
-    return tuple(StateBatch(first, last, state, count) for first, last, count, state in _combined(kept))
+    return list(_pruned(batches, start_offset))
+
+
+def _batches(ranked: Iterable[_Ranked]) -> tuple[StateBatch, ...]:
+    return tuple(StateBatch(first, last, state, count) for first, last, count, state in ranked)
 
 
 def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
@@ -112,3 +159,30 @@ def _combined_pair(a: _Ranked, b: _Ranked) -> Iterator[_Ranked]:
         yield b
         if a.last > b.last:
             yield a.after(b.last)
+
+
+def _pieces(batches: list[_Ranked]) -> Iterator[_Ranked]:
+    """Cut sorted *batches* where any of them begins or ends, and yield the winner of each piece."""
+    cuts = sorted({cut for first, last, _, _ in batches for cut in (first, last + 1)})
+    winners: list[tuple[int, int, int]] = []  # a heap: count and state negated, for the highest comes first
+    taken = 0
+    for cut, end in pairwise(cuts):
+        while taken < len(batches) and batches[taken].first == cut:
+            _, last, count, state = batches[taken]
+            heappush(winners, (-count, -state, last))
+            taken += 1
+        while winners and winners[0][2] < cut:
+            heappop(winners)
+        if winners:
+            yield _Ranked(cut, end - 1, -winners[0][0], -winners[0][1])
+
+
+def _merged(pieces: Iterable[_Ranked]) -> list[_Ranked]:
+    """Merge neighbors of equal state and count."""
+    merged: list[_Ranked] = []
+    for piece in pieces:
+        if merged and merged[-1].touches(piece):
+            merged[-1] = merged[-1]._replace(last=piece.last)
+        else:
+            merged.append(piece)
+    return merged

@@ -1,0 +1,100 @@
+"""
+Whose rules a share coordinator follows, Kafka's releases as data, and its settings.
+
+The logic asks a profile for a rule, never for its name.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve, field, frozen
+
+from sharestate.coordinator.combiner import Combine, combine, combine_to_fewest
+from sharestate.values.checks import a_callable, instance, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _combine(function: Combine) -> Combine:
+    return a_callable(function, "combine")
+
+
+@frozen(kw_only=True)
+class CoordinatorProfile:
+    """
+    The rules in which releases of the share coordinator differ.
+
+    >>> COORDINATOR_4_3.lets_start_offset_move_back, COORDINATOR_4_4.lets_start_offset_move_back
+    (True, False)
+
+    Attributes:
+        name: Its name, that of the leader's profile.
+        combine: The combiner of state batches.
+        fences_readers_without_epoch: Whether a read with leader epoch -1 is fenced like any other; else it never is.
+        refuses_negative_epochs: Whether a negative epoch is an INVALID_REQUEST; else -1 stands for none.
+        lets_start_offset_move_back: Whether a write may lower the start offset; else the higher one is kept.
+        takes_any_complete_count: Whether each write replaces the delivery complete count; else one with a higher start
+            offset replaces it, one with an equal start offset raises it, and one with a lower start offset keeps it.
+        fenced_state_epoch_message: The text of FENCED_STATE_EPOCH.
+    """
+
+    name: str = field(validator=instance(str))
+    combine: Combine = field(default=combine, converter=_combine)
+    fences_readers_without_epoch: bool = field(default=False, validator=instance(bool))
+    refuses_negative_epochs: bool = field(default=False, validator=instance(bool))
+    lets_start_offset_move_back: bool = field(default=True, validator=instance(bool))
+    takes_any_complete_count: bool = field(default=True, validator=instance(bool))
+    fenced_state_epoch_message: str = field(
+        default="The share coordinator rejected the request because the share-group state epoch did not match.",
+        validator=instance(str),
+    )
+
+
+COORDINATOR_4_3: Final = CoordinatorProfile(name="kafka-4.3")
+"""Kafka 4.3.0 and 4.3.1."""
+
+COORDINATOR_4_2: Final = evolve(COORDINATOR_4_3, name="kafka-4.2", fences_readers_without_epoch=True)
+"""Kafka 4.2.1."""
+
+COORDINATOR_4_4: Final = CoordinatorProfile(
+    name="kafka-4.4",
+    combine=combine_to_fewest,
+    refuses_negative_epochs=True,
+    lets_start_offset_move_back=False,
+    takes_any_complete_count=False,
+    fenced_state_epoch_message="The coordinator rejected the request because the state epoch did not match.",
+)
+"""Kafka 4.4.0: a write that comes late takes nothing back."""
+
+COORDINATOR_PROFILES: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
+    {profile.name: profile for profile in (COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4)}
+)
+"""Every profile by its name."""
+
+
+@frozen(kw_only=True)
+class CoordinatorConfig:
+    """
+    The settings of a share coordinator.
+
+    Attributes:
+        updates_per_snapshot: ``share.coordinator.snapshot.update.records.per.snapshot``: the number of updates of a
+            share partition after which a snapshot is due. [records]
+        cold_snapshot_interval_ms: ``share.coordinator.cold.partition.snapshot.interval.ms``: the age at which a
+            snapshot is written again, so that the records before it can be deleted. [ms]
+        prune_interval_ms: ``share.coordinator.state.topic.prune.interval.ms``: the time between two deletions of
+            redundant records. [ms]
+
+    Raises:
+        MalformedInputError: A field is of the wrong type or out of bounds.
+
+    Source:
+        ShareCoordinatorConfig (Kafka 4.3.1).
+    """
+
+    updates_per_snapshot: int = field(default=500, validator=number(0, 500))
+    cold_snapshot_interval_ms: int = field(default=300_000, validator=number(1))
+    prune_interval_ms: int = field(default=300_000, validator=number(1))
