@@ -7,13 +7,17 @@ no clock and starts no thread: time comes in as ``now_ms``, and side effects are
 
 from typing import TYPE_CHECKING
 
+from sharestate.dead_letters import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.errors import (
     AlreadyInitializedError,
     CoordinatorNotAvailableError,
+    DeadLetterFailedError,
+    DeadLetterQueueConfigError,
     ErrorCode,
     ExternalError,
     GroupIdNotFoundError,
     InitializationError,
+    InvalidConfigurationError,
     InvalidRecordStateError,
     InvalidRequestError,
     InvariantError,
@@ -102,6 +106,9 @@ __all__ = [
     "ControlType",
     "CoordinatorNotAvailableError",
     "DeadLetterCause",
+    "DeadLetterFailedError",
+    "DeadLetterQueue",
+    "DeadLetterQueueConfigError",
     "DeadLetterRequest",
     "Effects",
     "ErrorCode",
@@ -109,8 +116,10 @@ __all__ = [
     "FetchedRecords",
     "GapWindow",
     "GroupIdNotFoundError",
+    "InMemoryDeadLetterQueue",
     "InMemoryPersister",
     "InitializationError",
+    "InvalidConfigurationError",
     "InvalidRecordStateError",
     "InvalidRequestError",
     "InvariantError",

@@ -19,6 +19,7 @@ from attrs import define, evolve, field, fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from sharestate.values.dead_letters import DeadLetterRequest
     from sharestate.values.effects import Transition
     from sharestate.values.records import SharePartitionKey
 
@@ -390,6 +391,33 @@ class ExternalError(ShareStateError):
     def exception(self) -> str:
         """The simple name of its Java class."""
         return self.external_exception
+
+
+@define(eq=False, slots=False)
+class DeadLetterFailedError(ShareStateError):
+    """
+    The dead-letter queue did not take records, which are archived all the same; ``__cause__`` says why.
+
+    Attributes:
+        request: The request that has failed. Some of its dead letters may have been written.
+    """
+
+    request: DeadLetterRequest | None = None
+
+
+# ---- settings that Kafka does not take
+
+
+class InvalidConfigurationError(ShareStateError):
+    """A setting that is refused when it is made."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class DeadLetterQueueConfigError(InvalidConfigurationError):
+    """The settings of a dead-letter queue do not go together, so that nothing is written to it."""
+
+    kafka_exception = "ConfigException"
 
 
 # ---- bytes that are no record

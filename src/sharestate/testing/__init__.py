@@ -4,10 +4,13 @@ A test kit for implementations of share partitions: random sequences of requests
 Sequences are requests of the line protocol, so anything that answers it can be tested. The strategies for Hypothesis
 are in `sharestate.testing.strategies` (extra ``testing``).
 
-`PersisterContract` is a test class that a persister's tests inherit.
+`PersisterContract` and `DeadLetterQueueContract` are test classes that the tests of a persister and of a dead-letter
+queue inherit.
 """
 
 from sharestate.testing.always import ALWAYS, BROKER, HEALED, Invariant, invariants_of, judge, observe
+from sharestate.testing.contract import broken_clauses
+from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
 from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
 from sharestate.testing.generator import (
     ORDINARY,
@@ -22,7 +25,7 @@ from sharestate.testing.generator import (
     seeded,
 )
 from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.persister_contract import PersisterContract, broken_clauses
+from sharestate.testing.persister_contract import PersisterContract
 from sharestate.testing.sometimes import REFUSED, SOMETIMES, seen
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "SOMETIMES",
     "STEPS",
     "WILD",
+    "DeadLetterQueueContract",
     "Exchange",
     "InFlightRecord",
     "InProcessServer",

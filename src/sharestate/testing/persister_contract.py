@@ -6,8 +6,8 @@ Each clause of ``sharestate.persister.Persister`` is a method, which raises Asse
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn, TypeVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.requests import (
@@ -26,16 +26,15 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
+from sharestate.testing.contract import Contract, expect, fail
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from sharestate.persister.protocol import Persister
 
 R = TypeVar("R", bound=PartitionErrorData)
-T = TypeVar("T")
 
 NONE: Final = ErrorCode.NONE
 STATE_EPOCH: Final = 3
@@ -62,7 +61,7 @@ class Summary(NamedTuple):
     state_epoch: int
 
 
-class PersisterCalls(ABC):
+class PersisterCalls(Contract):
     """A persister that is made anew for each clause, and requests about a few of its share partitions."""
 
     group_id: ClassVar[str] = "contract"
@@ -77,16 +76,9 @@ class PersisterCalls(ABC):
     other_topic_id: ClassVar[str] = "YW5vdGhlciB0b3BpYydzIQ"
     """Another one."""
 
-    timeout_s: ClassVar[float] = 30.0
-    """The longest time that an answer may take. [s]"""
-
     @abstractmethod
     def make_persister(self) -> Persister:
         """Return a new persister that stores nothing yet."""
-
-    def wait(self, future: Future[T]) -> T:
-        """Return what *future* ends with; override it if somebody has to be polled for that."""
-        return future.result(timeout=self.timeout_s)
 
     # ---- requests in short
 
@@ -177,17 +169,6 @@ class PersisterCalls(ABC):
             result.find(self.topic_id, partition) or fail(f"partition {partition} is missing in {result}")
             for partition in partitions
         ]
-
-
-def expect(found: T, expected: T, what: str) -> None:
-    """Raise AssertionError unless *found* is as *expected*."""
-    if found != expected:
-        fail(f"{what}: expected {expected!r}, found {found!r}")
-
-
-def fail(message: str) -> NoReturn:
-    """Raise AssertionError."""
-    raise AssertionError(message)
 
 
 class PersisterContract(PersisterCalls):
@@ -428,21 +409,3 @@ class PersisterContract(PersisterCalls):
         if not isinstance(error, MalformedInputError):
             fail(f"a request of nothing ended with {error!r}")
         expect(self.stored(persister), (10, ()), "the stored state")
-
-
-def clauses(contract: PersisterContract) -> Sequence[str]:
-    """Return the names of the tests of *contract*."""
-    return [name for name in dir(contract) if name.startswith("test_")]
-
-
-def broken_clauses(contract: PersisterContract) -> dict[str, str]:
-    """Return the clauses that do not hold, without pytest: the names of the tests that fail, with their messages."""
-    broken = {}
-    for name in clauses(contract):
-        try:
-            getattr(contract, name)()
-        except AssertionError as error:
-            broken[name] = str(error)
-        except Exception as error:  # noqa: BLE001 - any error of the persister, or TimeoutError if it never answers
-            broken[name] = repr(error)
-    return broken

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharestate import InMemoryPersister, Persister
-from sharestate.testing.persister_contract import PersisterContract, broken_clauses, clauses
+from sharestate.testing import PersisterContract
+from sharestate.testing.contract import broken_clauses, clauses
 
 from .planted import BREAKS, Raises, WritesInReverse
 
