@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, persister
+from sharestate import coordinator, dead_letters, persister
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,3 +31,8 @@ def test_every_name_of_persisters_is_documented_once() -> None:
 def test_every_name_of_the_coordinator_is_documented_once() -> None:
     """What `sharestate.coordinator` exports and `sharestate` does not has its directive on its page."""
     assert documented("coordinator.md") == sorted(set(coordinator.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_dead_letter_queues_is_documented_once() -> None:
+    """What `sharestate.dead_letters` exports and `sharestate` does not has its directive on their page."""
+    assert documented("dead-letters.md") == sorted(set(dead_letters.__all__) - set(sharestate.__all__))

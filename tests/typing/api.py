@@ -32,6 +32,11 @@ from sharestate import (
     Cause,
     ControlType,
     CoordinatorNotAvailableError,
+    DeadLetterCause,
+    DeadLetterFailedError,
+    DeadLetterQueue,
+    DeadLetterQueueConfigError,
+    DeadLetterRequest,
     Effects,
     ErrorCode,
     ExternalError,
@@ -39,7 +44,9 @@ from sharestate import (
     GapWindow,
     GroupIdNotFoundError,
     InitializationError,
+    InMemoryDeadLetterQueue,
     InMemoryPersister,
+    InvalidConfigurationError,
     InvalidRecordStateError,
     InvalidRequestError,
     InvariantError,
@@ -349,6 +356,18 @@ async def led_by_asyncio(persister: InMemoryPersister) -> int:
         return assert_type(leader.partition.start_offset, int)
 
 
+def dead_lettered(persister: Persister, effects: Effects) -> DeadLetterQueue:
+    """Give a leader a dead-letter queue, or hand over to it without one."""
+    queue = InMemoryDeadLetterQueue()
+    leader = Leader(SharePartition(KEY), persister, reset_offset=lambda _: 0, dead_letter_queue=queue)
+    assert_type(leader.close(), PollResult)
+    for request in effects.dead_letters:
+        assert_type((request, request.cause), tuple[DeadLetterRequest, DeadLetterCause])
+        assert_type(queue.enqueue(request), Future[None])
+        assert_type(leader.partition.dead_letter_answered(request.number), Effects)
+    return queue
+
+
 def told_apart(error: ShareStateError) -> tuple[object, ...]:
     """Return what an error carries."""
     assert_type(error.code, ErrorCode)
@@ -364,8 +383,12 @@ def told_apart(error: ShareStateError) -> tuple[object, ...]:
             return assert_type((first, last), tuple[int | None, int | None])
         case TimeReversedError(field=where) | SnapshotError(field=where) | MalformedInputError(field=where):
             return (assert_type(where, str | None),)
-        case UnknownWriteError(number=detail) | InitializationError(reason=detail):
-            return (assert_type(detail, int | str | None),)
+        case (
+            UnknownWriteError(number=detail)
+            | InitializationError(reason=detail)
+            | DeadLetterFailedError(request=detail)
+        ):
+            return (assert_type(detail, int | str | DeadLetterRequest | None),)
         case ExternalError(external_code=code, external_exception=exception):
             return assert_type((code, exception), tuple[ErrorCode, str])
         case _:
@@ -380,6 +403,8 @@ REFUSALS: tuple[type[ShareStateError], ...] = (
     ResetOffsetRequiredError,
     InvariantError,
     InvalidRequestError,
+    InvalidConfigurationError,
+    DeadLetterQueueConfigError,
 )
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,

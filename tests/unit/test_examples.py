@@ -39,6 +39,18 @@ def test_the_mock_broker_runs_on_its_own() -> None:
     assert output_of("mock_broker.py")[-1].startswith("bob gets ['b3', 'b4', 'a1'] and accepts them")
 
 
+def test_the_dead_letters_end_well() -> None:
+    """Both records that nobody could process have dead letters, and the one that a crash has interrupted has two."""
+    *lines, verdict = output_of("dead_letters.py")
+
+    assert verdict.startswith("VERDICT: as it should be. 2 records have dead letters, 1 of them twice")
+    assert [line.split()[2] for line in lines if "dead letter:" in line][-3:] == [
+        "orders-0@2",
+        "orders-0@4",
+        "orders-0@4",
+    ]
+
+
 def test_partitions_share_the_most_records_of_a_fetch() -> None:
     """Each gives what is left of it, rounded up to a batch, and the next fetch begins with another partition."""
     broker = MockBroker(partitions=3)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from sharestate.values.checks import expect, integer, refuse
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
 from sharestate.values.records import MAX_OFFSET
-
-Header: TypeAlias = tuple[str, bytes]
-"""The key and the value of a header."""
 
 TOPIC: Final = "__dlq.errors.topic"
 PARTITION: Final = "__dlq.errors.partition"
@@ -52,12 +49,12 @@ class DeadLetterRecord(NamedTuple):
     Its timestamp is the time at which the broker writes it, and it is not compressed.
 
     Attributes:
-        headers: What became of which record, as UTF-8 text, in Kafka's order.
+        headers: Names and values: what became of which record, as UTF-8 text, in Kafka's order.
         key: The key of the record, if it is copied and has one.
         value: The value of the record, if it is copied and has one.
     """
 
-    headers: tuple[Header, ...]
+    headers: tuple[tuple[str, bytes], ...]
     key: bytes | None = None
     value: bytes | None = None
 
@@ -69,7 +66,7 @@ def dead_letter_records(
     read_record: Callable[[int], SourceRecord | None] | None = None,
 ) -> Iterator[DeadLetterRecord]:
     """
-    Return what *request* puts into the dead-letter topic: one record for each of its offsets, in ascending order.
+    Return what *request* puts into the dead-letter topic: a record for each of its offsets, ascending (rule 21.6).
 
     There is one for every offset, whether the log has a record there or not: compacted records and transaction markers
     get one too. The headers and the timestamp of a record are never copied.

@@ -58,7 +58,9 @@ class DeadLetterSettings:
 
     def refusal(self, group_id: str) -> DeadLetterQueueConfigError | None:
         """
-        Return why a broker writes no dead letters of *group_id*: the first reason in Kafka's order; None if it does.
+        Return why a broker writes no dead letters of *group_id*; None if it does (rule 21.5).
+
+        Of several reasons it is the first one in Kafka's order.
 
         Source:
             ShareGroupDLQStateManager.validateDlqTopic (Kafka 4.4.0).
@@ -87,7 +89,7 @@ class DeadLetterSettings:
 
 def check_topic_name(topic_name: str) -> None:
     """
-    Check the name that a group is to be given as ``errors.deadletterqueue.topic.name``.
+    Check the name that a group is to be given as ``errors.deadletterqueue.topic.name`` (rule 21.5).
 
     Kafka checks no more than this: whether the topic exists, and whether a topic could have that name, shows when the
     first dead letter is written.

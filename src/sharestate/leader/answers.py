@@ -1,10 +1,11 @@
 """
-A share partition's requests to its persister, and the answers as commands of the share partition.
+A share partition's requests to its persister and dead-letter queue, and the answers as commands of the share partition.
 
-The only place in which an answer becomes ``read_succeeded``, ``read_failed``, ``write_succeeded`` or ``write_failed``.
+The only place in which an answer becomes ``read_succeeded``, ``read_failed``, ``write_succeeded``, ``write_failed`` or
+``dead_letter_answered``.
 
 Source:
-    SharePartition.maybeInitialize, writeShareGroupState (Kafka 4.3.1).
+    SharePartition.maybeInitialize, writeShareGroupState, initiateDLQAndArchive (Kafka 4.4.0).
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
+from sharestate.dead_letters.protocol import DeadLetterQueue
+from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.errors import (
+    DeadLetterFailedError,
     ErrorCode,
     MalformedInputError,
     ResetOffsetRequiredError,
@@ -37,6 +41,7 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.values.config import AutoOffsetReset
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import PersistedState, ReadShareGroupState, WriteShareGroupState
@@ -179,6 +184,31 @@ def send_write(persister: Persister, write: WriteShareGroupState) -> Future[Resu
         state_batches=write.state_batches,
     )
     return persister.write_state(WriteStateParameters.of(write.key.group_id, write.key.topic_id, entry))
+
+
+def send_dead_letters(queue: DeadLetterQueue | None, request: DeadLetterRequest) -> Future[None]:
+    """Send *request*, which is refused without a queue, as in a group that has none (rules 21.4 and 21.5)."""
+    if queue is not None:
+        return queue.enqueue(request)
+    refusal: Future[None] = Future()
+    refusal.set_exception(DeadLetterSettings().refusal(request.key.group_id))
+    return refusal
+
+
+def dead_letter_failure(future: Future[Any], request: DeadLetterRequest) -> DeadLetterFailedError | None:
+    """Return why *request* has failed, as *future*, which is done, says; None if it has not (rule 21.3)."""
+    cause: BaseException | None = None
+    if future.cancelled():
+        reason = "the request was cancelled"
+    elif (cause := future.exception()) is not None:
+        reason = str(cause) or repr(cause)
+    else:
+        return None
+    where = f"{request.first_offset}-{request.last_offset} of {request.key}"
+    message = f"the dead letters of {where} were not written, and the records are archived without: {reason}"
+    error = DeadLetterFailedError(message, request)
+    error.__cause__ = cause
+    return error
 
 
 def read_answer(future: Future[Any], key: SharePartitionKey) -> ReadAnswer:

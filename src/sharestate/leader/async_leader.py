@@ -8,8 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import LeaderStateError, ShareStateError
-from sharestate.leader.leader import Leader, monotonic_ms
+from sharestate.leader.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -24,14 +25,14 @@ class AsyncLeader:
     """
     One share partition, its persister and a clock, in an event loop.
 
-    **Who polls.** The leader itself: between ``async with`` and its end a task takes the persister's answers, in
-    whatever thread they arrive, and expires locks when they are due. Outside of it every command is refused.
+    **Who polls.** The leader itself: between ``async with`` and its end a task takes the answers, in whatever thread
+    they arrive, and expires locks when they are due. Outside of it every command is refused.
 
     An awaited command ends when the persister has answered. Cancelling the awaiting task does not cancel the write.
 
-    Leaving the context waits for the answers to what was sent, then closes the leader; leaving it with an exception, or
-    being cancelled meanwhile, closes it at once. Writes without an answer may be stored or not then, and whoever awaits
-    one gets NotLeaderOrFollowerError.
+    Leaving the context waits for the answers to what was sent, and to what follows from them, then closes the leader;
+    leaving it with an exception, or being cancelled meanwhile, closes it at once. Writes without an answer may be
+    stored or not then, and whoever awaits one gets NotLeaderOrFollowerError.
 
     Args:
         partition: The share partition. Read it as you like; give commands to the leader. One that was restored and is
@@ -39,10 +40,12 @@ class AsyncLeader:
         persister: Stores its state. Its futures may be completed in any thread.
         reset_offset: Returns the offset at which to start if none is persisted. It must not block: find the offsets
             before.
+        dead_letter_queue: Takes the dead letters, if the group's settings ask for any. Without one they fail.
         clock: The time; a step back counts as standing still. In a test, let a clock of your own jump and call
             ``tick``. [ms]
         on_transitions: Called with the transitions as they happen, if the share partition records them.
-        on_error: Called with the error of a failed write that nobody awaits, such as that of an expired lock.
+        on_error: Called with the error of a failed write that nobody awaits, such as that of an expired lock, and of
+            dead letters that were not written.
 
     An exception of *clock* or of a hook closes the leader; leaving the context raises it.
 
@@ -58,12 +61,19 @@ class AsyncLeader:
         persister: Persister,
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
+        dead_letter_queue: DeadLetterQueue | None = None,
         clock: Callable[[], int] = monotonic_ms,
         on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
         on_error: Callable[[ShareStateError], object] = lambda _: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
-        self._leader = Leader(partition, persister, reset_offset=reset_offset, notify=self._notify)
+        self._leader = Leader(
+            partition,
+            persister,
+            reset_offset=reset_offset,
+            dead_letter_queue=dead_letter_queue,
+            notify=self._notify,
+        )
         self._clock = a_callable(clock, "clock")
         self._on_transitions = a_callable(on_transitions, "on_transitions")
         self._on_error = a_callable(on_error, "on_error")
@@ -95,7 +105,8 @@ class AsyncLeader:
         """Wait for the missing answers, unless there is an *error*; then close the leader."""
         try:
             if kind is None:
-                await asyncio.gather(*map(asyncio.wrap_future, self._leader.unanswered), return_exceptions=True)
+                while unanswered := self._leader.unanswered:  # again: a dead letter that is answered makes a write
+                    await asyncio.gather(*map(asyncio.wrap_future, unanswered), return_exceptions=True)
         finally:
             await self._stop()
 
@@ -219,13 +230,16 @@ class AsyncLeader:
         # rule 16
         self._is_due.clear()
         result = self._leader.poll(now_ms=self._now_ms())
+        self._pass_on(result)
+        if result.wake:
+            self._wake()
+        return None if result.next_deadline_ms is None else max(0, result.next_deadline_ms - self._last_ms) / 1000
+
+    def _pass_on(self, result: PollResult) -> None:
         if result.transitions:
             self._on_transitions(result.transitions)
         for error in result.errors:
             self._on_error(error)
-        if result.wake:
-            self._wake()
-        return None if result.next_deadline_ms is None else max(0, result.next_deadline_ms - self._last_ms) / 1000
 
     def _wake(self) -> None:
         self._is_woken.set()
@@ -233,15 +247,18 @@ class AsyncLeader:
 
     def _close(self) -> None:
         # rule 16
-        self._leader.close()
+        result = self._leader.close()
         self._wake()
+        self._pass_on(result)
 
     async def _stop(self) -> None:
         """Close the leader, and raise the exception that has ended its task, if one has."""
-        self._close()
-        keeper = self._keeper
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.wait([keeper])
-            if not keeper.cancelled():
-                keeper.result()
+        try:
+            self._close()
+        finally:
+            keeper = self._keeper
+            if keeper is not None:
+                keeper.cancel()
+                await asyncio.wait([keeper])
+                if not keeper.cancelled():
+                    keeper.result()

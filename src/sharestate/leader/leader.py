@@ -1,5 +1,5 @@
 """
-A share partition at work: a leader sends its writes, takes the answers and expires its acquisition locks.
+A share partition at work: a leader sends its writes and dead letters, takes the answers and expires acquisition locks.
 
 Source:
     SharePartitionManager (Kafka 4.3.1), as far as it concerns one share partition.
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import (
     ErrorCode,
     LeaderStateError,
@@ -24,13 +25,23 @@ from sharestate.errors import (
     RequestRefusedError,
     ShareStateError,
 )
-from sharestate.leader.answers import answer_read, answer_write, read_answer, send_read, send_write, write_answer
+from sharestate.leader.answers import (
+    answer_read,
+    answer_write,
+    dead_letter_failure,
+    read_answer,
+    send_dead_letters,
+    send_read,
+    send_write,
+    write_answer,
+)
 from sharestate.leader.outbox import Outbox, done_future
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import a_callable, brief_repr, expect, refuse
 from sharestate.values.config import AutoOffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.records import AcquiredRecords, AcquireMode
@@ -60,7 +71,8 @@ class PollResult:
         wake: Whether fetches that wait for records should try again.
         next_deadline_ms: When to poll again at the latest, because a lock expires; None if none is held. [ms]
         transitions: The record transitions and their causes; empty unless the share partition records them.
-        errors: The errors of failed writes that no future reports, such as those of expired locks.
+        errors: The errors that no future reports: of failed writes, such as those of expired locks, and of dead letters
+            that were not written.
     """
 
     wake: bool
@@ -89,12 +101,13 @@ class Leader:
             ACTIVE needs no ``start``.
         persister: Stores its state. Its answers are final: it retries by itself.
         reset_offset: Returns the offset at which to start if none is persisted; raises if the log does not know.
+        dead_letter_queue: Takes the dead letters, if the group's settings ask for any. Without one they fail.
         notify: Called by each arrival of an answer, in the thread in which it arrives.
 
     Raises:
         LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
-            them to the share partition before you bind it (``write_succeeded``, ``write_failed``; a write of unknown
-            outcome has failed), or load the state anew.
+            them to the share partition before you bind it (``write_succeeded``, ``write_failed``,
+            ``dead_letter_answered``; a write of unknown outcome has failed), or load the state anew.
 
     >>> from sharestate import AcknowledgementBatch, AutoOffsetReset, InMemoryPersister, RecordBatch, SharePartitionKey
     >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
@@ -126,12 +139,14 @@ class Leader:
         persister: Persister,
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
+        dead_letter_queue: DeadLetterQueue | None = None,
         notify: Callable[[], None] = lambda: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
         self._partition = expect(partition, SharePartition, "partition")
         _expect_nothing_pending(partition)
         self._persister = persister
+        self._dead_letter_queue = dead_letter_queue
         self._reset_offset = a_callable(reset_offset, "reset_offset")
         self._outbox = Outbox(a_callable(notify, "notify"))
         self._wake = False
@@ -151,7 +166,7 @@ class Leader:
 
     @property
     def unanswered(self) -> tuple[Future[None], ...]:
-        """The futures of requests whose answers were not taken yet, in the order of sending."""
+        """The futures of requests whose answers were not taken yet, dead letters included, in the order of sending."""
         return self._outbox.unanswered
 
     # ---- life
@@ -195,16 +210,7 @@ class Leader:
             NotLeaderOrFollowerError: The leader is closed.
         """
         self._catch_up(now_ms)
-        result = PollResult(
-            wake=self._wake,
-            next_deadline_ms=self.partition.next_deadline_ms(),
-            transitions=tuple(self._transitions),
-            errors=tuple(self._errors),
-        )
-        self._wake = False
-        self._transitions.clear()
-        self._errors.clear()
-        return result
+        return self._result(self.partition.next_deadline_ms())
 
     def wait(self, future: Future[None], *, clock: Callable[[], int], timeout_s: float = inf) -> None:
         """
@@ -234,17 +240,22 @@ class Leader:
                 self._outbox.arrival.wait(self._patience_s(now_ms, give_up_s))
         future.result()
 
-    def close(self) -> None:
+    def close(self) -> PollResult:
         """
         Stop for good: the share partition is fenced, and every later command is refused.
 
         Answers that have arrived are taken. Futures without an answer fail with NotLeaderOrFollowerError: their writes
-        may be stored or not.
+        may be stored or not. Dead letters without an answer may be written or not; their records stay ARCHIVING in the
+        persisted state, and the next leader enqueues them again.
+
+        Returns:
+            Everything since the last poll.
         """
         self._outbox.take_answers()
         self._is_closed = True
         self.partition.fence()
         self._outbox.abandon(self._closed())
+        return self._result(next_deadline_ms=None)
 
     def expect_open(self) -> None:
         """
@@ -326,6 +337,20 @@ class Leader:
         while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
             self._carry_out(effects)
 
+    def _result(self, next_deadline_ms: int | None) -> PollResult:
+        """Return everything since the last result."""
+        # rule 16
+        result = PollResult(
+            wake=self._wake,
+            next_deadline_ms=next_deadline_ms,
+            transitions=tuple(self._transitions),
+            errors=tuple(self._errors),
+        )
+        self._wake = False
+        self._transitions.clear()
+        self._errors.clear()
+        return result
+
     def _patience_s(self, now_ms: int, give_up_s: float) -> float:
         """Return how long an arrival may be waited for: until a lock expires, or *give_up_s* has come. [s]"""
         left_s = give_up_s - monotonic()
@@ -358,6 +383,10 @@ class Leader:
             )
             for write in effects.writes
         ]
+        for request in effects.dead_letters:
+            self._outbox.send_later(
+                partial(send_dead_letters, self._dead_letter_queue, request), partial(self._take_dead_letters, request)
+            )
         self._outbox.take_answers()
         return futures
 
@@ -383,6 +412,14 @@ class Leader:
             self._fence()
         return effects.error
 
+    def _take_dead_letters(self, request: DeadLetterRequest, answer: Future[Any]) -> ShareStateError | None:
+        # rule 21.3
+        error = dead_letter_failure(answer, request)
+        if error is not None:
+            self._errors.append(error)
+        self._carry_out(self.partition.dead_letter_answered(request.number))
+        return error
+
     def _closed(self) -> ShareStateError:
         return NotLeaderOrFollowerError(f"the leader of {self.partition.key} is closed")
 
@@ -395,7 +432,9 @@ def _duration_s(timeout_s: Any) -> float:  # noqa: ANN401 - whatever the caller 
 
 def _expect_nothing_pending(partition: SharePartition) -> None:
     snapshot = partition.snapshot()
-    pending = [f"write {write.number}" for write in snapshot.writes] + ["the read"] * snapshot.is_read_pending
+    pending = [f"write {write.number}" for write in snapshot.writes]
+    pending += [f"dead-letter request {row.number}" for row in snapshot.dead_letters]
+    pending += ["the read"] * snapshot.is_read_pending
     if pending:
         message = (
             f"{partition.key} was restored with requests whose answers never come here: {', '.join(pending)}; "

@@ -1,4 +1,4 @@
-"""Requests on their way to the persister, and answers that have arrived."""
+"""Requests on their way to the persister or the dead-letter queue, and answers that have arrived."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TakeAnswer: TypeAlias = Callable[[Future[Any]], ShareStateError | None]
 
 class _LeaderFuture(Future[None]):
     """
-    A future that is done once the leader has taken the persister's answer.
+    A future that is done once the leader has taken the answer.
 
     It cannot be cancelled, for neither can the request, and it refuses to be waited for without a timeout: whoever
     waits so in the thread that polls would wait for ever.
@@ -57,6 +57,7 @@ def done_future() -> Future[None]:
 
 @define(eq=False)
 class _Request:
+    ask: Callable[[], Future[Any]]
     take: TakeAnswer
     future: Future[None] = Factory(_LeaderFuture)
 
@@ -75,6 +76,7 @@ class Outbox:
         self._notify = notify
         self._unanswered: dict[_Request, None] = {}
         self._arrived: deque[tuple[_Request, Future[Any]]] = deque()
+        self._deferred: deque[_Request] = deque()
         self._is_taking = False
 
     @property
@@ -89,29 +91,48 @@ class Outbox:
         Returns:
             A future that is done once *take* has taken the answer.
         """
-        request = _Request(take)
+        request = _Request(ask, take)
         self._unanswered[request] = None
+        self._ask(request)
+        return request.future
+
+    def send_later(self, ask: Callable[[], Future[Any]], take: TakeAnswer) -> Future[None]:
+        """
+        Have ``take_answers`` send a request, like ``send``, when no answer is left to take.
+
+        So of several, each is sent after the answer to the one before, and what follows from that, if all come at once.
+        """
+        request = _Request(ask, take)
+        self._unanswered[request] = None
+        self._deferred.append(request)
+        return request.future
+
+    def take_answers(self) -> None:
+        """
+        Take every answer that has arrived, in the order of arrival, and send what was to be sent later.
+
+        Does nothing while an answer is being taken: the answers to what that sends are taken after it.
+        """
+        while (self._arrived or self._deferred) and not self._is_taking:
+            if self._arrived:
+                self._take(*self._arrived.popleft())
+            else:
+                self._ask(self._deferred.popleft())
+
+    def _ask(self, request: _Request) -> None:
         try:
-            ask().add_done_callback(partial(self._arrive, request))
+            request.ask().add_done_callback(partial(self._arrive, request))
         except BaseException as error:
             answer: Future[Any] = Future()
             answer.set_exception(error)
             self._arrived.append((request, answer))  # without `notify`: the sender takes answers next
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
-        return request.future
 
-    def take_answers(self) -> None:
-        """
-        Take every answer that has arrived, in the order of arrival.
-
-        Does nothing while an answer is being taken: the answers to what that sends are taken after it.
-        """
-        while self._arrived and not self._is_taking:
-            request, answer = self._arrived.popleft()
-            if request in self._unanswered:  # not so after `abandon`
-                del self._unanswered[request]
-                self._end(request, answer)
+    def _take(self, request: _Request, answer: Future[Any]) -> None:
+        if request in self._unanswered:  # not so after `abandon`
+            del self._unanswered[request]
+            self._end(request, answer)
 
     def _end(self, request: _Request, answer: Future[Any]) -> None:
         self._is_taking = True
@@ -125,7 +146,8 @@ class Outbox:
         _set(request.future, error)
 
     def abandon(self, error: ShareStateError) -> None:
-        """Complete every future that is not done with *error*; later answers are ignored."""
+        """Complete every future that is not done with *error*; later answers are ignored, and nothing more is sent."""
+        self._deferred.clear()
         while self._unanswered:
             request = next(iter(self._unanswered))
             del self._unanswered[request]  # first, so that a callback that raises leaves the others for the next call
