@@ -16,10 +16,16 @@ The defects of Kafka's share-partition leader and share coordinator that this pr
 to these ids: B ids come from reading Kafka's class and running it, F ids from searching with this library, C ids are of
 the share coordinator. Where a conversation can show a bug, the shortest one is linked, as recorded on the real class.
 Replay one of the leader with `sharestate replay FILE`, or send its requests to Kafka with the command that
-`python -m tests.oracle.build` prints. For bugs that are present no
-report was found in Kafka's issue tracker."""
+`python -m tests.oracle.build` prints. For bugs that are present no report was found in Kafka's issue tracker."""
 
-PRESENT: Final = "## Present in Kafka 4.3.1"
+PRESENT: Final = """\
+## By release
+
+*Recorded*: that release's class answers the conversation as it is linked, which the tests hold. *Seen*: on its class or
+on a broker, and not held by a test. *Read*: in the code only. An empty field: fixed, or not there yet; the bug's own
+section says which."""
+
+RELEASES: Final = ("4.2.1", "4.3.1", "4.4.0")
 
 FIXED: Final = """\
 ## Fixed before Kafka 4.3.1
@@ -40,7 +46,11 @@ def page() -> str:
         INTRODUCTION,
         PRESENT,
         table(
-            ["id", "what happens", "profiles"], ([_link(row), row["title"], linked(row["profiles"])] for row in rows)
+            ["id", "what happens", *RELEASES, "profiles"],
+            (
+                [_link(row), row["title"], *(row["in"].get(name, "") for name in RELEASES), linked(row["profiles"])]
+                for row in rows
+            ),
         ),
         *(part for row in rows for part in _bug(row)),
         FIXED,
@@ -73,13 +83,18 @@ def _fixed() -> Iterator[list[str]]:
         yield [row["id"], row["title"], row["what"], row["fixed"], conversation]
 
 
+def _releases(row: Mapping[str, Any]) -> str:
+    known = ", ".join(f"{release} ({how})" for release, how in row["in"].items())
+    return f"{known}. {row.get('releases', '')}".rstrip()
+
+
 def _bug(row: Mapping[str, Any]) -> Iterator[str]:
     yield f"({anchor(row['id'])})=\n### {row['id']}: {row['title']}"
     yield ("Found here. " if row["found"] else "") + row["what"]
     facts = [
         f"- Where: {row['where']}",
         f"- Expected: {row['expected']}",
-        f"- Releases: {row['releases']}",
+        f"- Releases: {_releases(row)}",
         f"- Profiles: {linked(row['profiles'])}",
     ]
     if "conversation" in row:

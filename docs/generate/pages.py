@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from generate import how_we_know, kafka_bugs, state_machines, where_rules_live
+from generate import how_we_know, kafka_bugs, rules_by_profile, state_machines, where_rules_live
 
 DOCS: Final = Path(__file__).parents[1]
 
@@ -15,6 +15,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "kafka-bugs.md": kafka_bugs.page,
         "lifecycle.svg": state_machines.lifecycle,
         "record-machine.svg": state_machines.record_machine,
+        "rules-by-profile.md": rules_by_profile.page,
         "state-machines.md": state_machines.page,
         "where-rules-live.md": where_rules_live.page,
     }

@@ -37,3 +37,21 @@ def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], 
 
     assert len(recordings) > least
     assert wrong == []
+
+
+@pytest.mark.parametrize("oracle", ["4.2.1", "4.3.1", "4.4.0"], indirect=True)
+def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle, tmp_path: Path) -> None:
+    """Each conversation of a bug that was recorded on a release is answered so by that release."""
+    bugs = read_json((DATA / "kafka-bugs.json").read_text())
+    assert isinstance(bugs, dict)
+    recorded = [bug for bug in bugs["rows"] if bug["in"].get(oracle.kafka) == "recorded"]
+    wrong = []
+    with Kafka(oracle.command(), tmp_path / "jvm.log") as kafka:
+        for bug in recorded:
+            with open_trace(DATA / bug["conversation"]) as trace:
+                steps = [step for step in trace.steps if step.op not in NOT_SENT]
+            kafka.ask([write_json(step.request) for step in steps])
+            wrong += [f"{bug['id']}:{step.line}" for step in steps if read_json(kafka.response()) != step.response]
+
+    assert len(recorded) > 15
+    assert wrong == []
