@@ -72,10 +72,11 @@ class _Acknowledgement:
                 self._refuse_oversized(request)
         index = 0
         while index < len(requests):
-            batch, singles = self._singles_from(requests, index)
+            batch, singles = self._singles_from(requests, index) if len(requests) > 1 else (None, requests)
             if batch is None or not self._take_singles(batch, singles):
                 for request in singles:
-                    self._take_range(request)
+                    if not self._take_one(request):
+                        self._take_range(request)
             index += len(singles)
 
     def _refuse_oversized(self, request: AcknowledgementBatch) -> None:
@@ -94,6 +95,29 @@ class _Acknowledgement:
         # rule 8.1, step 6.3
         is_covered = first <= batch.first_offset and batch.last_offset <= last
         return not is_covered or len(types) > 1 or batch.first_offset < self._state.start_offset <= batch.last_offset
+
+    # ---- one record of a split batch, or one whole batch: what most acknowledgements are of
+
+    def _take_one(self, request: AcknowledgementBatch) -> bool:
+        """
+        Begin what *request* reports if that changes one cell, which the member holds.
+
+        Returns:
+            False, and nothing has changed, if it reports something else, renews or is to be refused: it is a range.
+        """
+        first, last, types = request
+        batch = self._state.in_flight.floor(first)
+        if batch is None or first < self._state.start_offset or len(types) > 1:
+            return False
+        if batch.is_split:
+            is_one = first == last <= batch.last_offset
+        else:
+            is_one = first == batch.first_offset and last == batch.last_offset and self._member_id != NO_MEMBER
+        input_ = _WITHOUT_RENEW.get(types[0])
+        if not is_one or input_ is None or not (cell := batch.at(first)).is_held_by(self._member_id):
+            return False
+        self._change.begin_one(batch, first, last, cell, input_)
+        return True
 
     # ---- a range
 
@@ -151,7 +175,7 @@ class _Acknowledgement:
     def _take_whole(self, batch: Batch, input_: Input) -> None:
         # rules 8.1 and 20.2
         if input_ is not Input.RENEW:
-            self._change.begin_whole(batch, input_)
+            self._change.begin_one(batch, batch.first_offset, batch.last_offset, batch.cell, input_)
         elif self._state.config.renew_acknowledge_enable:
             _renew(self._state, batch, batch.first_offset, (True,))
         else:
@@ -236,13 +260,6 @@ class _Acknowledgement:
             False, and nothing has changed, unless the member holds every record, names each only once and renews none:
             those entries are judged one after the other.
         """
-        if len(requests) == 1:
-            offset, _, types = requests[0]
-            input_ = _WITHOUT_RENEW.get(types[0])
-            if input_ is None or not batch.at(offset).is_held_by(self._member_id):
-                return False
-            self._change.begin_record(batch, offset, input_)
-            return True
         firsts, _, types = zip(*requests, strict=True)
         kinds, offsets = tuple(chain.from_iterable(types)), as_range(firsts)
         if not _WITHOUT_RENEW.keys() >= set(kinds) or len(set(offsets)) < len(offsets):

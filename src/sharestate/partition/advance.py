@@ -60,6 +60,23 @@ def advance(state: PartitionState) -> bool:
     Complexity:
         O(k log n), n the batches, k those that are removed; durable records of a batch are walked once in its life.
     """
+    start = state.start_offset
+    batch = state.in_flight.first_at(start) if state.gap_window is None else None
+    if batch is not None:  # nearly always the SPSO stays in it, or it is the only one: no plan is needed
+        last_durable = batch.durable_last()
+        if last_durable + 1 == start:
+            return False
+        if start <= last_durable < batch.last_offset:
+            state.move_start(last_durable + 1, last_durable + 1 - start)
+            return True
+        if last_durable == batch.last_offset and len(state.in_flight) == 1:
+            _pass_all(state, last_durable + 1)
+            _remove_up_to(state, last_durable)
+            return True
+    return _advance_over_batches(state)
+
+
+def _advance_over_batches(state: PartitionState) -> bool:
     plan = _plan_advance(state, _Committed)
     if plan is None:
         return False
@@ -68,14 +85,23 @@ def advance(state: PartitionState) -> bool:
     if window is not None and not state.profile.has(Quirk.WAITS_AT_WINDOW_END):  # rule 24.1
         state.shrink_gap_window(max(window.first_offset, start))
     if plan.next_batch is None:
-        state.move_start(start, state.delivery_complete_count)
-        state.end_offset = start
+        _pass_all(state, start)
     else:
         state.move_start(start, plan.completed)
     if plan.next_batch is not state.in_flight.first:  # else the SPSO stays within the first batch: nothing to remove
-        for batch in state.in_flight.remove_up_to(plan.last_durable):
-            state.record_all(batch, Cause.PASSED)
+        _remove_up_to(state, plan.last_durable)
     return True
+
+
+def _pass_all(state: PartitionState, start: int) -> None:
+    """Move the SPSO to *start*, past all that is cached; the SPEO is there then."""
+    state.move_start(start, state.delivery_complete_count)
+    state.end_offset = start
+
+
+def _remove_up_to(state: PartitionState, last_offset: int) -> None:
+    for batch in state.in_flight.remove_up_to(last_offset):
+        state.record_all(batch, Cause.PASSED)
 
 
 def start_offset_after(state: PartitionState, durability: Durability) -> int:

@@ -221,6 +221,11 @@ class InFlight:
         """The lowest batch."""
         return self._batches[0]
 
+    def first_at(self, offset: int) -> Batch | None:
+        """Return the lowest batch if *offset* lies within it, else None."""
+        batch = self._batches[0] if self._batches else None
+        return batch if batch is not None and batch.first_offset <= offset <= batch.last_offset else None
+
     @property
     def last(self) -> Batch:
         """The highest batch."""

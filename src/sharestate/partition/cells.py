@@ -28,6 +28,8 @@ from sharestate.partition.record_machine import TERMINAL, Input, step
 from sharestate.values.config import ShareConfig
 from sharestate.values.records import RecordState
 
+_AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED  # naming the class first costs as much as a call
+
 NO_MEMBER: Final = ""
 """The owner of records that no member holds."""
 
@@ -76,7 +78,7 @@ class Cell:
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock = lock
-        self.is_acquirable = state is RecordState.AVAILABLE
+        self.is_acquirable = state is _AVAILABLE
         self.is_durable = state in TERMINAL
 
     def __repr__(self) -> str:
@@ -95,7 +97,7 @@ class Cell:
 
     def is_held_by(self, member_id: str) -> bool:
         """Return whether *member_id* holds it."""
-        return self.state is RecordState.ACQUIRED and self.member_id == member_id
+        return self.state is _ACQUIRED and self.member_id == member_id
 
     def acquired(self, member_id: str, lock: Lock) -> Cell:
         """Return the cell after *member_id* has acquired it (rule 1.2)."""

@@ -16,6 +16,7 @@ Source:
 from __future__ import annotations
 
 from enum import IntEnum, auto
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -122,6 +123,7 @@ ACKNOWLEDGEMENTS: Final[Mapping[int, Input]] = MappingProxyType(
 """The input behind each type that a member may send."""
 
 
+@lru_cache(maxsize=4096)
 def step(
     state: RecordState,
     input_: Input,

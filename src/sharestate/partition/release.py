@@ -42,7 +42,8 @@ def _release_batch(state: PartitionState, change: Change, batch: Batch, member_i
         _release_records(state, change, batch, member_id)
     elif _is_released(batch.cell, member_id):
         is_below = batch.last_offset < state.start_offset
-        change.begin_whole(batch, Input.BELOW_START if is_below else Input.SESSION_CLOSE)
+        input_ = Input.BELOW_START if is_below else Input.SESSION_CLOSE
+        change.begin_one(batch, batch.first_offset, batch.last_offset, batch.cell, input_)
 
 
 def _is_released(cell: Cell, member_id: str) -> bool:

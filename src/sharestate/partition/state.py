@@ -220,7 +220,8 @@ class PartitionState:
             batch.cell = replacements.get(batch.cell, batch.cell)
         elif first_offset == last_offset:
             index = first_offset - batch.first_offset
-            batch.cells[index] = replacements.get(batch.cells[index], batch.cells[index])
+            cell = batch.cells[index]
+            batch.cells[index] = replacements.get(cell, cell)
         else:
             part = batch.part(first_offset, last_offset)
             # Cells without a replacement stay: the second argument of get is its default.
@@ -233,6 +234,13 @@ class PartitionState:
         for cell in replacements.values():
             if cell.is_acquirable:
                 self._find_from(first_offset if batch.is_split else batch.first_offset)
+
+    def put_cell(self, batch: Batch, offset: int, cell: Cell) -> None:
+        """Put *cell* in the place of that of *offset*, as ``put_cells`` does."""
+        if batch.is_split:
+            batch.cells[offset - batch.first_offset] = cell
+        else:
+            batch.cell = cell
 
     def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
         """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
@@ -314,7 +322,9 @@ class PartitionState:
     def not_below_start(self, first_offset: int, last_offset: int) -> int:
         """Return how many offsets of a range lie at or above the SPSO: only those count as complete. [offsets]"""
         # rule 20.4
-        return max(0, last_offset - max(first_offset, self.start_offset) + 1)
+        if first_offset >= self.start_offset:
+            return last_offset - first_offset + 1
+        return max(0, last_offset - self.start_offset + 1)
 
     @property
     def in_flight_count(self) -> int:

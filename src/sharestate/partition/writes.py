@@ -42,7 +42,7 @@ class Change:
         Beginning a transition is linear in the records that it changes.
     """
 
-    __slots__ = ("_entries", "_is_counted", "_pending", "_ranges", "_runs", "_state", "completed_count", "number")
+    __slots__ = ("_completed_count", "_entries", "_pending", "_ranges", "_runs", "_state", "number")
 
     def __init__(self, state: PartitionState) -> None:
         """Begin an empty change of *state*."""
@@ -53,30 +53,19 @@ class Change:
         """The entries to persist that have no run yet: whole batches and single records."""
         self._runs: list[StateRun] = []
         """The entries before those."""
-        self.completed_count = 0
-        """The number of records at or above the SPSO that it makes terminal. [records]"""
-        self._is_counted = False
+        self._completed_count = 0
+        """The number of records at or above the SPSO that it has made terminal. [records]"""
         self._pending: dict[tuple[Cell, Input], Cell] = {}
         self._ranges: list[tuple[Batch, int, int]] = []
 
-    def begin_whole(self, batch: Batch, input_: Input) -> None:
-        """Begin *input_* for all of a whole batch (rules 1.3 and 20.4)."""
-        cell = self._after(batch.cell, input_)
-        first, last = batch.first_offset, batch.last_offset
-        self._add_range(batch, first, last)
-        self._state.put_cells(batch, first, [cell])
-        self._entries.append(StateBatch(first, last, cell.state, cell.delivery_count))
-        if cell.state in TERMINAL:
-            self.completed_count += self._state.not_below_start(first, last)
-
-    def begin_record(self, batch: Batch, offset: int, input_: Input) -> None:
-        """Begin *input_* for one record of a split batch that lies at or above the SPSO (rules 1.3 and 20.4)."""
-        cell = self._after(batch.at(offset), input_)
-        self._add_range(batch, offset, offset)
-        self._state.put_cells(batch, offset, [cell])
-        self._entries.append(StateBatch(offset, offset, cell.state, cell.delivery_count))
-        if cell.state in TERMINAL:
-            self.completed_count += 1
+    def begin_one(self, batch: Batch, first_offset: int, last_offset: int, cell: Cell, input_: Input) -> None:
+        """Begin *input_* for *cell*, that of one record of a split batch or of a whole one (rules 1.3 and 20.4)."""
+        after = self._after(cell, input_)
+        self._add_range(batch, first_offset, last_offset)
+        self._state.put_cell(batch, first_offset, after)
+        self._entries.append(StateBatch(first_offset, last_offset, after.state, after.delivery_count))
+        if after.state in TERMINAL:
+            self._complete(self._state.not_below_start(first_offset, last_offset))
 
     def begin(
         self, batch: Batch, first_offset: int, part: Sequence[Cell], input_: Input, cells: Iterable[Cell]
@@ -141,16 +130,10 @@ class Change:
             for first, last, cell in list(batch.runs(first_offset, last_offset)):
                 if cell.write == self.number and cell.rollback is not None:
                     self._state.put_cells(batch, first, [cell.rollback] * (last - first + 1 if batch.is_split else 1))
-        if self._is_counted:
-            self._state.count_completed(-self.completed_count)
+        self._state.count_completed(-self._completed_count)
         self._state.writer.withdraw(self.number)
         self._state.writes.pop(self.number, None)
         self._state.next_write = self.number
-
-    def count(self) -> None:
-        """Count the records that it makes terminal (rule 20.4)."""
-        self._state.count_completed(self.completed_count)
-        self._is_counted = True
 
     def record(self, ranges: Iterable[tuple[Batch, int, int]], write: int | None) -> None:
         """Record the transitions of the change, which *write* carries."""
@@ -160,9 +143,10 @@ class Change:
 
     def _after(self, cell: Cell, input_: Input) -> Cell:
         """Return *cell* after *input_*, pending; the same one every time, so that equal records go on sharing it."""
-        after = self._pending.get((cell, input_))
+        change = cell, input_
+        after = self._pending.get(change)
         if after is None:
-            after = self._pending[cell, input_] = cell.pending(input_, self.number, self._state.config)
+            after = self._pending[change] = cell.pending(input_, self.number, self._state.config)
         return after
 
     def _put(self, batch: Batch, offsets: Sequence[int], after: list[Cell]) -> None:
@@ -181,7 +165,12 @@ class Change:
         kept = offsets if isinstance(offsets, range) else tuple(offsets)
         self._runs.append(StateRun.of_records(kept, states, counts))
         if offsets[0] >= self._state.start_offset:
-            self.completed_count += sum(map(states.count, TERMINAL))
+            self._complete(sum(map(states.count, TERMINAL)))
+
+    def _complete(self, records: int) -> None:
+        # rule 20.4
+        self._state.count_completed(records)
+        self._completed_count += records
 
     def _close_run(self) -> None:
         if self._entries:
@@ -219,7 +208,6 @@ def issue(state: PartitionState, change: Change) -> tuple[WriteShareGroupState, 
     dead_letters = change.dead_letters(batches) if state.config.dead_letter_queue else ()
     pending = PendingWrite(change.number, state.config.delivery_count_limit, change.ranges(), dead_letters)
     content = state.writer.content(state, batches, is_final=False)
-    change.count()
     if state.recorder is not None:
         change.record(pending.ranges, None if content is None else change.number)
     if content is None:

@@ -242,6 +242,6 @@ class WriteShareGroupState(NamedTuple):
     def runs(self) -> tuple[StateRun, ...]:
         """The state batches column by column, which costs less where many records changed one by one."""
         batches = self.state_batches
-        if isinstance(batches, StateBatches):
+        if type(batches) is StateBatches:  # an isinstance of what is abstract takes as long as making the run
             return batches.runs
         return (StateRun.of_batches(batches),) if batches else ()
