@@ -73,6 +73,13 @@ oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=,
 	$(call judge,oracle, $(call step,searching for differences from Kafka $(KAFKA), \
 	  $(BIN)/python -m tests.oracle.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS) $(OPTIONS)))
 
+oracle-coordinator: OPS ?= 100000
+oracle-coordinator: KAFKA ?= 4.3.1
+oracle-coordinator: SEED ?= 0
+oracle-coordinator: $(READY) ## Search for differences from Kafka's own share coordinator; OPS=, KAFKA=, SEED=
+	$(call judge,oracle-coordinator, $(call step,searching for differences from the share coordinator of Kafka $(KAFKA), \
+	  $(BIN)/python -m tests.oracle.coordinator.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED)))
+
 oracle-mutants: $(READY) ## Check that a search notices each rule that Kafka has changed, put back; takes minutes
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
 
