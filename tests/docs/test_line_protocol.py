@@ -22,7 +22,7 @@ from sharestate.json_lines import MAX_DEPTH, MAX_LINE
 
 TESTS: Final = Path(__file__).parents[1]
 PAGE: Final = (TESTS.parent / "docs/line-protocol.md").read_text()
-RECORDINGS: Final = sorted((TESTS / "data").glob("[kv]*s/**/*.jsonl"))
+RECORDINGS: Final = sorted((TESTS / "data").glob("[kv]*/**/*.jsonl"))
 
 SECTIONS: Final = {
     heading.strip(): body for heading, body in re.findall(r"^#+ (.+)\n((?:(?!^#+ ).*\n?)*)", PAGE, re.MULTILINE)
@@ -48,6 +48,7 @@ OFFERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "configure": {"config": {}},
     "complete": {"write": 0, "answer": "ok"},
     "default_answer": {"answer": "ok"},
+    "default_dlq_answer": {"answer": "ok"},
     "lookup": {"lookup": {}},
     "lock_fetch": {"id": "AAAAAAAAAAEAAAAAAAAAAQ"},
     "unlock_fetch": {"id": "AAAAAAAAAAEAAAAAAAAAAQ"},
@@ -156,13 +157,17 @@ def test_the_default_of_an_inner_field_changes_nothing(operation: str, field: st
     assert started(defaults) == started({})
 
 
-def test_every_kind_of_answer_is_on_the_page() -> None:
-    """The table has the words and the objects that are answers to a write."""
+@pytest.mark.parametrize(
+    ("operation", "heading"),
+    [("default_answer", "Answers to writes"), ("default_dlq_answer", "Answers of the dead-letter queue")],
+)
+def test_every_kind_of_answer_is_on_the_page(operation: str, heading: str) -> None:
+    """The table has the words and the objects that are answers to a write, or of the dead-letter queue."""
     with pytest.raises(MalformedInputError) as refusal:
-        read_request({"op": "default_answer", "answer": "?"})
+        read_request({"op": operation, "answer": "?"})
 
     words, objects = re.findall(r"one of (.+), or an object with one of (.+), got", str(refusal.value))[0]
-    forms = "".join(form for form, _ in rows(SECTIONS["Answers to writes"]))
+    forms = "".join(form for form, _ in rows(SECTIONS[heading]))
     assert [word for word in f"{words}, {objects}".split(", ") if f'"{word}"' not in forms] == []
 
 
@@ -193,6 +198,7 @@ def test_the_recordings_have_the_fields_of_the_page() -> None:
     assert {frozenset(state["internal"]) for state in states} == {names(SECTIONS["Internals"])}
     assert {(event[0], len(event)) for event in events} == {(event[0], len(event)) for event in listed}
     assert {frozenset(event[1]) for event in events if event[0] == "write"} == {names(SECTIONS["Writes"])}
+    assert {frozenset(event[1]) for event in events if event[0] == "dlq"} == {names(SECTIONS["Dead letters"])}
 
 
 def test_the_items_of_a_cell_are_in_their_order() -> None:

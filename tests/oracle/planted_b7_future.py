@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharestate.conversation.scripted_persister import ScriptedPersister
+from sharestate.conversation.scripted_answers import ScriptedAnswers
 from tests.oracle.planting import put
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sharestate.partition.share_partition import SharePartition
     from sharestate.values.requests import WriteShareGroupState
 
-_send = ScriptedPersister.send
+_send = ScriptedAnswers.send
 
 
 def throws(partition: SharePartition) -> bool:
@@ -21,7 +21,7 @@ def throws(partition: SharePartition) -> bool:
     return bool(below) and below[-1].is_split and below[-1].last_offset < partition.start_offset
 
 
-def send(self: ScriptedPersister, write: WriteShareGroupState, future: int | None) -> Json:
+def send(self: ScriptedAnswers, write: WriteShareGroupState, future: int | None) -> Json:
     """Send a write, and return the status of *future*."""
     lost = future is not None and throws(self._partition)
     status = _send(self, write, future)
@@ -30,4 +30,4 @@ def send(self: ScriptedPersister, write: WriteShareGroupState, future: int | Non
 
 def plant() -> None:
     """Put the old rule back."""
-    put(ScriptedPersister, "send", send)
+    put(ScriptedAnswers, "send", send)

@@ -55,8 +55,8 @@ def session(held: dict[str, Any]) -> ServedPartition:
     going_on: ServedPartition = deepcopy(fresh, {id(fresh._partition): partition})  # noqa: SLF001 - sessions are not restored
     going_on._now_ms = partition.snapshot().now_ms  # noqa: SLF001
     going_on._futures = held["next_future"]  # noqa: SLF001
-    going_on._persister._held_writes.update({int(number): future for number, future in held["held_writes"].items()})  # noqa: SLF001
-    going_on._persister.held_read = held["held_read"]  # noqa: SLF001
+    going_on._answers._held_writes.update({int(number): future for number, future in held["held_writes"].items()})  # noqa: SLF001
+    going_on._answers.held_read = held["held_read"]  # noqa: SLF001
     return going_on
 
 

@@ -1,7 +1,8 @@
 """
-The answers of a scripted persister and of a scripted log: their JSON, and their meaning.
+The answers of a scripted persister, dead-letter queue and log: their JSON, and their meaning.
 
-A persister answers reads and writes; a log answers which offset a share partition starts at.
+A persister answers reads and writes; a dead-letter queue answers what it was handed; a log answers which offset a share
+partition starts at.
 """
 
 from __future__ import annotations
@@ -67,6 +68,15 @@ WriteMeaning: TypeAlias = WriteAnswer | Unanswered
 
 ReadMeaning: TypeAlias = ReadAnswer | Unanswered
 """The meaning of an answer to a read."""
+
+
+@frozen
+class Settled:
+    """The dead-letter queue has taken the records or has failed to: a share partition goes on the same way."""
+
+
+DeadLetterMeaning: TypeAlias = Settled | Unanswered
+"""The meaning of an answer of the dead-letter queue."""
 
 
 @frozen
@@ -162,7 +172,7 @@ def _topics(inner: Check[S | Failure | Unanswered]) -> Check[S | Failure | Unans
         {"partition": Field(_INT32), "answer": Field(inner)}, lambda partition, answer: (partition, answer)
     )
     topic = record(
-        {"same_topic_id": Field(boolean), "partitions": Field(list_of(partition))},
+        {"same_topic_id": Field(_same_topic_id), "partitions": Field(list_of(partition))},
         lambda same_topic_id, partitions: (same_topic_id, partitions),
     )
 
@@ -174,6 +184,11 @@ def _topics(inner: Check[S | Failure | Unanswered]) -> Check[S | Failure | Unans
                 return Failed()
 
     return record({"topics": Field(nullable(list_of(topic)))}, meaning)
+
+
+def _same_topic_id(value: Json, path: str) -> bool:
+    """Check whether a topic is the right one; ``"equal"`` stands for an id that is equal but another object (B12)."""
+    return True if value == "equal" else boolean(value, path)
 
 
 _STATE: Final[Mapping[str, Field]] = MappingProxyType(
@@ -206,6 +221,37 @@ OK: Final = write_answer("ok", "")
 
 NOTHING_PERSISTED: Final = read_answer("ok", "")
 """The read succeeded, and found offset 0 and no records in flight."""
+
+
+# ---- answers of the dead-letter queue
+
+_queue_throws: Final = exception_in("throws")
+
+_DEAD_LETTER_WORDS: Final[Mapping[str, DeadLetterMeaning]] = MappingProxyType(
+    {"ok": Settled(), "hold": Held(), "null_future": NoFuture()}
+)
+_DEAD_LETTER_FORMS: Final[Mapping[str, Check[DeadLetterMeaning]]] = MappingProxyType(
+    {
+        "error": record({"error": Field(_ERROR), "message": _MESSAGE}, lambda **_: Settled()),
+        "exception": record({"exception": Field(text), "message": _MESSAGE}, lambda **_: Settled()),
+        "throws": lambda value, path: Thrown(_queue_throws(value, path)),
+    }
+)
+
+
+def dead_letter_answer(value: Json, path: str) -> Answer[DeadLetterMeaning]:
+    """Check an answer of the dead-letter queue."""
+    if isinstance(value, str) and value in _DEAD_LETTER_WORDS:
+        return Answer(value, _DEAD_LETTER_WORDS[value])
+    for name, form in _DEAD_LETTER_FORMS.items():
+        if isinstance(value, dict) and name in value:
+            return Answer(value, form(value, path))
+    expected = f"one of {', '.join(_DEAD_LETTER_WORDS)}, or an object with one of {', '.join(_DEAD_LETTER_FORMS)}"
+    return refuse(expected, value, path)
+
+
+TAKEN: Final = dead_letter_answer("ok", "")
+"""The dead-letter queue has taken the records."""
 
 
 # ---- answers of the log

@@ -160,6 +160,7 @@ _EVENT: Final = Shape(
     variants={
         "read": Shape(row={"event": None, "answer": None}),
         "write": Shape(row={"event": None, "request": _WRITE, "answer": None}),
+        "dlq": Shape(row={"event": None, "request": None, "answer": None}),
         "future": Shape(row={"event": None, "id": None, "status": None}),
         "wake": Shape(row={"event": None}),
         "lookup": Shape(row={"event": None, "kind": None, "value": None}),

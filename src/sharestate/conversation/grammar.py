@@ -20,7 +20,7 @@ from sharestate.conversation.answers import (
     Answer,
     Held,
     LookupTable,
-    WriteMeaning,
+    dead_letter_answer,
     lookup_table,
     read_answer,
     write_answer,
@@ -73,6 +73,12 @@ def _value_of(enumeration: type[E]) -> Check[E]:
     return one_of({each.value: each for each in enumeration})
 
 
+def _name(value: Json, path: str) -> str:
+    """Check a member, a key or another name, which states and events may repeat for every record."""
+    name = text(value, path)
+    return name if len(name) <= MAX_NAME else refuse(f"at most {MAX_NAME} characters", value, path)
+
+
 # ---- config
 
 DEFAULT_CONFIG: Final = ShareConfig(max_record_locks=200, delivery_count_limit=5, record_lock_duration_ms=30_000)
@@ -111,6 +117,11 @@ def _duration(value: str, path: str) -> timedelta:
         refuse(f"a duration up to {timedelta.max.days} days", value, path)
 
 
+def _topic(value: Json, path: str) -> str:
+    """Check the name of a topic; null is no topic, which an empty name stands for."""
+    return "" if value is None else _name(value, path)
+
+
 _number: Final = Field(integer(0, 2**31 - 1), default=None)
 
 _OPENED: Final[Mapping[str, Field]] = MappingProxyType(
@@ -118,6 +129,8 @@ _OPENED: Final[Mapping[str, Field]] = MappingProxyType(
         "max_record_locks": _number,
         "delivery_count_limit": _number,
         "record_lock_duration_ms": _number,
+        "dlq_topic": Field(_topic, default=None),
+        "dlq_supported": Field(boolean, default=None),
     }
 )
 
@@ -203,36 +216,45 @@ def _uuid(value: Json, path: str) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _name(value: Json, path: str) -> str:
-    """Check a member, a key or another name, which states and events may repeat for every record."""
-    name = text(value, path)
-    return name if len(name) <= MAX_NAME else refuse(f"at most {MAX_NAME} characters", value, path)
+def _brief(check: Check[Answer[M]]) -> Check[Answer[M]]:
+    """Return *check* for an answer that is not long, because events may repeat it for every record."""
+
+    def checked(value: Json, path: str) -> Answer[M]:
+        if len(brief(value, MAX_DEFAULT_ANSWER)) > MAX_DEFAULT_ANSWER:
+            refuse(f"at most {MAX_DEFAULT_ANSWER} characters", value, path)
+        return check(value, path)
+
+    return checked
 
 
-def _default_answer(value: Json, path: str) -> Answer[WriteMeaning]:
-    """Check an answer to writes, which events may repeat for every record."""
-    if len(brief(value, MAX_DEFAULT_ANSWER)) > MAX_DEFAULT_ANSWER:
-        refuse(f"at most {MAX_DEFAULT_ANSWER} characters", value, path)
-    return write_answer(value, path)
+def _held(value: Json, path: str) -> int | str:
+    """Check the number of a write; ``"read"`` stands for the read."""
+    return "read" if value == "read" else _offset(value, path)
 
 
-def _held(value: Json, path: str) -> int | None:
-    """Check the number of a write; ``"read"`` stands for the read, and becomes None."""
-    return None if value == "read" else _offset(value, path)
-
-
-def _complete(write: int | None, answer: tuple[Json, str], lookup: LookupTable | None) -> requests.Command:
-    """Return the command for ``complete``; the meaning of its *answer* depends on *write*."""
-    if write is None:
-        return requests.CompleteRead(answer=_final(read_answer(*answer), answer), lookup=lookup)
+def _complete(
+    write: int | str | None, dlq: int | None, answer: tuple[Json, str], lookup: LookupTable | None
+) -> requests.Command:
+    """Return the command for ``complete``; the meaning of its *answer* depends on what it is for."""
+    if write is None and dlq is None:
+        message = "missing"
+        raise MalformedInputError(message, "write")
+    if write is not None and dlq is not None:
+        message = "either write or dlq"
+        raise MalformedInputError(message, "dlq")
+    if write == "read":
+        return requests.CompleteRead(answer=_final(read_answer, *answer), lookup=lookup)
     if lookup is not None:
         message = "only a read is followed by a look-up"
         raise MalformedInputError(message, "lookup")
-    return requests.CompleteWrite(write=write, answer=_final(write_answer(*answer), answer))
+    if dlq is not None:
+        return requests.CompleteDeadLetter(dlq=dlq, answer=_final(dead_letter_answer, *answer))
+    return requests.CompleteWrite(write=int(write or 0), answer=_final(write_answer, *answer))
 
 
-def _final(answer: Answer[M], given: tuple[Json, str]) -> Answer[M]:
-    return refuse("an answer other than hold", *given) if isinstance(answer.meaning, Held) else answer
+def _final(check: Check[Answer[M]], value: Json, path: str) -> Answer[M]:
+    answer = check(value, path)
+    return refuse("an answer other than hold", value, path) if isinstance(answer.meaning, Held) else answer
 
 
 # ---- requests
@@ -301,11 +323,13 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
         "fire_lock": _operation(requests.ExpireLock, first=Field(_offset), last=Field(_offset)),
         "complete": _operation(
             _complete,
-            write=Field(_held),
+            write=Field(_held, default=None),
+            dlq=Field(_offset, default=None),
             answer=Field(lambda value, path: (value, path)),
             lookup=Field(lookup_table, default=None),
         ),
-        "default_answer": _operation(requests.DefaultAnswer, answer=Field(_default_answer)),
+        "default_answer": _operation(requests.DefaultAnswer, answer=Field(_brief(write_answer))),
+        "default_dlq_answer": _operation(requests.DefaultDeadLetterAnswer, answer=Field(_brief(dead_letter_answer))),
         "lookup": _operation(requests.Lookup, lookup=Field(lookup_table)),
         "timers": _operation(requests.Timers),
         "state": _operation(requests.State),
@@ -319,6 +343,7 @@ ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
         "op": Field(one_of({op: op for op in OPERATIONS})),
         "key": Field(_name, default=""),
         "answers": Field(list_of(write_answer), default=()),
+        "dlq_answers": Field(list_of(dead_letter_answer), default=()),
         "quiet": Field(boolean, default=False),
     }
 )

@@ -126,7 +126,7 @@ def _deviation(step: Step, conversation: Conversation, level: Level) -> Deviatio
 
 # ---- known differences
 
-KNOWN_DIFFERENCES_VERSION: Final = 1
+KNOWN_DIFFERENCES_VERSION: Final = 2
 """The version of the format that is read."""
 
 
@@ -146,10 +146,10 @@ class KnownDifference:
 
 @frozen(kw_only=True)
 class KnownDifferences:
-    """The traces that are known to differ under one profile, at one level of comparison."""
+    """The traces that are known to differ under some profiles, at one level of comparison."""
 
-    profile: str
-    """The profile's name."""
+    profiles: tuple[str, ...]
+    """The profiles' names."""
 
     level: Level
     """The level at which they differ."""
@@ -163,7 +163,7 @@ class KnownDifferences:
 
         A difference at level observable is one at level full too.
         """
-        holds = profile.name == self.profile and self.level in {level, Level.OBSERVABLE}
+        holds = profile.name in self.profiles and self.level in {level, Level.OBSERVABLE}
         return {row.name: row for row in self.rows} if holds else {}
 
 
@@ -180,7 +180,7 @@ def judged(outcome: Outcome, rows: Mapping[str, KnownDifference]) -> Outcome:
 _known_differences: Final = record(
     {
         "known_differences": Field(version(KNOWN_DIFFERENCES_VERSION)),
-        "profile": Field(text),
+        "profiles": Field(list_of(text)),
         "level": Field(one_of({level.value: level for level in Level})),
         "rows": Field(
             list_of(record({"name": Field(text), "row": Field(text), "reason": Field(text)}, KnownDifference))

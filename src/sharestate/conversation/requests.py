@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from sharestate.conversation.answers import Answer, LookupTable, NoFuture, ReadMeaning, Thrown, WriteMeaning
+from sharestate.conversation.answers import (
+    Answer,
+    DeadLetterMeaning,
+    LookupTable,
+    NoFuture,
+    ReadMeaning,
+    Thrown,
+    WriteMeaning,
+)
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.fetched_records import FetchedRecords
@@ -235,10 +243,39 @@ class CompleteWrite(Command):
 
 
 @frozen(kw_only=True)
+class CompleteDeadLetter(Command):
+    """Answer for records that were handed to the dead-letter queue and are held there."""
+
+    dlq: int
+    """The number under which they were handed over."""
+
+    answer: Answer[DeadLetterMeaning]
+    """The answer."""
+
+    @property
+    def is_supported(self) -> bool:
+        """True if this implementation can give the answer."""
+        return can_give(self.answer)
+
+
+@frozen(kw_only=True)
 class DefaultAnswer(Command):
     """Set the answer to writes for which the request has none."""
 
     answer: Answer[WriteMeaning]
+    """The answer."""
+
+    @property
+    def is_supported(self) -> bool:
+        """True if this implementation can give the answer."""
+        return can_give(self.answer)
+
+
+@frozen(kw_only=True)
+class DefaultDeadLetterAnswer(Command):
+    """Set the dead-letter queue's answer where the request has none."""
+
+    answer: Answer[DeadLetterMeaning]
     """The answer."""
 
     @property
@@ -278,6 +315,9 @@ class Request:
     answers: tuple[Answer[WriteMeaning], ...]
     """The answers to the writes that it causes, in order."""
 
+    dlq_answers: tuple[Answer[DeadLetterMeaning], ...]
+    """The answers of the dead-letter queue to what it is handed meanwhile, in order."""
+
     quiet: bool
     """True if the response leaves out the state."""
 
@@ -287,4 +327,4 @@ class Request:
     @property
     def is_supported(self) -> bool:
         """True if this implementation has the operation with its arguments and answers."""
-        return self.command.is_supported and all(map(can_give, self.answers))
+        return self.command.is_supported and all(can_give(answer) for answer in (*self.answers, *self.dlq_answers))

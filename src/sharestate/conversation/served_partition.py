@@ -1,7 +1,7 @@
 """
 One share partition of a conversation, with all that the core leaves to its caller.
 
-That is a clock, a persister, a log that knows offsets, and a fetch lock.
+That is a clock, a persister, a dead-letter queue, a log that knows offsets, and a fetch lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import evolve
 from sharestate.conversation import requests
 from sharestate.conversation.answers import Held, NoFuture, ReadMeaning, Thrown
 from sharestate.conversation.grammar import DEFAULT_CONFIG
-from sharestate.conversation.scripted_persister import ScriptedPersister
+from sharestate.conversation.scripted_answers import ScriptedAnswers
 from sharestate.conversation.to_json import KEY, acquired_json, error_json, state_json, status_json
 from sharestate.errors import AlreadyInitializedError, ErrorCode, ExternalError, MalformedInputError, ShareStateError
 from sharestate.json_checks import MAX_INT64
@@ -23,6 +23,7 @@ from sharestate.json_lines import Json
 from sharestate.leader.answers import Loaded
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import SharePartition
+from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Effects
 from sharestate.values.profiles import Profile, Quirk
 from sharestate.values.requests import PersistedState
@@ -32,6 +33,23 @@ SERVED_SPLIT_LIMIT: Final = 2**12
 
 BATCHES_SPLIT: Final = 16
 """The number of batches of the largest size that may be split at the same time. [batches]"""
+
+
+NO_GROUP_CONFIG: Final[Mapping[str, Any]] = MappingProxyType({"dlq_topic": ""})
+"""What a group without a configuration of its own has not, even if the share partition was opened with it."""
+
+
+def share_config(settings: Mapping[str, Any], profile: Profile) -> ShareConfig:
+    """
+    Return the config that *settings*, as ``open`` and ``configure`` name them, stand for under *profile*.
+
+    The dead-letter queue is on if the group names a topic and the cluster supports queues
+    (SharePartition.isDLQEnabledForGroup, Kafka 4.4.0). A release without queues ignores both settings.
+    """
+    others = dict(settings)
+    topic, is_supported = others.pop("dlq_topic", ""), others.pop("dlq_supported", True)
+    is_on = profile.has_dead_letter_queue and bool(topic) and is_supported
+    return evolve(DEFAULT_CONFIG, **others, dead_letter_queue=is_on)
 
 
 def unsupported(request: requests.Request) -> Json:
@@ -44,15 +62,19 @@ class ServedPartition:
 
     def __init__(self, opening: requests.Open, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
         """Open the share partition of *opening* under *profile*; larger batches than *split_limit* are not split."""
-        self._opened_config = evolve(DEFAULT_CONFIG, **opening.config)
+        self._opened_with = opening.config
         self._partition = SharePartition(
-            KEY, leader_epoch=opening.leader_epoch, profile=profile, config=self._opened_config, split_limit=split_limit
+            KEY,
+            leader_epoch=opening.leader_epoch,
+            profile=profile,
+            config=share_config(opening.config, profile),
+            split_limit=split_limit,
         )
         self._split_limit = split_limit
         self._records = 0
         """At least as many records as are in flight in batches that can be split."""
         self._events: list[Json] = []
-        self._persister = ScriptedPersister(self._partition, self._events)
+        self._answers = ScriptedAnswers(self._partition, self._events)
         self._now_ms = 0
         self._futures = 0
         self._fetch_lock: str | None = None
@@ -68,9 +90,9 @@ class ServedPartition:
         """
         if not request.is_supported:
             return self.response(unsupported(request), quiet=request.quiet)
-        self._persister.script(request.answers)
+        self._answers.script(request.answers, request.dlq_answers)
         result = self._carry_out(request.command)
-        if self._persister.has_failed and not self._partition.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
+        if self._answers.has_failed and not self._partition.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
             self._expire()
         return self.response(result, quiet=request.quiet)
 
@@ -92,7 +114,7 @@ class ServedPartition:
     def _expire(self) -> None:
         """Handle the expired locks one by one: each write is answered before the next lock (rule 24.5)."""
         while (effects := self._partition.expire_next(now_ms=self._now_ms)) is not None:
-            self._persister.carry_out(effects)
+            self._answers.carry_out(effects)
 
     def _expect_room(self, first_offset: int, last_offset: int, sizes: Sequence[int], field: str) -> None:
         """
@@ -132,13 +154,13 @@ class ServedPartition:
             effects = command()
         except ShareStateError as error:
             return self._future(error_json(error))
-        return self._future(self._persister.carry_out(effects, self._futures))
+        return self._future(self._answers.carry_out(effects, self._futures))
 
     # ---- commands
 
     def _initialize(self, command: requests.Initialize) -> Json:
         self._expect_room_to_load(command.answer.meaning)
-        self._persister.table = command.lookup
+        self._answers.table = command.lookup
         try:
             self._partition.initialize()
         except AlreadyInitializedError:
@@ -152,37 +174,43 @@ class ServedPartition:
             case NoFuture():
                 raise ExternalError(None, ErrorCode.UNKNOWN_SERVER_ERROR, "NullPointerException")
             case Held():
-                self._persister.held_read = self._futures
+                self._answers.held_read = self._futures
                 return self._future("pending")
             case meaning:
-                effects = self._persister.answer_read(meaning, now_ms=self._now_ms)
-        self._persister.carry_out(effects)
+                effects = self._answers.answer_read(meaning, now_ms=self._now_ms)
+        self._answers.carry_out(effects)
         return self._future(status_json(effects))
 
     def _complete_read(self, command: requests.CompleteRead) -> None:
-        future = self._persister.held_read
+        future = self._answers.held_read
         if future is None:
             message = "no read is held"
             raise MalformedInputError(message, "write")
         self._expect_room_to_load(command.answer.meaning)
-        self._persister.held_read = None
-        self._persister.table = command.lookup or self._persister.table
-        effects = self._persister.answer_read(command.answer.meaning, now_ms=self._now_ms)
+        self._answers.held_read = None
+        self._answers.table = command.lookup or self._answers.table
+        effects = self._answers.answer_read(command.answer.meaning, now_ms=self._now_ms)
         self._events.append(["future", future, status_json(effects)])
-        self._persister.carry_out(effects)
+        self._answers.carry_out(effects)
 
     def _complete_write(self, command: requests.CompleteWrite) -> None:
-        if not self._persister.is_held(command.write):
+        if not self._answers.is_held(command.write):
             message = f"no write {command.write} is held"
             raise MalformedInputError(message, "write")
-        self._persister.complete_write(command.write, command.answer.meaning)
+        self._answers.complete_write(command.write, command.answer.meaning)
+
+    def _complete_dead_letter(self, command: requests.CompleteDeadLetter) -> None:
+        if not self._answers.holds_dead_letter(command.dlq):
+            message = f"nothing is held by the dead-letter queue as {command.dlq}"
+            raise MalformedInputError(message, "dlq")
+        self._answers.complete_dead_letter(command.dlq)
 
     def _acquire(self, command: requests.Acquire) -> Json:
         if batches := command.fetched.batches:
             sizes = [batch.last_offset - batch.first_offset + 1 for batch in batches]
             self._expect_room(batches[0].first_offset, batches[-1].last_offset, sizes, "batches")
         effects = command.call(self._partition.acquire, now_ms=self._now_ms)
-        self._persister.carry_out(effects)
+        self._answers.carry_out(effects)
         return acquired_json(effects)
 
     def _acknowledge(self, command: requests.Acknowledge) -> Json:
@@ -200,14 +228,15 @@ class ServedPartition:
         return self._partition.can_acquire()
 
     def _log_start(self, command: requests.LogStart) -> None:
-        self._persister.carry_out(self._partition.advance_log_start(command.offset))
+        self._answers.carry_out(self._partition.advance_log_start(command.offset))
 
     def _fence(self, _command: requests.Fence) -> None:
-        self._persister.carry_out(self._partition.fence())
+        self._answers.carry_out(self._partition.fence())
 
     def _configure(self, command: requests.Configure) -> None:
-        config = evolve(self._opened_config, **(command.config or {}))
-        self._persister.carry_out(self._partition.configure(config))
+        group = NO_GROUP_CONFIG if command.config is None else command.config
+        config = share_config({**self._opened_with, **group}, self._partition.profile)
+        self._answers.carry_out(self._partition.configure(config))
 
     def _advance(self, command: requests.Advance) -> None:
         if command.ms > MAX_INT64 - self._now_ms:
@@ -227,10 +256,13 @@ class ServedPartition:
         self._fetch_lock = None  # rule 6: whoever asks, Kafka only logs another id
 
     def _set_default_answer(self, command: requests.DefaultAnswer) -> None:
-        self._persister.default = command.answer
+        self._answers.default = command.answer
+
+    def _set_default_dead_letter_answer(self, command: requests.DefaultDeadLetterAnswer) -> None:
+        self._answers.default_for_dead_letters = command.answer
 
     def _set_lookup(self, command: requests.Lookup) -> None:
-        self._persister.table = command.lookup
+        self._answers.table = command.lookup
 
     def _timers(self, _command: requests.Timers) -> int:
         return self._partition.lock_count()
@@ -243,6 +275,7 @@ class ServedPartition:
             requests.Initialize: _initialize,
             requests.CompleteRead: _complete_read,
             requests.CompleteWrite: _complete_write,
+            requests.CompleteDeadLetter: _complete_dead_letter,
             requests.Acquire: _acquire,
             requests.Acknowledge: _acknowledge,
             requests.Release: _release,
@@ -255,6 +288,7 @@ class ServedPartition:
             requests.LockFetch: _lock_fetch,
             requests.UnlockFetch: _unlock_fetch,
             requests.DefaultAnswer: _set_default_answer,
+            requests.DefaultDeadLetterAnswer: _set_default_dead_letter_answer,
             requests.Lookup: _set_lookup,
             requests.Timers: _timers,
             requests.State: _state,

@@ -7,6 +7,7 @@ from typing import Final
 from sharestate.errors import ShareStateError
 from sharestate.json_lines import Json
 from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import WriteShareGroupState
@@ -43,6 +44,17 @@ def write_request_json(write: WriteShareGroupState) -> Json:
         "state_epoch": write.state_epoch,
         "leader_epoch": write.leader_epoch,
         "state_batches": [[first, last, int(state), count] for first, last, state, count in write.state_batches],
+    }
+
+
+def dead_letter_json(dead_letter: DeadLetterRequest) -> Json:
+    """Return the request of a ``dlq`` event."""
+    return {
+        "dlq": dead_letter.number,
+        "first": dead_letter.first_offset,
+        "last": dead_letter.last_offset,
+        "delivery_count": dead_letter.delivery_count,
+        "cause": dead_letter.cause.value,
     }
 
 

@@ -88,7 +88,7 @@ def test_skipped_traces_are_counted(tmp_path: Path) -> None:
 def test_a_known_difference_that_is_gone_fails(tmp_path: Path) -> None:
     """A list of known differences has to be kept up to date."""
     row = {"name": "ex-10-a", "row": "B0", "reason": "It does not."}
-    known = {"known_differences": 1, "profile": "kafka-4.3", "level": "observable", "rows": [row]}
+    known = {"known_differences": 2, "profiles": ["kafka-4.3"], "level": "observable", "rows": [row]}
     (tmp_path / "known.json").write_text(json.dumps(known))
     arguments: list[str | Path] = ["--known-differences", tmp_path / "known.json", VECTORS / "ex-10-a.jsonl"]
 

@@ -33,6 +33,27 @@ BAD = [
     ({"op": "state", "answers": [{"state_epoch": 1}]}, "answers[0]"),
     ({"op": "state", "answers": [{"topics": [{"partitions": []}]}]}, "answers[0].topics[0].same_topic_id"),
     ({"op": "state", "answers": [{"topics": 0}]}, "answers[0].topics"),
+    (
+        {"op": "state", "answers": [{"topics": [{"same_topic_id": "same", "partitions": []}]}]},
+        "answers[0].topics[0].same_topic_id",
+    ),
+    ({"op": "state", "dlq_answers": "ok"}, "dlq_answers"),
+    ({"op": "state", "dlq_answers": ["ok", "null"]}, "dlq_answers[1]"),
+    ({"op": "state", "dlq_answers": [{"error": "NO_SUCH_ERROR"}]}, "dlq_answers[0].error"),
+    ({"op": "state", "dlq_answers": [{"exception": None}]}, "dlq_answers[0].exception"),
+    ({"op": "state", "dlq_answers": [{"message": "m"}]}, "dlq_answers[0]"),
+    ({"op": "default_dlq_answer"}, "answer"),
+    ({"op": "default_dlq_answer", "answer": {"exception": "E", "message": "m" * 1024}}, "answer"),
+    ({"op": "open", "config": {"dlq_topic": 7}}, "config.dlq_topic"),
+    ({"op": "open", "config": {"dlq_topic": "t" * 257}}, "config.dlq_topic"),
+    ({"op": "configure", "config": {"dlq_supported": None}}, "config.dlq_supported"),
+    ({"op": "complete", **OK}, "write"),
+    ({"op": "complete", "write": 0, "dlq": 0, **OK}, "dlq"),
+    ({"op": "complete", "dlq": "read", **OK}, "dlq"),
+    ({"op": "complete", "dlq": 0, **OK}, "dlq"),
+    ({"op": "complete", "dlq": 0, "answer": "hold"}, "answer"),
+    ({"op": "complete", "dlq": 0, "answer": "null"}, "answer"),
+    ({"op": "complete", "dlq": 0, **OK, "lookup": {}}, "lookup"),
     ({"op": "open", "leader_epoch": True}, "leader_epoch"),
     ({"op": "open", "leader_epoch": 1.0}, "leader_epoch"),
     ({"op": "open", "config": []}, "config"),
@@ -207,7 +228,7 @@ def test_an_unknown_field_is_refused(active: Client, field: str, request_: dict[
 
 def test_the_refusal_of_an_unknown_field_names_the_known_ones(active: Client) -> None:
     """The message lists the fields that the request may have."""
-    with pytest.raises(BadRequestError, match="expected one of op, key, answers, quiet, member, comment"):
+    with pytest.raises(BadRequestError, match="expected one of op, key, answers, dlq_answers, quiet, member, comment"):
         active.ask("release", membr="m1")
 
 

@@ -17,6 +17,7 @@ WHOLE: dict[str, Any] = {
     "events": [
         ["write", {"write": 0, "start_offset": 0, "state_batches": [[0, 4, 2, 1]]}, "ok"],
         ["future", 0, {"error": "INVALID_REQUEST"}],
+        ["dlq", {"dlq": 0, "first": 0, "last": 4, "delivery_count": 1, "cause": "client_reject"}, "ok"],
         ["wake"],
     ],
     "state": {
@@ -54,6 +55,8 @@ def changed(*path: Any, to: Any) -> Any:  # noqa: ANN401 - JSON
         (("events", 0, 1, "start_offset"), 3, "events[0].request.start_offset: expected 0, got 3"),
         (("events", 0, 1, "state_batches", 0, 2), 4, "events[0].request.state_batches[0].state: expected 2, got 4"),
         (("events", 0, 2), "hold", 'events[0].answer: expected "ok", got "hold"'),
+        (("events", 2, 1, "last"), 3, "events[2].request.last: expected 4, got 3"),
+        (("events", 2, 2), "hold", 'events[2].answer: expected "ok", got "hold"'),
         (("events", 1, 2), "ok", 'events[1].status: expected {"error":"INVALID_REQUEST"}, got "ok"'),
         (("state", "batches", 0, 2, 1), 3, "state.batches[0].cell.delivery_count: expected 2, got 3"),
         (("state", "batches", 0, 2, 3), None, "state.batches[0].cell.lock_deadline_ms: expected 1000, got null"),
@@ -83,7 +86,7 @@ def test_rows_of_another_kind_are_compared_as_a_whole() -> None:
 
 def test_missing_and_additional_items_are_reported() -> None:
     """A missing item, or one too many, is reported with its place."""
-    assert described(changed("events", to=WHOLE["events"][:2])) == ['events[2]: expected ["wake"], got nothing']
+    assert described(changed("events", to=WHOLE["events"][:3])) == ['events[3]: expected ["wake"], got nothing']
     assert described(changed("result", to={"count": 5})) == ["result.acquired: expected [[0,4,1]], got nothing"]
     assert described(WHOLE, expected=changed("result", to={"count": 5})) == [
         "result.acquired: expected nothing, got [[0,4,1]]"

@@ -137,7 +137,7 @@ def test_a_bad_request_is_compared_too(tmp_path: Path) -> None:
 def known(path: Path, **members: Any) -> Path:  # noqa: ANN401 - JSON
     """Write a list of known differences with one row below *path*."""
     row = {"name": "t", "row": "B0", "reason": "Because."}
-    content = {"known_differences": 1, "profile": "kafka-4.3", "level": "observable", "rows": [row], **members}
+    content = {"known_differences": 2, "profiles": ["kafka-4.3"], "level": "observable", "rows": [row], **members}
     path.joinpath("known.json").write_text(json.dumps(content, indent=1))
     return path / "known.json"
 
@@ -193,9 +193,10 @@ def test_a_list_holds_for_its_profile_and_level(
 @pytest.mark.parametrize(
     ("members", "field"),
     [
-        ({"known_differences": 2}, "known_differences"),
+        ({"known_differences": 1}, "known_differences"),
         ({"level": "vague"}, "level"),
-        ({"profile": None}, "profile"),
+        ({"profiles": None}, "profiles"),
+        ({"profiles": [4]}, "profiles[0]"),
         ({"rows": [{"name": "t", "row": "B0"}]}, "rows[0].reason"),
     ],
 )

@@ -31,7 +31,7 @@ def names(events: list[Any]) -> list[str]:
     return [event[0] for event in events]
 
 
-def topic(answer: object, *, same_topic_id: bool = True, partition: int = 0) -> dict[str, Any]:
+def topic(answer: object, *, same_topic_id: bool | str = True, partition: int = 0) -> dict[str, Any]:
     """Return a topic that answers for one partition."""
     return {"same_topic_id": same_topic_id, "partitions": [{"partition": partition, "answer": answer}]}
 
@@ -45,6 +45,7 @@ class TestWrites:
             ("ok", "ok"),
             ({"error": "NONE"}, "ok"),
             ({"topics": [topic("ok")]}, "ok"),
+            ({"topics": [topic("ok", same_topic_id="equal")]}, "ok"),
             (FENCED, NOT_LEADER),
             ({"topics": [topic(FENCED)]}, NOT_LEADER),
             ({"exception": "java.lang.RuntimeException", "message": "broken"}, UNWRITTEN),
@@ -470,6 +471,9 @@ FETCH = {"member": "m1", "batch_size": 100, "max_records": 500, "fetch_offset": 
         {"op": "advance", "ms": 5000, "answers": ["null_future"]},
         {"op": "release", "member": "m1", "answers": [{"topics": [topic(THROWS)]}]},
         {"op": "complete", "write": 0, "answer": THROWS},
+        {"op": "default_dlq_answer", "answer": THROWS},
+        {"op": "complete", "dlq": 0, "answer": "null_future"},
+        {"op": "acknowledge", "member": "m1", "batches": [[0, 4, [3]]], "dlq_answers": ["ok", THROWS]},
     ],
     ids=lambda request: f"{request['op']}-{len(str(request))}",
 )

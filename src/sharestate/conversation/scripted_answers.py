@@ -1,7 +1,8 @@
 """
-The persister and the log of one served share partition: they answer as the conversation's requests say.
+The persister, the dead-letter queue and the log of one served share partition: they answer as requests say.
 
-A write is answered at once, with the answer that the request gives for it, or held until a ``complete`` request.
+A write, or what the queue is handed, is answered at once with the answer that the request gives for it, or held until a
+``complete`` request.
 """
 
 from __future__ import annotations
@@ -14,29 +15,34 @@ from sharestate.conversation.answers import (
     LOOKUP_KINDS,
     NO_TABLE,
     OK,
+    TAKEN,
     Answer,
+    DeadLetterMeaning,
     Held,
     ReadMeaning,
     Unanswered,
     WriteMeaning,
 )
-from sharestate.conversation.to_json import TOPIC_ID, status_json, write_request_json
+from sharestate.conversation.to_json import TOPIC_ID, dead_letter_json, status_json, write_request_json
 from sharestate.errors import ExternalError, OffsetNotAvailableError
 from sharestate.json_lines import Json
 from sharestate.leader.answers import Failed, Written, answer_read, answer_write
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.config import AutoOffsetReset
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
 from sharestate.values.requests import WriteShareGroupState
 
 
-class ScriptedPersister:
-    """The answers to one share partition's read, writes and offset look-ups, in the order of the script."""
+class ScriptedAnswers:
+    """The answers to all that one share partition asks for, in the order of the script."""
 
     def __init__(self, partition: SharePartition, events: list[Json]) -> None:
-        """Answer *partition*, and append each read, write, look-up, future and wake-up to *events*."""
+        """Answer *partition*, and append each question, future and wake-up to *events*."""
         self.default: Answer[WriteMeaning] = OK
         """The answer to a write for which the script has none."""
+        self.default_for_dead_letters: Answer[DeadLetterMeaning] = TAKEN
+        """The dead-letter queue's answer where the script has none."""
         self.table = NO_TABLE
         """The log's answers to look-ups."""
         self.held_read: int | None = None
@@ -46,23 +52,34 @@ class ScriptedPersister:
         self._partition = partition
         self._events = events
         self._answers: deque[Answer[WriteMeaning]] = deque()
+        self._dead_letter_answers: deque[Answer[DeadLetterMeaning]] = deque()
         self._held_writes: dict[int, int | None] = {}
+        self._held_dead_letters: set[int] = set()
 
-    # ---- writes
-
-    def script(self, answers: Iterable[Answer[WriteMeaning]]) -> None:
-        """Answer the next writes with *answers*, one each, and later ones with the default."""
+    def script(
+        self, answers: Iterable[Answer[WriteMeaning]], dead_letter_answers: Iterable[Answer[DeadLetterMeaning]] = ()
+    ) -> None:
+        """Answer the next writes, and what the dead-letter queue is handed next, with these; later ones by default."""
         self._answers = deque(answers)
+        self._dead_letter_answers = deque(dead_letter_answers)
         self.has_failed = False
 
     def carry_out(self, effects: Effects, future: int | None = None) -> Json:
-        """Carry out the writes and the wake-up of *effects*; return the status of *future*, which waits for them."""
+        """
+        Carry out *effects*: the writes, the wake-up, and then what goes to the dead-letter queue, one after another.
+
+        Return the status of *future*, which waits for the writes.
+        """
         status: Json = "ok"
         for write in effects.writes:
             status = self.send(write, future)
         if effects.wake:
             self._events.append(["wake"])
+        for dead_letter in effects.dead_letters:
+            self._hand_over(dead_letter)
         return status
+
+    # ---- writes
 
     def send(self, write: WriteShareGroupState, future: int | None) -> Json:
         """Answer or hold *write*; return the status of *future*, which waits for it."""
@@ -91,6 +108,27 @@ class ScriptedPersister:
         self.has_failed |= not isinstance(meaning, Written)
         answer = Failed() if isinstance(meaning, Unanswered) else meaning
         return answer_write(self._partition, number, answer)
+
+    # ---- the dead-letter queue
+
+    def _hand_over(self, dead_letter: DeadLetterRequest) -> None:
+        """Answer or hold *dead_letter*."""
+        given = self._dead_letter_answers
+        answer = given.popleft() if given else self.default_for_dead_letters
+        self._events.append(["dlq", dead_letter_json(dead_letter), answer.as_given])
+        if isinstance(answer.meaning, Held):
+            self._held_dead_letters.add(dead_letter.number)
+        else:
+            self.carry_out(self._partition.dead_letter_answered(dead_letter.number))
+
+    def holds_dead_letter(self, number: int) -> bool:
+        """Return whether what was handed to the queue as *number* is held there."""
+        return number in self._held_dead_letters
+
+    def complete_dead_letter(self, number: int) -> None:
+        """Answer what was handed to the queue as *number*, which is held; success and failure are the same."""
+        self._held_dead_letters.remove(number)
+        self.carry_out(self._partition.dead_letter_answered(number))
 
     # ---- the read, and the look-up that may follow it
 
