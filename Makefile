@@ -24,9 +24,11 @@ demo: $(READY) ## Show a story, run the KIP's table, then replay what Kafka's ow
 	$(call judge,demo, \
 	  $(call step,a story of one share partition, $(BIN)/python examples/story.py); \
 	  $(call step,what the KIP says is persisted beside what sharestate persists, $(BIN)/sharestate kip --table write); \
-	  $(call step,what Kafka 4.3.1 answered beside what sharestate answers, \
-	    $(BIN)/sharestate replay --known-differences tests/data/known-differences.json \
-	      tests/data/kafka-tests tests/data/vectors))
+	  $(call step,what Kafka 4.3.1 and 4.4.0 answered beside what sharestate answers, \
+	    echo "4.3.1, and kafka-4.3:"; $(REPLAY) --profile kafka-4.3 $(addprefix tests/data/,kafka-tests vectors); \
+	    echo "both, and kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))))
+RECORDED := kafka-tests vectors kafka-tests-4.4 vectors-4.4
+REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
 PYTEST := -q -m 'not oracle' --numprocesses auto --maxprocesses 4 --dist worksteal

@@ -12,8 +12,8 @@ INTRODUCTION: Final = """\
 Kafka decides whether this library does what a broker does: not the library's own output, and not somebody's reading of
 the code. The library is compared with
 
-- **recordings**: {tests} tests of Kafka's own `SharePartitionTest`, recorded call by call on the real class, and
-  {vectors} conversations with that class. `make test` replays all of them;
+- **recordings**: {tests} tests of Kafka's own `SharePartitionTest` of 4.3.1 and {of_4_4} of 4.4.0, recorded call
+  by call on the real class, and {vectors} conversations with that class. `make test` replays all of them;
 - **Kafka's own class** from the published jar: `make oracle` sends it random sequences and compares every response
   ([the oracle](oracle.md));
 - **the KIP's tables**, letter for letter: `sharestate kip`, and [the KIP's slips](kip932.md);
@@ -40,11 +40,12 @@ symptom; a difference that no row accounts for fails the search."""
 
 def page() -> str:
     """Return the page."""
-    tests, vectors = (len(list(DATA.glob(pattern))) for pattern in ("kafka-tests/*.jsonl", "vectors/*/*.jsonl"))
+    patterns = ("kafka-tests/*.jsonl", "kafka-tests-4.4/*.jsonl", "vectors*/**/*.jsonl")
+    tests, of_4_4, vectors = (len(list(DATA.glob(pattern))) for pattern in patterns)
     parts = [
         NOTICE,
         "# How we know",
-        INTRODUCTION.format(tests=tests, vectors=vectors),
+        INTRODUCTION.format(tests=tests, of_4_4=of_4_4, vectors=vectors),
         COMPARED,
         table(["date", "Kafka", "profile", "sequences", "requests", "known", "differences"], _comparisons()),
         DIFFERS,

@@ -22,7 +22,7 @@ from sharestate.cli.report import Report, with_progress
 from sharestate.conversation import SERVED_SPLIT_LIMIT, Level, UnreadableFileError, bounded_lines, replay, serve
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
 from sharestate.json_lines import printable
-from sharestate.values.profiles import KAFKA_4_3, PROFILES, Profile
+from sharestate.values.profiles import LATEST, PROFILES, Profile
 
 INTERRUPTED: Final = 128 + 2
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
@@ -82,7 +82,7 @@ def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> L
 profile_option = click.option(
     "--profile",
     type=click.Choice(list(PROFILES)),
-    default=KAFKA_4_3.name,
+    default=LATEST.name,
     show_default=True,
     callback=_profile,
     help="The rules to follow: those of a release of Kafka, or the same without its bugs.",

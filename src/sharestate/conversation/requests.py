@@ -327,4 +327,5 @@ class Request:
     @property
     def is_supported(self) -> bool:
         """True if this implementation has the operation with its arguments and answers."""
-        return self.command.is_supported and all(can_give(answer) for answer in (*self.answers, *self.dlq_answers))
+        answers: tuple[Answer[Any], ...] = (*self.answers, *self.dlq_answers)
+        return self.command.is_supported and all(map(can_give, answers))

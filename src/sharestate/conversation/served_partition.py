@@ -62,7 +62,7 @@ class ServedPartition:
 
     def __init__(self, opening: requests.Open, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
         """Open the share partition of *opening* under *profile*; larger batches than *split_limit* are not split."""
-        self._opened_with = opening.config
+        self._opened_with = dict(opening.config)
         self._partition = SharePartition(
             KEY,
             leader_epoch=opening.leader_epoch,
