@@ -71,11 +71,11 @@ ReadMeaning: TypeAlias = ReadAnswer | Unanswered
 
 
 @frozen
-class Settled:
+class Answered:
     """The dead-letter queue has taken the records or has failed to: a share partition goes on the same way."""
 
 
-DeadLetterMeaning: TypeAlias = Settled | Unanswered
+DeadLetterMeaning: TypeAlias = Answered | Unanswered
 """The meaning of an answer of the dead-letter queue."""
 
 
@@ -228,12 +228,12 @@ NOTHING_PERSISTED: Final = read_answer("ok", "")
 _queue_throws: Final = exception_in("throws")
 
 _DEAD_LETTER_WORDS: Final[Mapping[str, DeadLetterMeaning]] = MappingProxyType(
-    {"ok": Settled(), "hold": Held(), "null_future": NoFuture()}
+    {"ok": Answered(), "hold": Held(), "null_future": NoFuture()}
 )
 _DEAD_LETTER_FORMS: Final[Mapping[str, Check[DeadLetterMeaning]]] = MappingProxyType(
     {
-        "error": record({"error": Field(_ERROR), "message": _MESSAGE}, lambda **_: Settled()),
-        "exception": record({"exception": Field(text), "message": _MESSAGE}, lambda **_: Settled()),
+        "error": record({"error": Field(_ERROR), "message": _MESSAGE}, lambda **_: Answered()),
+        "exception": record({"exception": Field(text), "message": _MESSAGE}, lambda **_: Answered()),
         "throws": lambda value, path: Thrown(_queue_throws(value, path)),
     }
 )
