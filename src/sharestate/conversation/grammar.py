@@ -232,24 +232,21 @@ def _held(value: Json, path: str) -> int | str:
     return "read" if value == "read" else _offset(value, path)
 
 
-def _complete(
-    write: int | str | None, dlq: int | None, answer: tuple[Json, str], lookup: LookupTable | None
-) -> requests.Command:
-    """Return the command for ``complete``; the meaning of its *answer* depends on what it is for."""
-    if write is None and dlq is None:
-        message = "missing"
-        raise MalformedInputError(message, "write")
-    if write is not None and dlq is not None:
-        message = "either write or dlq"
-        raise MalformedInputError(message, "dlq")
-    if write == "read":
+def _complete(answer: tuple[Json, str], lookup: LookupTable | None, **numbers: int | str | None) -> requests.Command:
+    """Return the command for ``complete``; what its *answer* means depends on which of the *numbers* is given."""
+    given = {name: number for name, number in numbers.items() if number is not None}
+    if len(given) != 1:
+        message = "either write or dlq" if given else "missing"
+        raise MalformedInputError(message, "dlq" if given else "write")
+    ((name, number),) = given.items()
+    if number == "read":
         return requests.CompleteRead(answer=_final(read_answer, *answer), lookup=lookup)
     if lookup is not None:
         message = "only a read is followed by a look-up"
         raise MalformedInputError(message, "lookup")
-    if dlq is not None:
-        return requests.CompleteDeadLetter(dlq=dlq, answer=_final(dead_letter_answer, *answer))
-    return requests.CompleteWrite(write=int(write or 0), answer=_final(write_answer, *answer))
+    if name == "dlq":
+        return requests.CompleteDeadLetter(number=int(number), answer=_final(dead_letter_answer, *answer))
+    return requests.CompleteWrite(write=int(number), answer=_final(write_answer, *answer))
 
 
 def _final(check: Check[Answer[M]], value: Json, path: str) -> Answer[M]:
@@ -350,11 +347,15 @@ ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
 """The fields of every request."""
 
 
+_ATTRIBUTES: Final = MappingProxyType({"dlq_answers": "dead_letter_answers"})
+"""The attributes of a request that are not called like their fields."""
+
+
 def _request_of(operation: Operation) -> Check[requests.Request]:
     """Return the check for a whole request of *operation*."""
 
     def make(**fields: Any) -> requests.Request:  # noqa: ANN401 - of different types
-        envelope = {name: fields.pop(name) for name in ENVELOPE}
+        envelope = {_ATTRIBUTES.get(name, name): fields.pop(name) for name in ENVELOPE}
         return requests.Request(command=operation.make(**fields), **envelope)
 
     return record({**ENVELOPE, **operation.fields}, make)

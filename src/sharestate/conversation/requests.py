@@ -246,7 +246,7 @@ class CompleteWrite(Command):
 class CompleteDeadLetter(Command):
     """Answer for records that were handed to the dead-letter queue and are held there."""
 
-    dlq: int
+    number: int
     """The number under which they were handed over."""
 
     answer: Answer[DeadLetterMeaning]
@@ -315,7 +315,7 @@ class Request:
     answers: tuple[Answer[WriteMeaning], ...]
     """The answers to the writes that it causes, in order."""
 
-    dlq_answers: tuple[Answer[DeadLetterMeaning], ...]
+    dead_letter_answers: tuple[Answer[DeadLetterMeaning], ...]
     """The answers of the dead-letter queue to what it is handed meanwhile, in order."""
 
     quiet: bool
@@ -327,5 +327,5 @@ class Request:
     @property
     def is_supported(self) -> bool:
         """True if this implementation has the operation with its arguments and answers."""
-        answers: tuple[Answer[Any], ...] = (*self.answers, *self.dlq_answers)
+        answers: tuple[Answer[Any], ...] = (*self.answers, *self.dead_letter_answers)
         return self.command.is_supported and all(map(can_give, answers))

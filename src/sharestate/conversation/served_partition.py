@@ -90,7 +90,7 @@ class ServedPartition:
         """
         if not request.is_supported:
             return self.response(unsupported(request), quiet=request.quiet)
-        self._answers.script(request.answers, request.dlq_answers)
+        self._answers.script(request.answers, request.dead_letter_answers)
         result = self._carry_out(request.command)
         if self._answers.has_failed and not self._partition.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
             self._expire()
@@ -200,10 +200,10 @@ class ServedPartition:
         self._answers.complete_write(command.write, command.answer.meaning)
 
     def _complete_dead_letter(self, command: requests.CompleteDeadLetter) -> None:
-        if not self._answers.holds_dead_letter(command.dlq):
-            message = f"nothing is held by the dead-letter queue as {command.dlq}"
+        if not self._answers.holds_dead_letter(command.number):
+            message = f"nothing is held by the dead-letter queue as {command.number}"
             raise MalformedInputError(message, "dlq")
-        self._answers.complete_dead_letter(command.dlq)
+        self._answers.complete_dead_letter(command.number)
 
     def _acquire(self, command: requests.Acquire) -> Json:
         if batches := command.fetched.batches:
