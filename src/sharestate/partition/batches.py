@@ -156,7 +156,9 @@ class Batch:
 
     def first_acquirable(self, from_offset: int) -> int | None:
         """Return the first offset from *from_offset* on that may be acquired now, or None; a whole batch is one."""
-        low = max(from_offset, self.first_offset) if self.is_split else self.first_offset
+        if not self.is_split:
+            return self.first_offset if self.cell.is_acquirable else None
+        low = max(from_offset, self.first_offset)
         part = self.part(low, self.last_offset)
         for cell in distinct(part) if part else ():
             if cell.is_acquirable:
@@ -242,6 +244,13 @@ class InFlight:
         self._firsts.insert(index, first)
         self._batches.insert(index, batch)
         self.oversized_count += batch.last_offset - first >= self._split_limit  # rule 24.5
+
+    def extend(self, batches: Iterable[Batch]) -> None:
+        """Add *batches*, which ascend and lie behind all others."""
+        for batch in batches:
+            self._firsts.append(batch.first_offset)
+            self._batches.append(batch)
+            self.oversized_count += self.is_oversized(batch)  # rule 24.5
 
     def floor(self, offset: int) -> Batch | None:
         """Return the highest batch that begins at or before *offset* (rule 1)."""

@@ -6,7 +6,6 @@ Each is a function that yields what contradicts it. One that bugs of Kafka break
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -55,17 +54,21 @@ def check(state: PartitionState) -> None:
 
 def completed_count(state: PartitionState) -> int:
     """Return the number of cached terminal records at or above the SPSO, counted one by one. [records]"""
-    return sum(batch.record_count(state.start_offset, batch.last_offset, _terminal(batch)) for batch in state.in_flight)
-
-
-def _terminal(batch: Batch) -> list[Cell]:
-    return [cell for cell in batch.distinct() if cell.state in TERMINAL]
+    count = 0
+    for batch in state.in_flight:
+        terminal = [cell for cell in batch.distinct() if cell.state in TERMINAL]
+        if terminal:
+            count += batch.record_count(state.start_offset, batch.last_offset, terminal)
+    return count
 
 
 def _cells(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
     for batch in state.in_flight:
-        for cell, references in batch.tally(batch.first_offset, batch.last_offset).items():
-            yield batch, cell, references
+        if batch.is_split:
+            for cell, references in batch.tally(batch.first_offset, batch.last_offset).items():
+                yield batch, cell, references
+        else:
+            yield batch, batch.cell, 1
 
 
 def _overlapping(state: PartitionState) -> Iterator[str]:
@@ -126,13 +129,13 @@ def _wrong_locks(state: PartitionState) -> Iterator[str]:
 
 
 def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
-    waiting = Counter[int]()
+    waiting: dict[int, int] = {}
     for _, cell, references in _cells(state):
         if cell.lock is not None and not cell.lock_expired:
-            waiting[cell.lock.creation] += references
+            waiting[cell.lock.creation] = waiting.get(cell.lock.creation, 0) + references
     queued = {lock.creation: 1 if lock.records is None else lock.records.holders for lock in state.locks}
-    if queued != waiting or state.locks.count != waiting.total():
-        yield f"locks hold {queued}, {state.locks.count} in all, and cells {dict(waiting)}"
+    if queued != waiting or state.locks.count != sum(waiting.values()):
+        yield f"locks hold {queued}, {state.locks.count} in all, and cells {waiting}"
 
 
 def _wrong_cursors(state: PartitionState) -> Iterator[str]:
@@ -183,11 +186,11 @@ def _wrong_dead_letters(state: PartitionState) -> Iterator[str]:
             or not (batch.is_split or (first, last) == (batch.first_offset, batch.last_offset))
         ):
             yield f"{first}-{last} goes to the dead-letter queue twice, or is not cached"
-            return
+        else:
+            for cell in batch.tally(first, last):
+                if cell.state is not RecordState.ARCHIVING or cell.write != write:
+                    yield f"{first}-{last} goes to the dead-letter queue with {cell}"
         previous_last = last
-        for cell in batch.tally(first, last):
-            if cell.state is not RecordState.ARCHIVING or cell.write != write:
-                yield f"{first}-{last} goes to the dead-letter queue with {cell}"
 
 
 def _lost_dead_letters(state: PartitionState) -> Iterator[str]:

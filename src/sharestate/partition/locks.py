@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sortedcontainers import SortedList
@@ -97,6 +97,14 @@ class Locks:
         self._queue(lock)
         self.next_creation += 1
         self.count += 1 if lock.records is None else lock.records.holders
+
+    def restore(self, locks: Iterable[Lock], next_creation: int) -> None:
+        """Add *locks*, for which cells wait, where there are none yet; *next_creation* is the next number."""
+        self._by_expiry.update(locks)
+        for lock in self._by_expiry:
+            self._by_member.setdefault(lock.member_id, []).append(lock)
+            self.count += 1 if lock.records is None else lock.records.holders
+        self.next_creation = next_creation
 
     def release(self, lock: Lock, holders: int) -> None:
         """Take *holders* cells from *lock*: they are acknowledged, archived, split or expired."""

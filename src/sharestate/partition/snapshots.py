@@ -11,13 +11,11 @@ have given it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby, pairwise, zip_longest
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Final, NoReturn
-
-from attrs import fields
+from typing import Any, Final, NoReturn
 
 from sharestate.errors import InvariantError, MalformedInputError, SnapshotError
 from sharestate.partition.batches import Batch
@@ -85,8 +83,17 @@ _CLASSES: Final[Mapping[str, type]] = MappingProxyType(
 )
 """The classes of the fields that are not made of rows."""
 
+_CELL_CLASSES: Final = (RecordState, int, str, bool)
+"""The classes of a cell's state, delivery count, owner and whether its lock has expired."""
+
+_BATCH_CLASSES: Final = (bool, tuple)
+"""The classes of whether a batch is split, and of its runs."""
+
 _HEAD_ROOM: Final = 2**62
 """Numbers that only grow must lie below this, so that commands to come stay within 64 bits."""
+
+
+_NOT_GIVEN: Final = "not as any share partition would give it"
 
 
 def take_snapshot(state: PartitionState) -> Snapshot:
@@ -95,30 +102,34 @@ def take_snapshot(state: PartitionState) -> Snapshot:
     batches = tuple(_batch_row(batch, rows) for batch in state.in_flight)
     locks = {cell.lock for batch in state.in_flight for cell in batch.distinct() if cell.lock is not None}
     return Snapshot(
-        **{name: getattr(state, name) for name in _PLAIN},
-        profile=state.profile,
-        lifecycle=state.lifecycle.value,
-        gap_window=None if state.gap_window is None else RangeRow(*state.gap_window),
-        next_lock=state.locks.next_creation,
+        **_others(state),
         locks=tuple(sorted(LockRow(lock.creation, lock.deadline_ms) for lock in locks)),
-        writes=tuple(_write_row(number, pending) for number, pending in sorted(state.writes.items())),
         cells=tuple(rows),
         batches=batches,
-        dead_letters=tuple(DeadLetterRow(number, letter) for number, letter in sorted(state.dead_letters.items())),
-        kip_memory=state.writer.snapshot(),
     )
+
+
+def _others(state: PartitionState) -> dict[str, Any]:
+    """Return all fields of a snapshot but those that grow with the batches: locks, cells and batches."""
+    return {
+        **{name: getattr(state, name) for name in _PLAIN},
+        "profile": state.profile,
+        "lifecycle": state.lifecycle.value,
+        "gap_window": None if state.gap_window is None else RangeRow(*state.gap_window),
+        "next_lock": state.locks.next_creation,
+        "writes": tuple(_write_row(number, pending) for number, pending in sorted(state.writes.items())),
+        "dead_letters": tuple(DeadLetterRow(number, letter) for number, letter in sorted(state.dead_letters.items())),
+        "kip_memory": state.writer.snapshot(),
+    }
 
 
 def _batch_row(batch: Batch, rows: dict[CellRow, int]) -> BatchRow:
+    first, last = batch.first_offset, batch.last_offset
+    if not batch.is_split:
+        return BatchRow(first, last, False, (RunRow(1, _position(batch.cell, rows)),))  # noqa: FBT003 - a row
     positions = {cell: _position(cell, rows) for cell in batch.distinct()}
-    cells = batch.part(batch.first_offset, batch.last_offset)
-    runs = groupby(map(positions.__getitem__, cells))
-    return BatchRow(
-        batch.first_offset,
-        batch.last_offset,
-        batch.is_split,
-        tuple(RunRow(sum(1 for _ in run), position) for position, run in runs),
-    )
+    runs = groupby(map(positions.__getitem__, batch.cells))
+    return BatchRow(first, last, True, tuple(RunRow(sum(1 for _ in run), position) for position, run in runs))  # noqa: FBT003 - a row
 
 
 def _position(cell: Cell, rows: dict[CellRow, int]) -> int:
@@ -193,7 +204,8 @@ def _restored(
         _refuse("config.dead_letter_queue", f"{profile.name} has none")
     if state.is_read_pending not in _READ_PENDING.get(state.lifecycle, {False}):
         _refuse("is_read_pending", f"{state.is_read_pending} does not go with {snapshot.lifecycle}")
-    _Restorer(state, snapshot).restore()
+    restorer = _Restorer(state, snapshot)
+    restorer.restore()
     try:
         check(state)
     except InvariantError as error:
@@ -201,7 +213,7 @@ def _restored(
     # With Kafka's bugs it may be too large, and too small or negative after the SPSO has moved back (B9b, B22).
     if not -_HEAD_ROOM < state.delivery_complete_count < _HEAD_ROOM:
         _refuse("delivery_complete_count", f"not within -{_HEAD_ROOM}..{_HEAD_ROOM}")
-    _expect_same(snapshot, take_snapshot(state))
+    restorer.expect_given()
     return state
 
 
@@ -269,15 +281,24 @@ def _expect_expired(expired: Sequence[StateBatch], write: WriteRow, path: str) -
         previous = last
 
 
-def _expect_same(snapshot: Snapshot, again: Snapshot) -> None:
-    """Refuse a snapshot that no share partition gives: out of order, or with rows that nothing refers to."""
-    pairs = zip_longest(snapshot.cells, again.cells)
-    different = [f"cells[{index}]" for index, (given, expected) in enumerate(pairs) if given != expected]
-    different += [
-        field.name for field in fields(Snapshot) if getattr(snapshot, field.name) != getattr(again, field.name)
-    ]
-    if different:
-        _refuse(different[0], "not as any share partition would give it")
+def _expect_order(snapshot: Snapshot) -> None:
+    """Refuse rows of cells that do not stand where they are first referred to, and neighbors that share one."""
+    cells, seen = snapshot.cells, 0
+    for index, row in enumerate(snapshot.batches):
+        previous = None
+        for _, position in row.runs:
+            if position == previous:
+                _refuse(f"batches[{index}][3]", _NOT_GIVEN)
+            previous = position
+            if position >= seen:
+                seen += cells[position].rollback == seen
+                if position != seen:
+                    _refuse(f"cells[{seen}]", _NOT_GIVEN)
+                seen += 1
+    if seen < len(cells):
+        _refuse(f"cells[{seen}]", _NOT_GIVEN)
+    if len(set(cells)) < seen:
+        _refuse("cells", f"one of them twice, {_NOT_GIVEN}")
 
 
 def _refuse(field: str, message: str) -> NoReturn:
@@ -292,63 +313,101 @@ class _Restorer:
         self._snapshot = snapshot
         self._deadlines = dict(snapshot.locks)
         self._locks: dict[int, Lock] = {}
+        self._waiting: list[Lock] = []
         self._pending = {row.number for row in snapshot.writes if row.delivery_count_limit is not None}
 
     def restore(self) -> None:
-        for index, row in enumerate(self._snapshot.batches):
-            self._restore_batch(row, f"batches[{index}]")
-        for index, write in enumerate(self._snapshot.writes):
+        state, snapshot = self._state, self._snapshot
+        state.in_flight.extend(self._batches())
+        state.locks.restore(self._waiting, snapshot.next_lock)
+        for index, write in enumerate(snapshot.writes):
             self._restore_write(write, f"writes[{index}]")
-        for index, (number, letter) in enumerate(self._snapshot.dead_letters):
-            if number >= self._snapshot.next_dead_letter:
-                _refuse(f"dead_letters[{index}][0]", f"the next request is {self._snapshot.next_dead_letter}")
-            self._state.dead_letters[number] = letter
+        for index, (number, letter) in enumerate(snapshot.dead_letters):
+            if number >= snapshot.next_dead_letter:
+                _refuse(f"dead_letters[{index}][0]", f"the next request is {snapshot.next_dead_letter}")
+            state.dead_letters[number] = letter
         self._expect_reached()
-        self._state.locks.next_creation = self._snapshot.next_lock
 
-    def _restore_batch(self, row: BatchRow, path: str) -> None:
-        first, last, is_split, runs = row
-        if last < first:
-            _refuse(path, f"{first}-{last} is reversed")
-        if sum(size for size, _ in runs) != (last - first + 1 if is_split else 1):
-            _refuse(f"{path}[3]", f"the runs do not make up {first}-{last}")
-        made = {position: self._restore_cell(row, position, f"{path}[3]") for _, position in runs}
+    def expect_given(self) -> None:
+        """Refuse what no share partition gives: rows out of order, twice, or that nothing refers to."""
+        for name in ("locks", "cells", "batches"):
+            expect(getattr(self._snapshot, name), tuple, name)
+        _expect_order(self._snapshot)
+        if sorted(self._locks) != [creation for creation, _ in self._snapshot.locks]:
+            _refuse("locks", _NOT_GIVEN)
+        for name, value in _others(self._state).items():
+            if getattr(self._snapshot, name) != value:
+                _refuse(name, _NOT_GIVEN)
+
+    def _batches(self) -> Iterator[Batch]:
+        end = None
+        for index, row in enumerate(self._snapshot.batches):
+            first, last, is_split, runs = row
+            if (type(is_split), type(runs)) != _BATCH_CLASSES:
+                _refuse(f"batches[{index}]", "parts of the wrong type")
+            if last < first or (end is not None and first < end):
+                _refuse(f"batches[{index}]", f"{first}-{last} is reversed, or does not lie behind the batch before it")
+            end = last + 1
+            yield Batch(first, last, self._records(index, row) if is_split else self._whole(index, row))
+
+    def _whole(self, index: int, row: BatchRow) -> Cell:
+        runs = row.runs
+        if len(runs) != 1 or runs[0].size != 1:
+            _refuse(f"batches[{index}][3]", "a whole batch has one cell")
+        cell = self._cell(index, row, runs[0].cell)
+        if cell.lock is not None and not cell.lock_expired:
+            self._waiting.append(cell.lock)
+        return cell
+
+    def _records(self, index: int, row: BatchRow) -> list[Cell]:
+        first, last, _, runs = row
+        sizes = [size for size, _ in runs]
+        if sum(sizes) != last - first + 1 or min(sizes) < 1:
+            _refuse(f"batches[{index}][3]", f"the runs do not make up {first}-{last}")
+        made = {position: self._cell(index, row, position) for _, position in runs}
         cells: list[Cell] = []
         for size, position in runs:
             cell = made[position]
-            if cell.lock is not None and not cell.lock_expired:
-                self._state.locks.requeue(cell.lock, size, first + len(cells))
+            if cell.lock is not None and not cell.lock_expired and (records := cell.lock.records) is not None:
+                if not records.holders:
+                    records.cursor = first + len(cells)
+                    self._waiting.append(cell.lock)
+                records.holders += size
             cells += [cell] * size
-        self._state.in_flight.add(Batch(first, last, cells if is_split else cells[0]))
+        return cells
 
-    def _restore_cell(self, batch: BatchRow, position: int, path: str) -> Cell:
-        if position >= len(self._snapshot.cells):
-            _refuse(path, f"there is no cell {position}")
+    def _cell(self, index: int, batch: BatchRow, position: int) -> Cell:
+        """Return the cell of a row, which lies in ``batches[index]``."""
+        if not 0 <= position < len(self._snapshot.cells):
+            _refuse(f"batches[{index}][3]", f"there is no cell {position}")
         state, count, member_id, lock, write, rollback, lock_expired = self._snapshot.cells[position]
-        if (member_id, lock, write) == (NO_MEMBER, None, None):
-            return unowned(state, count)
-        where = f"cells[{position}]"
-        owner = member_id if rollback is None else self._snapshot.cells[rollback].member_id
-        if write is not None and write not in self._pending:
-            _refuse(f"{where}[4]", f"no write {write}")
-        held = None if lock is None else self._restore_lock(batch, lock, owner, f"{where}[3]")
+        if (type(state), type(count), type(member_id), type(lock_expired)) != _CELL_CLASSES:
+            _refuse(f"cells[{position}]", "parts of the wrong type")
         if write is None:
             if rollback is not None or lock_expired:
-                _refuse(where, "no write is pending, and it rolls back")
-            return Cell(state, count, member_id, held)
+                _refuse(f"cells[{position}]", "no write is pending, and it rolls back")
+            if lock is None and member_id == NO_MEMBER:
+                return unowned(state, count)
+            return Cell(state, count, member_id, self._lock(batch, position, lock, member_id))
+        if write not in self._pending:
+            _refuse(f"cells[{position}][4]", f"no write {write}")
         if member_id != NO_MEMBER:
-            _refuse(where, "a pending transition takes a record from its owner")
-        restored = None if rollback is None else self._restore_cell(batch, rollback, where)
-        return PendingCell(state, count, held, write, restored, lock_expired)
+            _refuse(f"cells[{position}]", "a pending transition takes a record from its owner")
+        before = None if rollback is None else self._cell(index, batch, rollback)
+        held = self._lock(batch, position, lock, NO_MEMBER if before is None else before.member_id)
+        return PendingCell(state, count, held, write, before, lock_expired)
 
-    def _restore_lock(self, batch: BatchRow, creation: int, member_id: str, path: str) -> Lock:
-        if creation not in self._locks:
+    def _lock(self, batch: BatchRow, position: int, creation: int | None, member_id: str) -> Lock | None:
+        if creation is None:
+            return None
+        lock = self._locks.get(creation)
+        if lock is None:
             if not creation < self._snapshot.next_lock or creation not in self._deadlines:
-                _refuse(path, f"no lock {creation}")
+                _refuse(f"cells[{position}][3]", f"no lock {creation}")
             first = batch.first_offset
-            records = LockedRecords(batch.last_offset, 0) if batch.is_split else None
-            self._locks[creation] = Lock(self._deadlines[creation], creation, member_id, first, records)
-        return self._locks[creation]
+            records = LockedRecords(first, 0) if batch.is_split else None
+            lock = self._locks[creation] = Lock(self._deadlines[creation], creation, member_id, first, records)
+        return lock
 
     def _restore_write(self, row: WriteRow, path: str) -> None:
         number, limit, ranges, dead_letters, wakes = row

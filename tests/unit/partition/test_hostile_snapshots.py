@@ -10,11 +10,12 @@ from attrs import evolve
 
 from sharestate import KAFKA_4_3, KIP_932, RecordState, SharePartition, Snapshot, SnapshotError
 from sharestate.partition.batches import Batch
-from sharestate.partition.cells import Cell
+from sharestate.partition.cells import Cell, unowned
 from sharestate.values.snapshot import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
 from tests.support.scenes import Scene
 
 AVAILABLE = CellRow(RecordState.AVAILABLE, 1, "", None, None, None, lock_expired=False)
+WHOLE = BatchRow(0, 9, is_split=False, runs=(RunRow(1, 0),))
 
 
 def taken() -> Snapshot:
@@ -202,6 +203,42 @@ HAND_MADE: list[dict[str, Any]] = [
 def test_a_snapshot_made_by_hand_is_refused_with_a_typed_error(parts: dict[str, Any]) -> None:
     """A snapshot with parts of other types ends in a SnapshotError."""
     refusal(evolve(taken(), **parts))
+
+
+WRONG_CLASSES: list[tuple[CellRow, BatchRow, str]] = [
+    (AVAILABLE._replace(state=0), WHOLE, "cells[0]"),  # type: ignore[arg-type]
+    (AVAILABLE._replace(delivery_count=1.0), WHOLE, "cells[0]"),  # type: ignore[arg-type]
+    (AVAILABLE._replace(lock_expired=None), WHOLE, "cells[0]"),  # type: ignore[arg-type]
+    (AVAILABLE, WHOLE._replace(is_split=0), "batches[0]"),  # type: ignore[arg-type]
+    (AVAILABLE, WHOLE._replace(runs=[RunRow(1, 0)]), "batches[0]"),  # type: ignore[arg-type]
+    (AVAILABLE, WHOLE._replace(runs=(RunRow(1, -1),)), "batches[0][3]"),
+    (AVAILABLE, WHOLE._replace(runs=(RunRow(1, 0), RunRow(0, 0))), "batches[0][3]"),
+    (AVAILABLE, WHOLE._replace(is_split=True, runs=(RunRow(5, 0), RunRow(5, 0))), "batches[0][3]"),
+    (AVAILABLE, WHOLE._replace(is_split=True, runs=(RunRow(11, 0), RunRow(-1, 0))), "batches[0][3]"),
+]
+
+
+@pytest.mark.parametrize(("cell", "batch", "field"), WRONG_CLASSES)
+def test_rows_made_by_hand_are_refused_where_they_are_wrong(cell: CellRow, batch: BatchRow, field: str) -> None:
+    """A number in the place of a state, a position from the end, runs that nobody would cut so: nothing is made."""
+    assert refusal(evolve(taken(), end_offset=9, find_next=True, cells=(cell,), batches=(batch,))).field == field
+
+
+def test_a_state_that_only_equals_one_is_not_shared_with_other_partitions() -> None:
+    """Cells that nobody holds are kept for all share partitions, so what is restored of one changes no other."""
+    unowned.cache_clear()
+    refusal(evolve(taken(), cells=(AVAILABLE._replace(state=0),), batches=(WHOLE,)))  # type: ignore[arg-type]
+
+    assert unowned(RecordState.AVAILABLE, 1).is_acquirable
+
+
+def test_a_cell_that_is_there_twice_is_refused() -> None:
+    """Equal cells share a row: a thousand equal rows would be a thousand cells."""
+    batches = tuple(BatchRow(10 * n, 10 * n + 9, is_split=False, runs=(RunRow(1, n),)) for n in range(2))
+
+    error = refusal(evolve(taken(), end_offset=19, find_next=True, cells=(AVAILABLE,) * 2, batches=batches))
+
+    assert error.field == "cells"
 
 
 def test_a_snapshot_is_restored_under_its_own_profile() -> None:
