@@ -16,7 +16,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from attrs import define
 
 from sharestate.errors import SplitLimitError
 from sharestate.partition.advance import advance
@@ -87,14 +89,18 @@ def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:
 
 def _plan(state: PartitionState, request: Request) -> Sequence[Step]:
     # rules 7.4 and 7.5
-    base = _base_offset(state, request.first_offset)
-    first = min(request.first_offset, base)
-    if first > request.last_offset:  # rule 24.2, B1': the log was compacted, and the window is full
+    first, last = request.first_offset, request.last_offset
+    base = max(first, state.start_offset)
+    overlap: Sequence[Batch] = ()
+    if state.in_flight and first <= state.end_offset:  # else nothing is cached there
+        base = _base_offset(state, first)
+        first = min(first, base)
+        overlap = state.in_flight.beginning_in(first, last)
+    if first > last:  # rule 24.2, B1': the log was compacted, and the window is full
         return ()
-    overlap = state.in_flight.beginning_in(first, request.last_offset)
     if overlap:
         return tuple(plan_overlap(state, request, base, overlap))
-    return (plan_new(state, request, base, request.last_offset, request.limit),)
+    return (plan_new(state, request, base, last, request.limit),)
 
 
 def _capacity(state: PartitionState, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
@@ -130,9 +136,9 @@ def _is_at_natural_gap(state: PartitionState, fetched: FetchedRecords) -> bool:
     Kafka waits there for ever (rule 24.1): no batch ever covers the SPSO, so it cannot advance. Healed, the first fetch
     that begins after the gap shows that there is nothing in it.
     """
-    if state.profile.has(Quirk.STALLS_AT_NATURAL_GAP) or not state.in_flight:
-        return False
     if not fetched.fetch_offset <= state.start_offset < fetched.batches[0].first_offset:
+        return False
+    if state.profile.has(Quirk.STALLS_AT_NATURAL_GAP) or not state.in_flight:
         return False
     floor = state.in_flight.floor(state.start_offset)
     return floor is None or floor.last_offset < state.start_offset
@@ -153,7 +159,8 @@ def _skip_natural_gap(state: PartitionState, fetched: FetchedRecords) -> None:
 # ---- the steps
 
 
-class Request(NamedTuple):
+@define
+class Request:
     """
     One member's request for records of one fetch, as far as there is capacity for it.
 
@@ -214,6 +221,8 @@ class AddBatches:
         """Cache the range, and move the SPSO and the SPEO to it where they belong (rule 7.8, steps 3 to 5)."""
         if self.count < self.last_offset - self.first_offset + 1:
             acquired = [self._add_partly(state, request.member_id)]
+        elif request.is_strict or self.count <= request.batch_size:
+            acquired = [_add(state, request.member_id, self.first_offset, self.last_offset)]
         else:
             acquired = [_add(state, request.member_id, first, last) for first, last in self._ranges(request)]
         if state.in_flight.first.first_offset == self.first_offset:  # there is no record from the SPSO up to here
@@ -225,14 +234,13 @@ class AddBatches:
         """Cut the range before batches of the log, so that each piece has batch_size offsets at least (rule 7.9)."""
         first = self.first_offset
         size, log = request.batch_size, request.log
-        if not request.is_strict and self.count > size:
-            for index in range(request.log_index(first) + 1, len(log)):
-                base = log[index].first_offset
-                if base > self.last_offset:
-                    break
-                if base - first >= size:
-                    yield first, base - 1
-                    first = base
+        for index in range(request.log_index(first) + 1, len(log)):
+            base = log[index].first_offset
+            if base > self.last_offset:
+                break
+            if base - first >= size:
+                yield first, base - 1
+                first = base
         yield first, self.last_offset
 
     def _add_partly(self, state: PartitionState, member_id: str) -> AcquiredRecords:

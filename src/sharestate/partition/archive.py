@@ -115,7 +115,7 @@ def without_aborted(
     acquired like data: the client skips them.
     """
     # rules 7.10 and 20.4
-    if fetched.isolation is not IsolationLevel.READ_COMMITTED or not fetched.aborted_transactions:
+    if not fetched.aborted_transactions or fetched.isolation is not IsolationLevel.READ_COMMITTED:
         return tuple(acquired)
     aborted = list(_aborted_batches(fetched))
     for batch in aborted:

@@ -148,7 +148,7 @@ def _position(cell: Cell, rows: dict[CellRow, int]) -> int:
 
 def _write_row(number: int, pending: PendingWrite | FinalWrite) -> WriteRow:
     if isinstance(pending, FinalWrite):
-        return WriteRow(number, None, (), *pending)
+        return WriteRow(number, None, (), pending.dead_letters, pending.wakes)
     ranges = tuple(RangeRow(first, last) for _, first, last in pending.ranges)
     return WriteRow(number, pending.delivery_count_limit, ranges, pending.dead_letters, wakes=False)
 

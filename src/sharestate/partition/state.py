@@ -1,7 +1,7 @@
 """
 The mutable state of one share partition, and the only methods through which its records change.
 
-Cells change by ``replace_cells``, ``put_cells`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
+Cells change by ``replace_cell(s)``, ``put_cell(s)`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
 count by ``count_completed`` and ``move_start``; the gap window shrinks by ``shrink_gap_window``.
 
 Source:
@@ -51,7 +51,11 @@ class GapWindow(NamedTuple):
     last_offset: int
 
 
-class PendingWrite(NamedTuple):
+# One of each is made for every write: neither tuples nor frozen, which would take twice and thrice as long to make.
+
+
+@define
+class PendingWrite:
     """A write without an answer whose outcome decides what becomes of the records that it carries."""
 
     number: int
@@ -67,7 +71,8 @@ class PendingWrite(NamedTuple):
     """What goes to the dead-letter queue once the write has succeeded."""
 
 
-class FinalWrite(NamedTuple):
+@define
+class FinalWrite:
     """A write without an answer whose outcome decides nothing."""
 
     dead_letters: tuple[DeadLetter, ...] = ()
@@ -77,7 +82,8 @@ class FinalWrite(NamedTuple):
     """Whether its answer wakes fetches if the SPSO advances; the command that issues the others has woken them."""
 
 
-class WriteContent(NamedTuple):
+@define
+class WriteContent:
     """The contents of one write."""
 
     start_offset: int
@@ -234,6 +240,16 @@ class PartitionState:
         for cell in replacements.values():
             if cell.is_acquirable:
                 self._find_from(first_offset if batch.is_split else batch.first_offset)
+
+    def replace_cell(  # noqa: PLR0913 - as replace_cells
+        self, batch: Batch, first_offset: int, last_offset: int, cell: Cell, why: Cause | Input, write: int | None
+    ) -> None:
+        """Put *cell* in the place of that of one record of a split batch or of a whole one, and record it."""
+        self.put_cell(batch, first_offset, cell)
+        if self.recorder is not None:
+            self.recorder.record_in_place(batch, first_offset, last_offset, {cell: why}, write)
+        if cell.is_acquirable:
+            self._find_from(first_offset)
 
     def put_cell(self, batch: Batch, offset: int, cell: Cell) -> None:
         """Put *cell* in the place of that of *offset*, as ``put_cells`` does."""

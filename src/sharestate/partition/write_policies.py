@@ -131,7 +131,8 @@ class KipWrites:
         )
         if not changed:
             return None
-        start, batches = content = self._content(state, changed)
+        content = self._content(state, changed)
+        start, batches = content.start_offset, content.state_batches
         end = batches[-1].last_offset + 1 if batches else start
         expired = merged(batch._replace(delivery_state=RecordState.ACQUIRED) for batch in changed) if is_final else ()
         self._remember(KipWriteRow(state.next_write, start, end, expired))

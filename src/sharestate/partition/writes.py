@@ -2,7 +2,7 @@
 A change of records, the write that carries it, and what its outcome does.
 
 A command builds one ``Change``: every transition that it begins shows at once and is pending. Issuing the change makes
-one numbered write of it, and what is left of it is a frozen ``PendingWrite``. If the write succeeds the locks are
+one numbered write of it, and what is left of it is a ``PendingWrite``. If the write succeeds the locks are
 cancelled and the SPSO may advance. If it fails the records are rolled back to their owner, unless they were archived or
 their lock has expired meanwhile. The write of a change that stands whatever its outcome is a ``FinalWrite``.
 
@@ -294,6 +294,12 @@ def _commit(state: PartitionState, pending: PendingWrite, write: int | None) -> 
     """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
     # rule 1.5, step 1
     for batch, first_offset, last_offset in pending.ranges:
+        if first_offset == last_offset or not batch.is_split:  # one cell, as nearly always: there is nothing to tally
+            cell = batch.at(first_offset)
+            if cell.write == pending.number:
+                state.release_lock(cell, 1)
+                state.replace_cell(batch, first_offset, last_offset, cell.committed(), Cause.CONFIRMED, write)
+            continue
         replacements = {}
         for cell, references in batch.tally(first_offset, last_offset).items():
             if cell.write == pending.number:

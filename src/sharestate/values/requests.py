@@ -69,7 +69,7 @@ class StateRun(NamedTuple):
         batches = tuple(batches)
         if len(batches) == 1:  # nearly always, and dearer to transpose
             ((first, last, state, count),) = batches
-            return cls((first,), (last,), (state,), (count,))
+            return tuple.__new__(cls, ((first,), (last,), (state,), (count,)))  # as _new_state_batch
         return cls(*zip(*batches, strict=True))
 
     def batches(self) -> Iterator[StateBatch]:
