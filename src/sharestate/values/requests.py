@@ -149,6 +149,13 @@ class StateBatches(Sequence[StateBatch]):
         return StateBatches, (self._runs,)
 
 
+def runs_of(batches: Sequence[StateBatch]) -> tuple[StateRun, ...]:
+    """Return *batches* column by column; those that a share partition has made are so already."""
+    if type(batches) is StateBatches:  # an isinstance of what is abstract takes as long as making the run
+        return batches.runs
+    return (StateRun.of_batches(batches),) if batches else ()
+
+
 _STATE_BATCH: Final = (
     ("first_offset", MIN_INT64, MAX_OFFSET),
     ("last_offset", MIN_INT64, MAX_OFFSET),
@@ -241,7 +248,4 @@ class WriteShareGroupState(NamedTuple):
     @property
     def runs(self) -> tuple[StateRun, ...]:
         """The state batches column by column, which costs less where many records changed one by one."""
-        batches = self.state_batches
-        if type(batches) is StateBatches:  # an isinstance of what is abstract takes as long as making the run
-            return batches.runs
-        return (StateRun.of_batches(batches),) if batches else ()
+        return runs_of(self.state_batches)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharestate import MalformedInputError, SharePartitionKey, StateBatch
+from sharestate import MalformedInputError, SharePartitionKey, StateBatch, StateRun
 from sharestate.persister import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -23,6 +23,7 @@ from sharestate.persister import (
     TopicData,
     WriteStateParameters,
 )
+from sharestate.values.requests import StateBatches
 
 ID = PartitionIdData(partition=0)
 UNCHECKED: Any = None
@@ -125,3 +126,34 @@ def test_a_request_fails_as_its_result_would() -> None:
 
     assert read.find("u", 4) == PartitionAllData(partition=4, error_code=15, error_message="later")
     assert begun.failed(69).find("t", 0) == PartitionErrorData(partition=0, error_code=69, error_message=None)
+
+
+def test_the_runs_of_a_write_are_passed_on_as_they_are() -> None:
+    """What a share partition has made column by column is not taken apart, and equals the same entries as a tuple."""
+    batches = StateBatches([StateRun.of_records(range(7, 9), (2, 0), (1, 1)), StateRun((9,), (12,), (4,), (5,))])
+
+    entry = PartitionStateBatchData(partition=0, state_batches=batches)
+
+    assert entry.state_batches is batches
+    assert entry.runs is batches.runs
+    assert entry == PartitionStateBatchData(partition=0, state_batches=tuple(batches))
+    assert [list(run.batches()) for run in PartitionStateBatchData(partition=0, state_batches=batches[:1]).runs] == [
+        [StateBatch(7, 7, 2, 1)]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "field"),
+    [
+        (StateRun((5,), (4,), (2,), (1,)), "state_batches[0].last_offset"),
+        (StateRun.of_records((5, 2**63), (2, 2), (1, 1)), "state_batches[1].first_offset"),
+        (StateRun.of_records((5, -(2**63) - 1), (2, 2), (1, 1)), "state_batches[1].first_offset"),
+        (StateRun.of_records((5,), (True,), (1,)), "state_batches[0].state"),
+        (StateRun.of_records((5,), (2,), ("1",)), "state_batches[0].delivery_count"),  # type: ignore[arg-type]
+    ],
+)
+def test_runs_are_checked_as_entries_are(run: StateRun, field: str) -> None:
+    """A run that somebody has made otherwise is refused at the entry that is wrong."""
+    with pytest.raises(MalformedInputError) as refused:
+        PartitionStateBatchData(partition=0, state_batches=StateBatches([run]))
+    assert refused.value.field == field
