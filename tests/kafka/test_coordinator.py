@@ -19,7 +19,7 @@ def test_all_recordings_are_here() -> None:
     assert len(RECORDINGS) == 41 + 39
 
 
-@pytest.mark.parametrize(("kafka", "profile"), RELEASES.items(), ids=str)
+@pytest.mark.parametrize(("kafka", "profile"), RELEASES.items(), ids=RELEASES)
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda file: file.stem)
 def test_we_answer_as_kafka_did(recording: Path, kafka: str, profile: CoordinatorProfile) -> None:
     """Every answer, record, byte and state comes out as it did in Kafka."""
