@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from sharestate.values.checks import expect, integer, refuse
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
-from sharestate.values.records import MAX_OFFSET
+from sharestate.values.records import MAX_OFFSET, SharePartitionKey
 
 TOPIC: Final = "__dlq.errors.topic"
 PARTITION: Final = "__dlq.errors.partition"
@@ -78,7 +78,7 @@ def dead_letter_records(
             without it, as ``errors.deadletterqueue.copy.record.enable`` has it by default.
 
     Raises:
-        MalformedInputError: *request* is none, or its offsets are no range.
+        MalformedInputError: *request* is none, its offsets are no range, or another field is not what it has to be.
 
     Complexity:
         O(1) in time and memory for each record, made as the iterator is asked for it: nobody has bounded the range.
@@ -96,17 +96,13 @@ def dead_letter_records(
     ('__dlq.errors.offset', b'4') b'k' b'v'
     ('__dlq.errors.offset', b'5') None None
     """
-    _, _, first, last, delivery_count, cause = expect(request, DeadLetterRequest, "request")
-    integer(first, "request.first_offset", 0, MAX_OFFSET)
-    integer(last, "request.last_offset", 0, MAX_OFFSET)
-    if last < first:
-        refuse("DLQ records parameters last offset cannot be less than first offset.", "request.last_offset")
+    key, _, first, last, delivery_count, cause = _checked(request)
     source = (
-        (TOPIC, _utf_8(topic_name or request.key.topic_id)),
-        (PARTITION, b"%d" % request.key.partition),
+        (TOPIC, _utf_8(topic_name or key.topic_id)),
+        (PARTITION, b"%d" % key.partition),
     )
     fate = (
-        (GROUP, _utf_8(request.key.group_id)),
+        (GROUP, _utf_8(key.group_id)),
         (DELIVERY_COUNT, b"%d" % delivery_count),
         (MESSAGE, _utf_8(MESSAGES[cause])),
     )
@@ -115,6 +111,18 @@ def dead_letter_records(
         DeadLetterRecord((*source, (OFFSET, b"%d" % offset), *fate), *(read(offset) or _NO_RECORD))
         for offset in range(first, last + 1)
     )
+
+
+def _checked(request: DeadLetterRequest) -> DeadLetterRequest:
+    expect(request, DeadLetterRequest, "request")
+    expect(request.key, SharePartitionKey, "request.key")
+    integer(request.first_offset, "request.first_offset", 0, MAX_OFFSET)
+    integer(request.last_offset, "request.last_offset", 0, MAX_OFFSET)
+    integer(request.delivery_count, "request.delivery_count", 0)
+    expect(request.cause, DeadLetterCause, "request.cause")
+    if request.last_offset < request.first_offset:
+        refuse("DLQ records parameters last offset cannot be less than first offset.", "request.last_offset")
+    return request
 
 
 def _utf_8(text: str) -> bytes:

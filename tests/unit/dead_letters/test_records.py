@@ -134,10 +134,13 @@ def test_a_long_range_costs_nothing_before_it_is_read() -> None:
         (a_request(-1, 5), "request.first_offset"),
         (a_request(5, 2**63 - 1), "request.last_offset"),
         (a_request(5, 4), "request.last_offset"),
+        (DeadLetterRequest._make(("g-t-0", 0, 5, 5, 1, REJECTED)), "request.key"),
+        (DeadLetterRequest._make((KEY, 0, 5, 5, -1, REJECTED)), "request.delivery_count"),
+        (DeadLetterRequest._make((KEY, 0, 5, 5, 1, "forgotten")), "request.cause"),
     ],
 )
 def test_a_malformed_request_is_refused(request_: DeadLetterRequest, field: str) -> None:
-    """What is no request, or no range of offsets, is refused before there is any record."""
+    """What is no request, or one with a wrong part, is refused before there is any record."""
     with pytest.raises(MalformedInputError) as refusal:
         dead_letter_records(request_)
 

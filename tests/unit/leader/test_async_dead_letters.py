@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -60,7 +61,7 @@ def test_leaving_waits_for_the_queue_and_for_the_second_write() -> None:
 
     def answer_write() -> None:
         while not store.held:
-            pass
+            time.sleep(0.001)
         store.held[0].answer()
 
     partition = asyncio.run(asyncio.wait_for(work(), SOON_S))
