@@ -15,7 +15,9 @@ from typing import assert_never, assert_type
 from sharestate import (
     KAFKA_4_2,
     KAFKA_4_3,
+    KAFKA_4_4,
     KIP_932,
+    LATEST,
     NO_PRODUCER_ID,
     PROFILES,
     AbortedTransaction,
@@ -68,6 +70,7 @@ from sharestate import (
     Quirk,
     ReadShareGroupState,
     RecordBatch,
+    RecordFormatError,
     RecordRun,
     RecordState,
     RequestRefusedError,
@@ -84,6 +87,9 @@ from sharestate import (
     TimeReversedError,
     TransactionIndex,
     Transition,
+    UnknownDeadLetterError,
+    UnknownRecordTypeError,
+    UnknownRecordVersionError,
     UnknownServerError,
     UnknownTopicOrPartitionError,
     UnknownWriteError,
@@ -118,7 +124,8 @@ def settings() -> ShareConfig:
 def profile_of(name: str) -> Profile:
     """Choose a profile."""
     assert_type(PROFILES, Mapping[str, Profile])
-    assert_type(KAFKA_4_3.healed, Profile)
+    assert_type((KAFKA_4_3.healed, LATEST), tuple[Profile, Profile])
+    assert_type(KAFKA_4_4.has_dead_letter_queue, bool)
     assert_type(KAFKA_4_2.quirks, frozenset[Quirk])
     assert_type(KAFKA_4_2.has(Quirk.STALLS_AT_NATURAL_GAP), bool)
     return Profile(
@@ -381,10 +388,18 @@ def told_apart(error: ShareStateError) -> tuple[object, ...]:
             SplitLimitError(first_offset=first, limit=last) | RequestRefusedError(first_offset=first, last_offset=last)
         ):
             return assert_type((first, last), tuple[int | None, int | None])
-        case TimeReversedError(field=where) | SnapshotError(field=where) | MalformedInputError(field=where):
+        case (
+            TimeReversedError(field=where)
+            | SnapshotError(field=where)
+            | MalformedInputError(field=where)
+            | UnknownRecordTypeError(part=where)
+            | UnknownRecordVersionError(part=where)
+            | RecordFormatError(part=where)
+        ):
             return (assert_type(where, str | None),)
         case (
             UnknownWriteError(number=detail)
+            | UnknownDeadLetterError(number=detail)
             | InitializationError(reason=detail)
             | DeadLetterFailedError(request=detail)
         ):

@@ -83,3 +83,10 @@ def test_transitions_and_errors_have_their_types() -> None:
     assert api.told_apart(InvalidRecordStateError("not yours", 0, 4, "m2")) == (0, 4, "m2")
     assert api.told_apart(TimeReversedError("backwards", "now_ms")) == ("now_ms",)
     assert api.outcome(ErrorCode.FENCED_STATE_EPOCH).code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_dead_letters_are_handed_over() -> None:
+    """A queue takes what a share partition hands over."""
+    queue = api.dead_lettered(stored(), sharestate.Effects())
+
+    assert isinstance(queue, sharestate.InMemoryDeadLetterQueue)
