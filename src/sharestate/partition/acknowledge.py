@@ -23,7 +23,7 @@ from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
-from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
 from sharestate.values.requests import WriteShareGroupState
@@ -123,17 +123,15 @@ class _Acknowledgement:
 
     def _take_range(self, request: AcknowledgementBatch) -> None:
         # rule 8.1, steps 1 and 2
-        first, last, types = request
-        try:
-            inputs = list(map(_INPUTS.__getitem__, types))
-        except KeyError:
+        first, last, types = request[0], request[1], tuple(request[2])
+        if not _INPUTS.keys() >= set(types):
             message = f"Invalid acknowledge type: {list(map(int, types))}"
-            raise InvalidRequestError(message, first, last) from None
+            raise InvalidRequestError(message, first, last)
         if last < self._state.start_offset:
             return
         for batch in self._batches_of(first, last):
             if batch.last_offset >= self._state.start_offset:
-                self._take_batch(batch, first, last, inputs)
+                self._take_batch(batch, first, last, types)
 
     def _batches_of(self, first: int, last: int) -> list[Batch]:
         """Return the batches from the floor batch of *first* on; from that of the SPSO if the range reaches across."""
@@ -151,18 +149,18 @@ class _Acknowledgement:
             raise InvalidRequestError(_PAST_LAST, first, last)
         return batches
 
-    def _take_batch(self, batch: Batch, first: int, last: int, inputs: Sequence[Input]) -> None:
+    def _take_batch(self, batch: Batch, first: int, last: int, types: tuple[int, ...]) -> None:
         # rule 8.1, step 6
         if not batch.is_split:
             self._refuse_batch(batch)
-            if not self._needs_split(batch, first, last, inputs):
-                self._take_whole(batch, inputs[0])
+            if not self._needs_split(batch, first, last, types):
+                self._take_whole(batch, _INPUTS[types[0]])
                 return
             batch.split(self._state.locks)
         low = max(first, batch.first_offset, self._state.start_offset)
         high = min(last, batch.last_offset)
         if low <= high:
-            self._take_records(batch, low, high, inputs if len(inputs) == 1 else inputs[low - first : high - first + 1])
+            self._take_records(batch, low, high, types if len(types) == 1 else types[low - first : high - first + 1])
 
     def _refuse_batch(self, batch: Batch) -> None:
         # rule 8.1, step 6.2
@@ -181,21 +179,21 @@ class _Acknowledgement:
         else:
             raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
 
-    def _take_records(self, batch: Batch, low: int, high: int, inputs: Sequence[Input]) -> None:
+    def _take_records(self, batch: Batch, low: int, high: int, types: tuple[int, ...]) -> None:
         # rule 8.1, step 6.3
         part = batch.part(low, high)
         held = distinct(part)
         refused, refusal = self._first_refusal(part, held, low)
-        renews = Input.RENEW in inputs
+        renews = AcknowledgeType.RENEW in types
         if renews:
             # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
-            self._renew_before(batch, low, inputs, refused)
+            self._renew_before(batch, low, types, refused)
         if refusal is not None:
             raise refusal
-        if len(inputs) > 1:
-            self._begin_each(batch, low, inputs, renews=renews)
+        if len(types) > 1:
+            self._begin_each(batch, low, types, renews=renews)
         elif not renews:
-            self._change.begin(batch, low, part, inputs[0], held)
+            self._change.begin(batch, low, part, _INPUTS[types[0]], held)
 
     def _first_refusal(
         self, part: Sequence[Cell], held: Iterable[Cell], low: int
@@ -207,21 +205,22 @@ class _Acknowledgement:
                 return index, _refusal_of(cell, low + index)
         return len(part), None
 
-    def _renew_before(self, batch: Batch, low: int, inputs: Sequence[Input], refused: int) -> None:
+    def _renew_before(self, batch: Batch, low: int, types: tuple[int, ...], refused: int) -> None:
         """Renew what is to be renewed of the first *refused* records; refuse if the group does not renew."""
         # rules 20.2 and 24.3
         if self._state.config.renew_acknowledge_enable:
-            _renew(self._state, batch, low, [input_ is Input.RENEW for input_ in islice(cycle(inputs), refused)])
-        elif (renewal := inputs.index(Input.RENEW)) < refused:
+            _renew(self._state, batch, low, [type_ == AcknowledgeType.RENEW for type_ in islice(cycle(types), refused)])
+        elif (renewal := types.index(AcknowledgeType.RENEW)) < refused:
             raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
 
-    def _begin_each(self, batch: Batch, low: int, inputs: Sequence[Input], *, renews: bool) -> None:
+    def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], *, renews: bool) -> None:
         if not renews:
-            self._change.begin_each(batch, range(low, low + len(inputs)), inputs)
+            self._change.begin_each(batch, range(low, low + len(types)), types, _INPUTS)
             return
-        others = [index for index, input_ in enumerate(inputs) if input_ is not Input.RENEW]
+        others = [index for index, type_ in enumerate(types) if type_ != AcknowledgeType.RENEW]
         if others:
-            self._change.begin_each(batch, [low + index for index in others], [inputs[index] for index in others])
+            offsets = [low + index for index in others]
+            self._change.begin_each(batch, offsets, [types[index] for index in others], _INPUTS)
 
     # ---- single records: members often acknowledge record by record, and many entries are taken in one go
 
@@ -266,7 +265,7 @@ class _Acknowledgement:
             return False
         if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
             return False
-        self._change.begin_each(batch, offsets, tuple(map(_WITHOUT_RENEW.__getitem__, kinds)))
+        self._change.begin_each(batch, offsets, kinds, _INPUTS)
         return True
 
 

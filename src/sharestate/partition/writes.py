@@ -13,7 +13,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from sharestate.errors import UnknownWriteError
@@ -78,23 +78,31 @@ class Change:
         # rule 1.3
         after = {cell: self._after(cell, input_) for cell in cells}
         if len(after) == 1 and part.count(next(iter(after))) == len(part):
-            self._put(batch, range(first_offset, first_offset + len(part)), list(after.values()) * len(part))
+            offsets = range(first_offset, first_offset + len(part))
+            self._put(batch, offsets, list(after.values()) * len(part), after.values())
         else:
             chosen = [(offset, cell) for offset, cell in enumerate(part, first_offset) if cell in after]
-            self._put(batch, [offset for offset, _ in chosen], [after[cell] for _, cell in chosen])
+            self._put(batch, [offset for offset, _ in chosen], [after[cell] for _, cell in chosen], after.values())
 
-    def begin_each(self, batch: Batch, offsets: Sequence[int], inputs: Sequence[Input]) -> None:
-        """Begin an input for each of some records of a split batch, all of which lie at or above the SPSO."""
+    def begin_each(
+        self, batch: Batch, offsets: Sequence[int], reports: Sequence[int], inputs: Mapping[int, Input]
+    ) -> None:
+        """
+        Begin an input for each of some records of a split batch, all of which lie at or above the SPSO.
+
+        *inputs* has the input of each of *reports*, of which there are many and few distinct ones.
+        """
         # rule 1.3
         part = batch.pick(offsets)
         if part.count(part[0]) < len(part):
-            after = list(map(self._after, part, inputs))
-        elif inputs.count(inputs[0]) == len(inputs):
-            after = [self._after(part[0], inputs[0])] * len(part)
+            after = list(map(self._after, part, map(inputs.__getitem__, reports)))
+            self._put(batch, offsets, after, dict.fromkeys(after))
+        elif reports.count(reports[0]) == len(reports):
+            cell = self._after(part[0], inputs[reports[0]])
+            self._put(batch, offsets, [cell] * len(part), (cell,))
         else:
-            after_input = {input_: self._after(part[0], input_) for input_ in dict.fromkeys(inputs)}
-            after = list(map(after_input.__getitem__, inputs))
-        self._put(batch, offsets, after)
+            cells = {report: self._after(part[0], inputs[report]) for report in dict.fromkeys(reports)}
+            self._put(batch, offsets, list(map(cells.__getitem__, reports)), cells.values())
 
     def state_batches(self) -> Sequence[StateBatch]:
         """Return the records that are to be persisted, in the order of their transitions."""
@@ -149,7 +157,8 @@ class Change:
             after = self._pending[change] = cell.pending(input_, self.number, self._state.config)
         return after
 
-    def _put(self, batch: Batch, offsets: Sequence[int], after: list[Cell]) -> None:
+    def _put(self, batch: Batch, offsets: Sequence[int], after: list[Cell], cells: Iterable[Cell]) -> None:
+        """Put each of *after* in the place of one of *offsets*; *cells* are the distinct ones, usually one or two."""
         # rules 15 and 20.4
         first, count = after[0], len(after)
         low, high = (offsets[0], offsets[-1]) if isinstance(offsets, range) else (min(offsets), max(offsets))
@@ -157,15 +166,15 @@ class Change:
             self._add_range(batch, first_, last)
         self._state.put_each(batch, offsets, after)
         self._close_run()
-        if after.count(first) == count:
-            states, counts = (first.state,) * count, (first.delivery_count,) * count
-        else:
-            states = tuple([cell.state for cell in after])
-            counts = tuple([cell.delivery_count for cell in after])
+        found, delivered = {cell.state for cell in cells}, {cell.delivery_count for cell in cells}
+        states = (first.state,) * count if len(found) == 1 else tuple([cell.state for cell in after])
+        counts = (
+            (first.delivery_count,) * count if len(delivered) == 1 else tuple([cell.delivery_count for cell in after])
+        )
         kept = offsets if isinstance(offsets, range) else tuple(offsets)
         self._runs.append(StateRun.of_records(kept, states, counts))
         if offsets[0] >= self._state.start_offset:
-            self._complete(sum(map(states.count, TERMINAL)))
+            self._complete(count - sum(map(states.count, found - TERMINAL)))
 
     def _complete(self, records: int) -> None:
         # rule 20.4
