@@ -25,6 +25,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "collections.abc.Sequence"),
     ("py:class", "concurrent.futures._base.Future"),
     ("py:class", "datetime.timedelta"),
+    ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition

@@ -420,6 +420,65 @@ class DeadLetterQueueConfigError(InvalidConfigurationError):
     kafka_exception = "ConfigException"
 
 
+# ---- files that cannot be read
+
+
+@define(eq=False, slots=False)
+class UnreadableFileError(ShareStateError):
+    """
+    A file that cannot be read, or that is not what it should be.
+
+    Attributes:
+        file: The file, as it was given.
+        line: The line's number, the first one being 1; None if the file has no lines, or cannot be read as a whole.
+        field: The path of the wrong part of the line; empty for the line as a whole.
+    """
+
+    file: str = ""
+    line: int | None = None
+    field: str = ""
+
+    def __str__(self) -> str:
+        """Return the place and the message in one line: ``a.jsonl:1: trace: ...``."""
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (place, self.field, self.message) if part)
+
+
+@define(eq=False, slots=False)
+class SegmentError(UnreadableFileError):
+    """
+    A log segment with bytes that no broker has written there; what comes before them has been read.
+
+    Attributes:
+        byte_offset: The offset in the file of the record batch with which reading stopped. [bytes]
+    """
+
+    byte_offset: int | None = None
+
+    code = ErrorCode.CORRUPT_MESSAGE
+
+    def __str__(self) -> str:
+        """Return the place and the message in one line: ``a.log, byte 61: ...``."""
+        place = self.file if self.byte_offset is None else f"{self.file}, byte {self.byte_offset}"
+        return f"{place}: {self.message}"
+
+
+class SegmentTailError(SegmentError):
+    """A log segment that ends in the middle of a record batch, or in zeros, and should not."""
+
+
+class UnknownMagicError(SegmentError):
+    """A record batch of another format than 2, which brokers have written since 0.11."""
+
+    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
+class UnknownCompressionError(SegmentError):
+    """A record batch that is compressed in a way that no broker knows, or that this installation cannot read."""
+
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
 # ---- bytes that are no record
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, dead_letters, persister
+from sharestate import coordinator, dead_letters, persister, segments
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -36,3 +36,8 @@ def test_every_name_of_the_coordinator_is_documented_once() -> None:
 def test_every_name_of_dead_letter_queues_is_documented_once() -> None:
     """What `sharestate.dead_letters` exports and `sharestate` does not has its directive on their page."""
     assert documented("dead-letters.md") == sorted(set(dead_letters.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_segments_is_documented_once() -> None:
+    """What `sharestate.segments` exports has its directive on its page."""
+    assert documented("segments.md") == sorted(segments.__all__)

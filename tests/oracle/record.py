@@ -24,7 +24,8 @@ from typing import Final
 from attrs import define, evolve, frozen
 
 from sharestate.conversation.replay import NO_CALLS, NOT_SENT
-from sharestate.conversation.traces import Header, Step, UnreadableFileError, open_trace, write_trace
+from sharestate.conversation.traces import Header, Step, open_trace, write_trace
+from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import Json, read_json, write_json
 from tests.oracle.build import HERE, RELEASES, Oracle, OracleError, build, line_of
 from tests.oracle.search.kafka import Kafka

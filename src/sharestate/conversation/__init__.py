@@ -8,7 +8,8 @@ from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import Outcome, Verdict, replay
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, serve
-from sharestate.conversation.traces import Header, Step, Trace, UnreadableFileError, open_trace, write_trace
+from sharestate.conversation.traces import Header, Step, Trace, open_trace, write_trace
+from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import bounded_lines
 
 __all__ = [

@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, bad_request_json
-from sharestate.conversation.traces import Step, Trace, UnreadableFileError, open_trace
-from sharestate.errors import MalformedInputError
+from sharestate.conversation.traces import Step, Trace, open_trace
+from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
 from sharestate.json_lines import MAX_LINE, Json, read_json
 from sharestate.values.profiles import Profile

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
-from attrs import asdict, define, frozen
+from attrs import asdict, frozen
 
-from sharestate.errors import MalformedInputError, ShareStateError
+from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, record, text, version
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 
@@ -32,25 +32,6 @@ NOT_REPLAYABLE: Final = frozenset(
     }
 )
 """Flags of traces in which something happened that is not in the requests."""
-
-
-@define(eq=False, slots=False)
-class UnreadableFileError(ShareStateError):
-    """A trace, or a list of known differences, that cannot be read."""
-
-    file: str = ""
-    """The file, as it was given."""
-
-    line: int | None = None
-    """The line's number, the first one being 1; None if the file as a whole cannot be read."""
-
-    field: str = ""
-    """The path of the wrong part of the line; empty for the line as a whole."""
-
-    def __str__(self) -> str:
-        """Return the place and the message in one line: ``a.jsonl:1: trace: ...``."""
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return ": ".join(part for part in (place, self.field, self.message) if part)
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,192 @@
+"""
+One record batch of a log segment: what its header says, and its records, which are decoded when they are asked for.
+
+Source:
+    DefaultRecordBatch, ControlRecordType (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from aiokafka.errors import UnsupportedCodecError
+from aiokafka.record import MemoryRecords
+from attrs import field, frozen
+
+from sharestate.errors import SegmentError, UnknownCompressionError
+from sharestate.values.records import MAX_OFFSET, ControlType, RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HEADER: Final = Struct(">qiibIhiqqqhii")
+"""A batch up to its records."""
+
+_COMPRESSION: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_CONTROL_KEY: Final = Struct(">hh")
+_CONTROL_TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({0: ControlType.ABORT, 1: ControlType.COMMIT})
+
+
+class Compression(IntEnum):
+    """How the records of a batch are compressed; the numbers are those of the log."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """Who has set the timestamps of a batch; the numbers are those of the log."""
+
+    CREATE_TIME = 0
+    """The producer, record by record."""
+
+    LOG_APPEND_TIME = 1
+    """The broker, for the whole batch."""
+
+
+class LogRecord(NamedTuple):
+    """
+    A record of the log.
+
+    Attributes:
+        offset: Its offset.
+        timestamp_ms: Its timestamp; -1 for none. [ms since 1970]
+        key: Its key; None for none.
+        value: Its value; None for none.
+        headers: Its headers, in order.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@frozen
+class LogBatch:
+    """
+    A record batch of the log, whose checksum is right.
+
+    Attributes:
+        file: The segment that it is in.
+        byte_offset: Where it begins there. [bytes]
+        first_offset: Its base offset.
+        last_offset: Its last offset, included; compaction keeps it when it deletes the record there.
+        record_count: The number of its records; compaction may have deleted all of them. [records]
+        leader_epoch: The epoch of the partition's leader that has written it; -1 for none.
+        max_timestamp_ms: The highest timestamp of its records. [ms since 1970]
+        timestamp_type: Who has set the timestamps.
+        producer_id: The producer's id; -1 for none.
+        producer_epoch: The producer's epoch; -1 for none.
+        is_transactional: Whether it belongs to a transaction.
+        is_control: Whether its record is one that brokers write for themselves.
+        control: The kind of a transaction marker; None for data, and for what else brokers write for themselves.
+        compression: How its records are compressed.
+        data: All of its bytes.
+    """
+
+    file: str
+    byte_offset: int
+    first_offset: int
+    last_offset: int
+    record_count: int
+    leader_epoch: int
+    max_timestamp_ms: int
+    timestamp_type: TimestampType
+    producer_id: int
+    producer_epoch: int
+    is_transactional: bool
+    is_control: bool
+    control: ControlType | None
+    compression: Compression
+    data: bytes = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """The size in the log, with the header. [bytes]"""
+        return len(self.data)
+
+    def records(self) -> Iterator[LogRecord]:
+        """
+        Yield its records, those of control batches too.
+
+        Raises:
+            SegmentError: The bytes are no such records, although the checksum is right.
+            UnknownCompressionError: The library that decompresses them is not installed.
+        """
+        return _records(self.data, self.file, self.byte_offset)
+
+    def to_record_batch(self) -> RecordBatch:
+        """Return what a fetch for a share group has to know of it."""
+        return RecordBatch(self.first_offset, self.last_offset, self.producer_id, self.is_transactional, self.control)
+
+
+def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
+    """
+    Return the batch of format 2 whose bytes are *data*, which begin at *byte_offset* of *file*.
+
+    Raises:
+        SegmentError: The checksum is wrong, or a number in the header is senseless.
+        UnknownCompressionError: The records are compressed in a way that no broker knows.
+    """
+
+    def refuse(message: str, kind: type[SegmentError] = SegmentError) -> NoReturn:
+        raise kind(message, file, byte_offset=byte_offset)
+
+    base, _, leader_epoch, _, crc, flags, delta, _, max_ms, producer_id, producer_epoch, _, count = HEADER.unpack_from(
+        data
+    )
+    if not MemoryRecords(data).next_batch().validate_crc():
+        refuse(f"the checksum of the record batch is not {crc:#010x}")
+    if base < 0 or delta < 0 or base + delta > MAX_OFFSET or not 0 <= count <= delta + 1:
+        refuse(f"{count} records from offset {base} to {base + delta}")
+    compression = flags & _COMPRESSION
+    if compression >= len(Compression):
+        refuse(f"unknown compression type {compression}", UnknownCompressionError)
+    return LogBatch(
+        file,
+        byte_offset,
+        base,
+        base + delta,
+        count,
+        leader_epoch,
+        max_ms,
+        TimestampType(bool(flags & _LOG_APPEND_TIME)),
+        producer_id,
+        producer_epoch,
+        bool(flags & _TRANSACTIONAL),
+        bool(flags & _CONTROL),
+        _control(data, file, byte_offset) if flags & _CONTROL else None,
+        Compression(compression),
+        data,
+    )
+
+
+def _records(data: bytes, file: str, byte_offset: int) -> Iterator[LogRecord]:
+    try:
+        for record in MemoryRecords(data).next_batch():
+            yield LogRecord(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
+    except UnsupportedCodecError as error:
+        raise UnknownCompressionError(error.args[0], file, byte_offset=byte_offset) from error
+    except Exception as error:
+        # Each codec has exceptions of its own.
+        message = f"the records cannot be read: {error}"
+        raise SegmentError(message, file, byte_offset=byte_offset) from error
+
+
+def _control(data: bytes, file: str, byte_offset: int) -> ControlType | None:
+    """Return the kind of the transaction marker in a control batch, if there is one."""
+    for record in _records(data, file, byte_offset):
+        if record.key is not None and len(record.key) >= _CONTROL_KEY.size:
+            return _CONTROL_TYPES.get(_CONTROL_KEY.unpack_from(record.key)[1])
+    return None
