@@ -303,11 +303,10 @@ def _commit(state: PartitionState, pending: PendingWrite, write: int | None) -> 
     """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
     # rule 1.5, step 1
     for batch, first_offset, last_offset in pending.ranges:
-        if first_offset == last_offset or not batch.is_split:  # one cell, as nearly always: there is nothing to tally
-            cell = batch.at(first_offset)
-            if cell.write == pending.number:
-                state.release_lock(cell, 1)
-                state.replace_cell(batch, first_offset, last_offset, cell.committed(), Cause.CONFIRMED, write)
+        is_one = first_offset == last_offset or not batch.is_split
+        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to tally
+            state.release_lock(cell, 1)
+            state.replace_cell(batch, first_offset, last_offset, cell.committed(), Cause.CONFIRMED, write)
             continue
         replacements = {}
         for cell, references in batch.tally(first_offset, last_offset).items():
