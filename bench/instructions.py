@@ -7,6 +7,7 @@ many: the difference is what the batches take, because Python's start and its im
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -66,6 +67,7 @@ def _counted(workload: str, reading: str, times: int, path: tuple[Path, ...]) ->
 def main() -> None:
     """Run a workload."""
     workload, reading, times = sys.argv[1:]
+    gc.disable()  # as bench.clock does
     for operation in repeated(workload, reading=reading, times=int(times)):
         operation()
 

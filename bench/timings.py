@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from time import process_time
 from typing import TYPE_CHECKING, Final
 
 import pyperf
 
+from bench.clock import cpu_time
 from bench.operations import OPERATIONS, SIZES, operation_name
 from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read, repeated
 
@@ -66,10 +66,7 @@ def cpu_seconds(loops: int, timed: Timed, batches: int) -> float:
     seconds, count = 0.0, 0
     for _ in range(loops):
         operations = list(timed())
-        begin = process_time()
-        for operation in operations:
-            operation()
-        seconds += process_time() - begin
+        seconds += cpu_time(operations)
         count += len(operations)
     return seconds / (count * batches) * loops
 

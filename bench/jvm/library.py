@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from bench.clock import cpu_time
 from bench.memory import MEMORY, measured
 from bench.operations import OPERATIONS, compared_sizes, operation_name
 from bench.workloads import READINGS, WORKLOADS, as_read, repeated
@@ -118,10 +119,7 @@ def turn(what: str, seconds: float = _TURN_S) -> float:
     taken, first = 0.0, process_time()
     while not times or (taken < seconds and process_time() - first < _TURN_AND_SETTING_S):
         operations = list(timed())
-        begin = process_time()
-        for operation in operations:
-            operation()
-        elapsed = process_time() - begin
+        elapsed = cpu_time(operations)
         taken += elapsed
         times.append(elapsed / (len(operations) * batches))
     return median(times) * 1e6

@@ -429,6 +429,24 @@ def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[
     assert grown < 50_000
 
 
+@pytest.mark.parametrize("profile", [KAFKA_4_3, KIP_932], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("cycle", [accept, give_back, renew, fail])
+def test_commands_leave_no_garbage(cycle: Callable[[SharePartition], None], profile: Profile) -> None:
+    """What commands drop is freed at once: no object refers to itself, so the garbage collector finds nothing."""
+    partition = opened(profile)
+    cycle(partition)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            cycle(partition)
+        found = gc.collect()
+    finally:
+        gc.enable()
+
+    assert found == 0
+
+
 def test_members_that_have_left_leave_nothing() -> None:
     """A thousand members that acquire, acknowledge and leave keep no more memory than a few did."""
     partition = opened()

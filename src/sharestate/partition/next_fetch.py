@@ -47,6 +47,8 @@ def _first_acquirable(state: PartitionState) -> int | None:
             if batch.first_offset > gap:
                 return gap
             gap = max(batch.last_offset + 1, gap)
+        if not batch.is_split and not batch.cell.is_acquirable:  # of most batches: not worth a call
+            continue
         offset = batch.first_acquirable(state.acquirable_from)
         if offset is not None:
             state.acquirable_from = offset
