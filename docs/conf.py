@@ -5,8 +5,10 @@ import re
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import GoogleDocstring
+from sphinx.util.inspect import object_description
 
-from sharestate import KAFKA_4_3, AutoOffsetReset, RecordBatch, __version__
+from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__
+from sharestate.coordinator import COORDINATOR_4_3
 
 project = "sharestate"
 author = copyright = "The sharestate authors"  # noqa: A001 - what Sphinx calls it
@@ -20,11 +22,15 @@ extensions = [
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
     ("py:class", "collections.abc.Callable"),
+    ("py:class", "collections.abc.Collection"),
     ("py:class", "collections.abc.Iterable"),
     ("py:class", "collections.abc.Iterator"),
+    ("py:class", "collections.abc.Mapping"),
     ("py:class", "collections.abc.Sequence"),
     ("py:class", "concurrent.futures._base.Future"),
+    ("py:class", "contextlib.AbstractContextManager"),
     ("py:class", "datetime.timedelta"),
+    ("py:class", "os.PathLike"),
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
@@ -54,8 +60,15 @@ TUPLE_FIELD = type(RecordBatch.first_offset)
 PLAIN = {"attribute", "data", "property"}
 """Where a docstring's first colon is a colon; Google's style would have a type before it."""
 
-DEFAULTS = {repr(KAFKA_4_3): "KAFKA_4_3", repr(AutoOffsetReset.latest()): "AutoOffsetReset.latest()"}
-"""The names of default values, by their repr."""
+DEFAULTS = {
+    object_description(default): name
+    for name, default in {
+        "LATEST": LATEST,
+        "COORDINATOR_4_3": COORDINATOR_4_3,
+        "AutoOffsetReset.latest()": AutoOffsetReset.latest(),
+    }.items()
+}
+"""The names of default values, by what Sphinx shows of them."""
 
 
 CITATION = re.compile(r"\brules? \d[\d.]*\d?(?:(?:, | and )\d[\d.]*\d?)*")

@@ -317,7 +317,7 @@ class UnknownCompressionError(SegmentError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-# ---- bytes that are no record
+# ---- stored state: bytes that are no record, logs that fail
 
 
 @define(eq=False, slots=False)
@@ -350,6 +350,12 @@ class UnknownRecordVersionError(RecordFormatError):
     """A value of a version that this release does not know; unlike an unknown type it is not skipped."""
 
     kafka_exception = "UnknownRecordVersionException"
+
+
+class StateLogError(ShareStateError, OSError):
+    """A state log that cannot be opened, read or written, or is none; nothing was changed."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # ---- misuse: the caller's own mistakes; nothing was changed

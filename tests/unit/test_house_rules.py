@@ -22,6 +22,7 @@ SMALL = {
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
     "testing/contract.py": "what the contracts of persisters and of dead-letter queues have in common",
+    "persister/sqlite_persister.py": "the one module of its package that needs SQLite, which not every Python has",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "testing/strategies.py": "the one module of the kit that needs Hypothesis",
     "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",

@@ -1,8 +1,11 @@
 """
 The share coordinator, which stores the state of share partitions behind Kafka's persister.
 
-It does no I/O, reads no clock and starts no thread: the time comes in as ``now_ms``, records go out as values.
+It reads no clock and starts no thread: the time comes in as ``now_ms``, records go out as values. Only ``SqliteLog``
+does I/O.
 """
+
+from typing import TYPE_CHECKING
 
 from sharestate.coordinator.combiner import Combine, combine, combine_to_fewest
 from sharestate.coordinator.placement import coordinator_key, state_partition
@@ -24,6 +27,8 @@ from sharestate.coordinator.records import (
     encode_record,
 )
 from sharestate.coordinator.shard import CoordinatorShard, Outcome
+from sharestate.coordinator.share_coordinator import ShareCoordinator
+from sharestate.coordinator.state_log import LoggedRecord, LogOffsets, MemoryLog, StateLog
 from sharestate.coordinator.stored_state import StoredState
 
 __all__ = [
@@ -35,10 +40,16 @@ __all__ = [
     "CoordinatorConfig",
     "CoordinatorProfile",
     "CoordinatorShard",
+    "LogOffsets",
+    "LoggedRecord",
+    "MemoryLog",
     "Outcome",
     "RecordType",
+    "ShareCoordinator",
     "ShareSnapshot",
     "ShareUpdate",
+    "SqliteLog",
+    "StateLog",
     "StateRecord",
     "StoredState",
     "TaggedField",
@@ -49,3 +60,16 @@ __all__ = [
     "encode_record",
     "state_partition",
 ]
+
+if TYPE_CHECKING:
+    from sharestate.coordinator.sqlite_log import SqliteLog
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import SqliteLog on first use: not every Python has SQLite."""
+        if name == "SqliteLog":
+            from sharestate.coordinator.sqlite_log import SqliteLog  # noqa: PLC0415 - on first use
+
+            return SqliteLog
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)

@@ -10,8 +10,9 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from attrs import evolve
 
@@ -19,13 +20,8 @@ from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, 
 from sharestate.coordinator.records import RecordType, ShareSnapshot, ShareUpdate, StateRecord
 from sharestate.coordinator.stored_state import NO_EPOCH, StoredState, after_snapshot, after_update
 from sharestate.errors import ErrorCode, RecordFormatError
-from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from sharestate.values.records import SharePartitionKey
-    from sharestate.values.requests import StateBatch
+from sharestate.values.records import SharePartitionKey
+from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
 NULL_TOPIC_ID: Final = "The topic id cannot be null."
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."

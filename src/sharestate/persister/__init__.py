@@ -1,11 +1,14 @@
 """
-Persisters, which store the state of share partitions: their protocol, their requests and answers, and one in memory.
+Persisters, which store the state of share partitions: their protocol, their requests and answers, and some of them.
 
 ``Persister`` is a ``typing.Protocol``: any class with its five methods is a persister.
 """
 
+from typing import TYPE_CHECKING
+
 from sharestate.coordinator.combiner import combine
 from sharestate.coordinator.stored_state import StoredState
+from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.in_memory import HeldRequest, InMemoryPersister
 from sharestate.persister.protocol import Persister
 from sharestate.persister.requests import (
@@ -27,6 +30,7 @@ from sharestate.persister.requests import (
 )
 
 __all__ = [
+    "CoordinatorPersister",
     "DeleteStateParameters",
     "HeldRequest",
     "InMemoryPersister",
@@ -43,8 +47,22 @@ __all__ = [
     "ReadStateParameters",
     "ReadSummaryParameters",
     "Result",
+    "SqlitePersister",
     "StoredState",
     "TopicData",
     "WriteStateParameters",
     "combine",
 ]
+
+if TYPE_CHECKING:
+    from sharestate.persister.sqlite_persister import SqlitePersister
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import SqlitePersister on first use: not every Python has SQLite."""
+        if name == "SqlitePersister":
+            from sharestate.persister.sqlite_persister import SqlitePersister  # noqa: PLC0415 - on first use
+
+            return SqlitePersister
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)

@@ -5,30 +5,19 @@ from __future__ import annotations
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from sharestate.coordinator.shard import CoordinatorShard
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import ErrorCode, MalformedInputError
-from sharestate.persister.operations import answer, operate
+from sharestate.persister.operations import P, R, StoringPersister, answer, operate
 from sharestate.persister.requests import (
-    DeleteStateParameters,
-    InitializeStateParameters,
     Parameters,
-    PartitionAllData,
-    PartitionErrorData,
-    PartitionIdData,
-    PartitionStateSummaryData,
-    ReadStateParameters,
-    ReadSummaryParameters,
     Result,
     WriteStateParameters,
 )
 from sharestate.values.checks import expect
 from sharestate.values.records import SharePartitionKey
-
-P = TypeVar("P", bound=PartitionIdData)
-R = TypeVar("R", bound=PartitionErrorData)
 
 
 class HeldRequest(Generic[P, R]):
@@ -77,7 +66,7 @@ class HeldRequest(Generic[P, R]):
         return self._result
 
 
-class InMemoryPersister:
+class InMemoryPersister(StoringPersister):
     """
     Stores the state of share partitions in memory, by the rules of a share coordinator of Kafka 4.3.
 
@@ -111,28 +100,6 @@ class InMemoryPersister:
         self._held: list[HeldRequest[Any, Any]] = []
         self._shard = CoordinatorShard()
         self._offsets = count()
-
-    # ---- the protocol
-
-    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew."""
-        return self._take(request, InitializeStateParameters)
-
-    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
-        """Read the state of share partitions as their leader."""
-        return self._take(request, ReadStateParameters)
-
-    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Change the state of share partitions."""
-        return self._take(request, WriteStateParameters)
-
-    def delete_state(self, request: DeleteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Delete the state of share partitions."""
-        return self._take(request, DeleteStateParameters)
-
-    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
-        """Read the state of share partitions without being their leader."""
-        return self._take(request, ReadSummaryParameters)
 
     # ---- for tests
 

@@ -158,16 +158,22 @@ def test_every_truncation_is_refused(file: Any) -> None:  # noqa: ANN401 - a pat
     """A key or a value that ends too early is refused, at the byte with which the missing part begins."""
     for key, value, _ in broker_records(file):
         for end in range(len(key)):
-            refused = refusal(key[:end], value)
-            assert refused.part == "key"
-            assert refused.byte_offset is not None
-            assert refused.byte_offset <= end
+            part, byte_offset = stopped(key[:end], value)
+            assert part == "key"
+            assert 0 <= byte_offset <= end
         for end in range(len(value or b"")):
-            assert value is not None
-            refused = refusal(key, value[:end])
-            assert refused.part == "value"
-            assert refused.byte_offset is not None
-            assert refused.byte_offset <= end
+            part, byte_offset = stopped(key, (value or b"")[:end])
+            assert part == "value"
+            assert 0 <= byte_offset <= end
+
+
+def stopped(key: bytes, value: bytes | None) -> tuple[str | None, int]:
+    """Return the part and the byte with which reading stops; ``pytest.raises`` would take ten times as long."""
+    try:
+        decode_record(key, value)
+    except RecordFormatError as error:
+        return error.part, -1 if error.byte_offset is None else error.byte_offset
+    return None, 0
 
 
 def refusal(key: bytes, value: bytes | None) -> RecordFormatError:

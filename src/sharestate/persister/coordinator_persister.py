@@ -1,0 +1,132 @@
+"""A persister whose state is in the log of a share coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from time import time_ns
+from types import TracebackType
+from typing import Any, Self
+
+from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.shard import FAILURES
+from sharestate.coordinator.share_coordinator import ShareCoordinator
+from sharestate.coordinator.state_log import StateLog
+from sharestate.coordinator.stored_state import StoredState
+from sharestate.errors import MalformedInputError, StateLogError
+from sharestate.persister.operations import P, R, StoringPersister, answer, operate
+from sharestate.persister.requests import Parameters, Result
+from sharestate.values.checks import a_callable, expect
+from sharestate.values.records import SharePartitionKey
+
+
+def wall_clock_ms() -> int:
+    """Return the time that snapshots carry. [ms since 1970]"""
+    return time_ns() // 1_000_000
+
+
+class CoordinatorPersister(StoringPersister):
+    """
+    Stores the state of share partitions in a state log, by the rules of a share coordinator.
+
+    Each request is one transaction of the log, and is answered when that has ended. If the log fails, every entry of
+    the request is answered NOT_COORDINATOR, and nothing has changed unless ending the transaction is what has failed.
+    Records that later ones have replaced are deleted from time to time.
+
+    >>> from sharestate.coordinator import MemoryLog
+    >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
+    >>> begin = InitializeStateParameters.of("g", "AAECAwQFBgcICQoLDA0ODw", PartitionStateData(partition=0))
+    >>> with CoordinatorPersister(MemoryLog()) as persister:
+    ...     persister.initialize_state(begin).done()
+    True
+
+    Not thread-safe.
+
+    Raises:
+        StateLogError: The log cannot be read.
+    """
+
+    def __init__(
+        self,
+        log: StateLog,
+        *,
+        profile: CoordinatorProfile = COORDINATOR_4_3,
+        config: CoordinatorConfig | None = None,
+        clock: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """
+        Load the state from *log*.
+
+        Args:
+            log: The log; nothing else may write to it but other persisters like this one.
+            profile: Whose rules to follow.
+            config: The settings of the coordinator; None for those that brokers have by default.
+            clock: Returns the time. [ms since 1970]
+        """
+        config = CoordinatorConfig() if config is None else config
+        self._log = log
+        self._clock = a_callable(clock, "clock")
+        self._coordinator = ShareCoordinator(log, profile, config)
+        self._prune_interval_ms = config.prune_interval_ms
+        self._pruned_ms = clock()
+
+    def stored(self, group_id: str, topic_id: str, partition: int) -> StoredState | None:
+        """
+        Return the stored state of a share partition; None if it was never initialized, or was deleted.
+
+        Raises:
+            StateLogError: The log cannot be read.
+        """
+        key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
+        return self._coordinator.states.get(key)
+
+    def prune(self) -> int:
+        """
+        Delete the records that later ones have replaced, and return their number; requests do it from time to time.
+
+        Raises:
+            StateLogError: The log cannot be written; nothing was changed.
+        """
+        self._pruned_ms = self._clock()
+        return self._coordinator.prune(now_ms=self._pruned_ms)
+
+    def close(self) -> None:
+        """Close the log; the persister cannot be used afterwards."""
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the log."""
+        self.close()
+
+    def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
+        future: Future[Result[R]] = Future()
+        try:
+            future.set_result(self._run(expect(request, kind, "request")))
+        except MalformedInputError as error:
+            future.set_exception(error)
+        except StateLogError as error:
+            future.set_result(request.failed(FAILURES.get(error.code, error.code), error.message))
+        else:
+            self._prune_if_due()
+        return future
+
+    def _run(self, request: Parameters[P, R]) -> Result[R]:
+        now_ms = self._clock()
+        operations: list[Any] = [
+            partial(operate, request=request, key=key, entry=entry, now_ms=now_ms) for key, entry in request.entries()
+        ]
+        outcomes = iter(self._coordinator.run(*operations))
+        return request.result(lambda key, _: answer(request, key.partition, next(outcomes)))
+
+    def _prune_if_due(self) -> None:
+        if self._clock() - self._pruned_ms >= self._prune_interval_ms:
+            with suppress(StateLogError):  # the request has succeeded; as in Kafka the next time will do
+                self.prune()

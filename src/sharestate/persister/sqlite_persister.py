@@ -1,0 +1,50 @@
+"""A persister whose state is in a file of SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+
+from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.sqlite_log import BUSY_TIMEOUT_S, SqliteLog
+from sharestate.persister.coordinator_persister import CoordinatorPersister, wall_clock_ms
+
+
+class SqlitePersister(CoordinatorPersister):
+    """
+    Stores the state of share partitions in a file of SQLite, by the rules of a share coordinator.
+
+    What was answered is in the file, and survives the end of the process and of the machine. Several processes may
+    use one file at a time, each with a persister of its own.
+
+    One thread at a time, the one that has opened it.
+
+    Raises:
+        StateLogError: The file cannot be opened, has another schema version, is none of these, or lacks records.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        profile: CoordinatorProfile = COORDINATOR_4_3,
+        config: CoordinatorConfig | None = None,
+        clock: Callable[[], int] = wall_clock_ms,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+    ) -> None:
+        """
+        Open the file *path*, which is made if it does not exist.
+
+        Args:
+            path: The file; SQLite keeps two others beside it while it is open.
+            profile: Whose rules to follow.
+            config: The settings of the coordinator; None for those that brokers have by default.
+            clock: Returns the time. [ms since 1970]
+            busy_timeout_s: How long a request waits for that of another process at most. [s]
+        """
+        log = SqliteLog(path, busy_timeout_s=busy_timeout_s)
+        try:
+            super().__init__(log, profile=profile, config=config, clock=clock)
+        except BaseException:
+            log.close()
+            raise

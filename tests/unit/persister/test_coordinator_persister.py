@@ -1,0 +1,317 @@
+"""Persisters over the log of a share coordinator: the contract, failures, and what they delete."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sharestate.persister
+from sharestate import (
+    ErrorCode,
+    Leader,
+    MalformedInputError,
+    Persister,
+    SharePartition,
+    SharePartitionKey,
+    StateBatch,
+    StateLogError,
+)
+from sharestate.coordinator import COORDINATOR_4_4, CoordinatorConfig, MemoryLog
+from sharestate.persister import (
+    CoordinatorPersister,
+    InitializeStateParameters,
+    PartitionIdLeaderEpochData,
+    PartitionStateBatchData,
+    PartitionStateData,
+    ReadStateParameters,
+    Result,
+    SqlitePersister,
+    TopicData,
+    WriteStateParameters,
+)
+from sharestate.testing.persister_contract import PersisterContract
+from tests.support.fixtures import accept, fetched, no_reset
+
+TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
+KEY = SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=0)
+
+
+class TestCoordinatorPersister(PersisterContract):
+    """`CoordinatorPersister` keeps the contract."""
+
+    def make_persister(self) -> Persister:
+        """Return one that stores nothing."""
+        return CoordinatorPersister(MemoryLog())
+
+
+class TestSqlitePersister(PersisterContract):
+    """`SqlitePersister` keeps the contract."""
+
+    @pytest.fixture(autouse=True)
+    def _in(self, tmp_path: Path) -> Iterator[None]:
+        self.path = tmp_path / "state.db"
+        self.opened: list[SqlitePersister] = []
+        yield
+        for persister in self.opened:
+            persister.close()
+
+    def make_persister(self) -> Persister:
+        """Return one whose file is new."""
+        persister = SqlitePersister(self.path)
+        self.opened.append(persister)
+        return persister
+
+
+class TestPersistersInTurn(TestSqlitePersister):
+    """Two persisters with one file keep the contract together, each having every other request."""
+
+    def make_persister(self) -> Persister:
+        """Return what passes requests on to one and then to the other."""
+        return InTurn(super().make_persister(), super().make_persister())
+
+
+class InTurn:
+    """Two persisters that have one request each, again and again."""
+
+    def __init__(self, *persisters: Persister) -> None:
+        """Begin with the first."""
+        self.persisters = list(persisters)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of a persister
+        """Return the method of the one whose turn it is."""
+        self.persisters.append(self.persisters.pop(0))
+        return getattr(self.persisters[0], name)
+
+
+def begin(persister: Persister, topic_id: str = TOPIC_ID, *, start_offset: int = 0) -> int:
+    """Initialize partition 0, and return the error code."""
+    entry = PartitionStateData(partition=0, state_epoch=1, start_offset=start_offset)
+    result = persister.initialize_state(InitializeStateParameters.of("g", topic_id, entry)).result(timeout=0)
+    code: int = only(result).error_code
+    return code
+
+
+def write(persister: Persister, start_offset: int, *batches: StateBatch) -> Future[Result[Any]]:
+    """Write a start offset and batches of partition 0."""
+    entry = PartitionStateBatchData(partition=0, state_epoch=1, start_offset=start_offset, state_batches=batches)
+    return persister.write_state(WriteStateParameters.of("g", TOPIC_ID, entry))
+
+
+def only(result: Result[Any]) -> Any:  # noqa: ANN401 - as the request
+    """Return the only entry of a result."""
+    ((entry,),) = (topic.partitions for topic in result.topics)
+    return entry
+
+
+def start_offset(persister: CoordinatorPersister) -> int:
+    """Return the start offset of partition 0."""
+    state = persister.stored("g", TOPIC_ID, 0)
+    assert state is not None
+    return state.start_offset
+
+
+# ---- what a file keeps
+
+
+def test_a_file_keeps_what_was_answered(tmp_path: Path) -> None:
+    """A persister that is opened on the file of an earlier one has its states and its fenced leaders."""
+    with SqlitePersister(tmp_path / "state.db") as persister:
+        begin(persister)
+        write(persister, 5, StateBatch(5, 9, 2, 1))
+        reader = PartitionIdLeaderEpochData(partition=0, leader_epoch=4)
+        persister.read_state(ReadStateParameters.of("g", TOPIC_ID, reader))
+        before = persister.stored("g", TOPIC_ID, 0)
+
+    with SqlitePersister(str(tmp_path / "state.db")) as again:
+        assert again.stored("g", TOPIC_ID, 0) == before
+        assert again.stored("g", TOPIC_ID, 1) is None
+        assert only(write(again, 6).result()).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_leader_goes_on_where_another_one_was(tmp_path: Path) -> None:
+    """A leader over a file starts behind the records that were acknowledged to the one before."""
+    starts = []
+    for leader_epoch in (0, 1):
+        with SqlitePersister(tmp_path / "state.db") as persister:
+            if leader_epoch == 0:
+                begin(persister)
+            partition = SharePartition(KEY, leader_epoch=leader_epoch)
+            leader = Leader(partition, persister, reset_offset=no_reset)
+            leader.start(now_ms=0).result(timeout=0)
+            leader.poll(now_ms=0)
+            starts.append(partition.start_offset)
+            leader.acquire("m", fetched(partition.start_offset, 9), now_ms=1)
+            leader.acknowledge("m", accept(partition.start_offset, 4 + leader_epoch), now_ms=2).result(timeout=0)
+
+    assert starts == [0, 5]
+
+
+def test_a_file_that_cannot_be_loaded_is_closed(tmp_path: Path) -> None:
+    """A record that nobody can read is refused when the file is opened."""
+    SqlitePersister(tmp_path / "state.db").close()
+    database = sqlite3.connect(tmp_path / "state.db")
+    database.execute("INSERT INTO records VALUES (0, x'0000', NULL)")
+    database.execute("UPDATE log SET end_offset = 1")
+    database.commit()
+    database.close()
+
+    with pytest.raises(StateLogError, match="the record with offset 0 cannot be read: key, byte 2"):
+        SqlitePersister(tmp_path / "state.db")
+
+
+# ---- failures
+
+
+class BrokenLog(MemoryLog):
+    """A log that fails when it is told so."""
+
+    is_broken = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Return the context of a transaction, if the log is not broken."""
+        if self.is_broken:
+            message = "the disk is gone"
+            raise StateLogError(message)
+        with super().transaction():
+            yield
+
+
+def test_a_log_that_fails_is_answered_as_kafka_does() -> None:
+    """Each entry is answered NOT_COORDINATOR, with the text of the failure; afterwards all is as it was."""
+    log = BrokenLog()
+    persister = CoordinatorPersister(log)
+    begin(persister)
+    log.is_broken = True
+    entry = only(write(persister, 5).result(timeout=0))
+
+    assert (entry.error_code, entry.error_message) == (ErrorCode.NOT_COORDINATOR, "the disk is gone")
+    log.is_broken = False
+    assert start_offset(persister) == 0
+
+
+@pytest.mark.parametrize("topic_id", ["t", "AAECAwQFBgcICQoLDA0ODx"])
+def test_a_topic_id_that_is_none_is_refused(topic_id: str) -> None:
+    """Nothing of a request is done if a record of it cannot be written down."""
+    persister = CoordinatorPersister(MemoryLog())
+    entries = (PartitionStateData(partition=0),)
+    topics = (TopicData(topic_id=TOPIC_ID, partitions=entries), TopicData(topic_id=topic_id, partitions=entries))
+    future = persister.initialize_state(InitializeStateParameters(group_id="g", topics=topics))
+
+    assert isinstance(future.exception(timeout=0), MalformedInputError)
+    assert persister.stored("g", TOPIC_ID, 0) is None
+
+
+def test_a_number_that_does_not_fit_is_refused() -> None:
+    """A delivery count has 16 bits."""
+    persister = CoordinatorPersister(MemoryLog())
+    begin(persister)
+
+    with pytest.raises(MalformedInputError, match=r"state_batches\[0\]\.delivery_count"):
+        write(persister, 5, StateBatch(5, 9, 2, 2**15)).result(timeout=0)
+
+    assert start_offset(persister) == 0
+
+
+def test_the_profile_decides() -> None:
+    """With the rules of 4.4 a late write takes nothing back."""
+    persister = CoordinatorPersister(MemoryLog(), profile=COORDINATOR_4_4)
+    begin(persister)
+    write(persister, 7)
+    write(persister, 5)
+
+    assert start_offset(persister) == 7
+
+
+def test_a_clock_must_be_callable() -> None:
+    """What is no clock is refused at once."""
+    with pytest.raises(MalformedInputError, match="clock: expected a callable"):
+        CoordinatorPersister(MemoryLog(), clock=7)  # type: ignore[arg-type] # that is the point
+
+
+# ---- what is deleted
+
+
+class Clock:
+    """A clock that a test advances."""
+
+    now_ms = 1000
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self.now_ms
+
+
+def test_redundant_records_are_deleted_from_time_to_time() -> None:
+    """With the first request after the interval, old snapshots are written again and what is before them goes."""
+    log, clock = MemoryLog(), Clock()
+    config = CoordinatorConfig(cold_snapshot_interval_ms=500, prune_interval_ms=100)
+    persister = CoordinatorPersister(log, config=config, clock=clock)
+    begin(persister)
+    for offset in range(9):
+        write(persister, offset)
+    clock.now_ms += 99
+    write(persister, 10)
+    assert log.offsets() == (0, 11)
+
+    clock.now_ms = 1500
+    write(persister, 11)
+    assert log.offsets() == (12, 13)
+    assert start_offset(CoordinatorPersister(log)) == 11
+
+
+def test_a_deletion_that_fails_fails_no_request() -> None:
+    """The request has succeeded by then, and the deletion is tried again after the next interval."""
+    log, clock = BrokenLog(), Clock()
+    persister = CoordinatorPersister(log, config=CoordinatorConfig(prune_interval_ms=100), clock=clock)
+    begin(persister)
+    clock.now_ms += 100
+    with BreakingAfter(log, transactions=1):
+        assert only(write(persister, 5).result(timeout=0)).error_code == ErrorCode.NONE
+    assert start_offset(persister) == 5
+
+    log.is_broken = True
+    with pytest.raises(StateLogError):
+        persister.prune()
+
+
+class BreakingAfter:
+    """Breaks a log after some transactions, until the context ends."""
+
+    def __init__(self, log: BrokenLog, transactions: int) -> None:
+        """Let so many transactions succeed."""
+        self.log = log
+        self.left = transactions
+
+    def __enter__(self) -> None:
+        """Count the transactions from now on."""
+        begin_transaction = self.log.transaction
+
+        @contextmanager
+        def counted() -> Iterator[None]:
+            self.log.is_broken = self.left == 0
+            self.left -= 1
+            with begin_transaction():
+                yield
+
+        self.log.transaction = counted  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        """Mend the log."""
+        del self.log.transaction
+        self.log.is_broken = False
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    """SqlitePersister is loaded on first use; other names are not there."""
+    with suppress(KeyError):
+        del sharestate.persister.__dict__["SqlitePersister"]
+
+    assert sharestate.persister.SqlitePersister is SqlitePersister
+    assert not hasattr(sharestate.persister, "PostgresPersister")
