@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from sharestate.coordinator.records import ShareSnapshot, ShareUpdate
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
@@ -135,12 +135,17 @@ def after_update(state: StoredState | None, value: ShareUpdate, combine: Combine
         )
     is_moved = value.start_offset != UNINITIALIZED_START_OFFSET
     start_offset = value.start_offset if is_moved else state.start_offset
-    return evolve(
-        state,
+    return StoredState(  # `evolve` would take three times as long
+        state_epoch=state.state_epoch,
         start_offset=start_offset,
+        highest_state_epoch=state.highest_state_epoch,
         leader_epoch=state.leader_epoch if value.leader_epoch == NO_EPOCH else value.leader_epoch,
         highest_leader_epoch=max(value.leader_epoch, state.highest_leader_epoch),
         delivery_complete_count=value.delivery_complete_count,
         state_batches=combine(state.state_batches, value.state_batches, start_offset),
+        snapshot_epoch=state.snapshot_epoch,
+        create_timestamp_ms=state.create_timestamp_ms,
+        write_timestamp_ms=state.write_timestamp_ms,
         update_count=1 if state.update_count is None else state.update_count + 1,
+        snapshot_offset=state.snapshot_offset,
     )
