@@ -83,6 +83,7 @@ from sharestate import (
     SnapshotError,
     SplitLimitError,
     StateBatch,
+    StateLogError,
     StateRun,
     TimeReversedError,
     TransactionIndex,
@@ -424,6 +425,7 @@ REFUSALS: tuple[type[ShareStateError], ...] = (
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,
     ErrorCode.GROUP_ID_NOT_FOUND: GroupIdNotFoundError,
+    ErrorCode.KAFKA_STORAGE_ERROR: StateLogError,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: NotLeaderOrFollowerError,
     ErrorCode.OFFSET_NOT_AVAILABLE: OffsetNotAvailableError,
     ErrorCode.UNKNOWN_SERVER_ERROR: UnknownServerError,

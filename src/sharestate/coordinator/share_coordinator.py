@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
-from sharestate.coordinator.records import decode_record, encode_record
+from sharestate.coordinator.records import ShareUpdate, StateRecord, decode_record, encode_record
 from sharestate.coordinator.shard import CoordinatorShard, Outcome
 from sharestate.coordinator.state_log import LoggedRecord, StateLog
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import MalformedInputError, RecordFormatError, StateLogError, UnknownRecordTypeError
 from sharestate.values.records import SharePartitionKey
+from sharestate.values.requests import UNINITIALIZED_START_OFFSET
 
 T = TypeVar("T")
 
@@ -81,7 +82,8 @@ class ShareCoordinator:
         """
         Delete the records that later ones have replaced, and return their number.
 
-        Snapshots that are old are written again before, as a broker does in a job of its own.
+        Snapshots that are old are written again before, as a broker does in a job of its own. So are the highest leader
+        epochs, which a broker forgets.
 
         Args:
             now_ms: The time. [ms since 1970]
@@ -149,4 +151,27 @@ class ShareCoordinator:
     def _prune(self, now_ms: int) -> int:
         self._apply([lambda shard: shard.snapshot_cold(now_ms=now_ms)])
         offset = self._shard.redundant_offset()
-        return 0 if offset is None else self._log.prune(offset)
+        if offset is None or offset <= self._log.offsets().start:
+            return 0
+        self._apply([_fence_for_good])
+        return self._log.prune(offset)
+
+
+def _fence_for_good(shard: CoordinatorShard) -> Outcome:
+    """
+    Write the highest leader epochs that only records to be deleted may have.
+
+    An initialization has stored leader epoch 0, and the leaders before it stay fenced. Kafka forgets that with the
+    records.
+    """
+    updates = {
+        key: ShareUpdate(
+            snapshot_epoch=state.snapshot_epoch,
+            leader_epoch=state.highest_leader_epoch,
+            start_offset=UNINITIALIZED_START_OFFSET,
+            delivery_complete_count=state.delivery_complete_count,
+        )
+        for key, state in shard.states.items()
+        if state.leader_epoch < state.highest_leader_epoch
+    }
+    return Outcome(records=tuple(map(StateRecord, updates, updates.values())))

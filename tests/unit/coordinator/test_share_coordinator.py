@@ -122,6 +122,22 @@ def test_pruning_writes_old_states_again() -> None:
     assert starts(ShareCoordinator(log, config=CONFIG)) == starts(coordinator) == {0: 6, 1: 0}
 
 
+def test_old_leaders_stay_fenced_when_records_are_gone() -> None:
+    """An initialization has stored leader epoch 0; what fences the leaders before it is written again."""
+    log = MemoryLog()
+    coordinator = ShareCoordinator(log, config=CONFIG)
+    coordinator.run(begin, lambda shard: shard.read(KEY, leader_epoch=5, now_ms=0), begin)
+    assert coordinator.states[KEY].leader_epoch == 0
+    assert coordinator.prune(now_ms=1000) == 2
+    successor = ShareCoordinator(log, config=CONFIG)
+    (late,) = successor.run(lambda shard: shard.read(KEY, leader_epoch=4, now_ms=0))
+
+    assert late.error_code is ErrorCode.FENCED_LEADER_EPOCH
+    assert log.offsets() == LogOffsets(2, 4)
+    assert coordinator.prune(now_ms=1000) == 0
+    assert log.offsets() == LogOffsets(2, 4)
+
+
 def test_an_empty_log_is_not_pruned() -> None:
     """There is nothing to delete."""
     assert ShareCoordinator(MemoryLog()).prune(now_ms=0) == 0
