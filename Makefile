@@ -25,8 +25,8 @@ demo: $(READY) ## Show a story, run the KIP's table, then replay what Kafka's ow
 	  $(call step,a story of one share partition, $(BIN)/python examples/story.py); \
 	  $(call step,what the KIP says is persisted beside what sharestate persists, $(BIN)/sharestate kip --table write); \
 	  $(call step,what Kafka 4.3.1 and 4.4.0 answered beside what sharestate answers, \
-	    echo "4.3.1, and kafka-4.3:"; $(REPLAY) --profile kafka-4.3 $(addprefix tests/data/,kafka-tests vectors); \
-	    echo "both, and kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))))
+	    echo "4.3.1 by the rules of kafka-4.3:"; $(REPLAY) --profile kafka-4.3 $(addprefix tests/data/,kafka-tests vectors); \
+	    echo "both by the rules of kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))))
 RECORDED := kafka-tests vectors kafka-tests-4.4 vectors-4.4
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
@@ -68,7 +68,7 @@ coverage: $(READY) ## Check that the unit tests of the core reach every line and
 
 # Sequence SEED is the first; the same numbers stand for the same sequences. OPTIONS are those of the search itself.
 oracle: OPS ?= 1000000
-oracle: KAFKA ?= 4.3.1
+oracle oracle-coverage: KAFKA ?= 4.4.0
 oracle: SEED ?= 0
 oracle: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=, SEED=, JOBS=, OPTIONS=
@@ -85,9 +85,9 @@ oracle-coordinator: $(READY) ## Search for differences from Kafka's own share co
 oracle-mutants: $(READY) ## Check that a search notices each rule that Kafka has changed, put back; takes minutes
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
 
-oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; OPTIONS=
+oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; KAFKA=, OPTIONS=
 	$(call judge,oracle-coverage, \
-	  $(call step,searching under JaCoCo, $(BIN)/python -m tests.oracle.coverage $(OPTIONS)))
+	  $(call step,searching under JaCoCo, $(BIN)/python -m tests.oracle.coverage --kafka $(KAFKA) $(OPTIONS)))
 
 record: KAFKA ?= 4.3.1
 record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=, TEST_JAR=

@@ -19,13 +19,14 @@ from rich.progress import track
 from bench.calls import calls, sums
 from bench.instructions import NotCountedError, lacking
 from bench.jvm.comparing import UnknownCommitError, checked_out, counts, memory, readings, rounds
+from bench.jvm.goals import RELEASE
 from bench.jvm.kafka import HELD_AFTER, KafkaEndedError
 from bench.jvm.library import OPERATION_NAMES, ROOT, LibraryEndedError
 from bench.jvm.table import comparison
 from bench.machine import python_build
 from bench.tables import put
 from bench.workloads import READINGS, WORKLOADS
-from tests.oracle.build import RELEASES, Oracle, OracleError, build
+from tests.oracle.build import Oracle, OracleError, build
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -63,7 +64,7 @@ def _parser() -> ArgumentParser:
         prog="python -m bench.jvm", description="Measure Kafka's own class, the library, and the library as it was."
     )
     parser.add_argument("--base", metavar="COMMIT", help="the library as COMMIT has it is measured too")
-    parser.add_argument("--kafka", default=RELEASES[0], metavar="RELEASE", help=f"{RELEASES[0]} unless given")
+    parser.add_argument("--kafka", default=RELEASE, metavar="RELEASE", help=f"{RELEASE} unless given")
     parser.add_argument("--no-jvm", action="store_true", help="leave Kafka's own class out; no Java is needed then")
     parser.add_argument("--rounds", type=int, default=5, help="how often each workload is measured; 5 unless given")
     parser.add_argument("--workload", choices=WORKLOADS, metavar="NAME", help=f"only one of: {'; '.join(WORKLOADS)}")

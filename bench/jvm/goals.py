@@ -10,6 +10,9 @@ from bench.workloads import EVERY_BATCH, RUNS, as_read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+RELEASE: Final = "4.3.1"
+"""The release of Kafka whose class the goals are ratios to."""
+
 _RATIOS: Final = {
     "whole": {RUNS: 6.5, EVERY_BATCH: 6.6},
     "10 ranges in one call": {RUNS: 0.55, EVERY_BATCH: 0.98},

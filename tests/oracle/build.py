@@ -28,7 +28,7 @@ HERE: Final = Path(__file__).parent
 POM: Final = HERE / "pom.xml"
 DRIVER: Final = "kafka.server.share.Driver"
 
-RELEASES: Final = ("4.3.1", "4.4.0", "4.2.1")
+RELEASES: Final = ("4.4.0", "4.3.1", "4.2.1")
 """The releases of Kafka whose rules the library has; the first is meant where none is named."""
 
 LINES: Final = ("4.4", "4.3")

@@ -22,8 +22,8 @@ from xml.etree import ElementTree as ET
 
 from attrs import evolve, frozen
 
-from sharestate.values.profiles import KAFKA_4_3
 from tests.oracle.build import FLAGS, RELEASES, Oracle, OracleError, build
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.running import Plan, search
 from tests.oracle.search.worker import Task
 
@@ -98,9 +98,10 @@ class Coverage:
         return tuple(refuted)
 
 
-def unreachable() -> dict[int, int]:
-    """Return how many branches of which lines are named unreachable."""
-    return {row["line"]: row["branches"] for row in json.loads(FILE.read_text(encoding="utf-8"))["rows"]}
+def unreachable(kafka: str) -> dict[int, int]:
+    """Return how many branches of which lines are named unreachable in the release *kafka*; none if no list has it."""
+    lists = json.loads(FILE.read_text(encoding="utf-8"))["lists"]
+    return {row["line"]: row["branches"] for list_ in lists if list_["kafka"] == kafka for row in list_["rows"]}
 
 
 def coverage(oracle: Oracle, plan: Plan, scratch: Path) -> Coverage:
@@ -123,11 +124,11 @@ def coverage(oracle: Oracle, plan: Plan, scratch: Path) -> Coverage:
     report = scratch / "report.xml"
     command = ["java", "-jar", str(_jar(oracle, "org.jacoco.cli")), "report", str(measured), "--quiet"]
     subprocess.run([*command, "--classfiles", str(classes), "--xml", str(report)], check=True)
-    return Coverage(lines=_lines(report), unreachable=unreachable())
+    return Coverage(lines=_lines(report), unreachable=unreachable(plan.kafka))
 
 
 def _jar(oracle: Oracle, name: str) -> Path:
-    (jar,) = (jar for jar in oracle.jars.glob(f"{name}-*.jar") if not jar.stem.endswith("-test"))
+    (jar,) = (jar for jar in oracle.jars.glob(f"{name}-*.jar") if not jar.stem.endswith(("-test", "-test-fixtures")))
     return jar
 
 
@@ -140,24 +141,25 @@ def _lines(report: Path) -> tuple[Line, ...]:
 def main() -> None:
     """Search, and say what was reached."""
     parser = ArgumentParser(prog="python -m tests.oracle.coverage", description="Measure what a search reaches.")
+    parser.add_argument("--kafka", default=RELEASES[0], help=f"{' or '.join(RELEASES)}; {RELEASES[0]} unless given")
     parser.add_argument("--ops", type=int, default=200_000, help="how many requests to compare at least")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
     arguments = parser.parse_args()
     try:
-        oracle = build(say=lambda text: _say(f"== {text}"))
-        task = Task(command=(), profile=KAFKA_4_3)
-        plan = Plan(task=task, kafka=RELEASES[0], operations=arguments.ops, seed=arguments.seed, jobs=arguments.jobs)
+        oracle = build(arguments.kafka, say=lambda text: _say(f"== {text}"))
+        task = Task(command=(), profile=profile_of(oracle.kafka))
+        plan = Plan(task=task, kafka=oracle.kafka, operations=arguments.ops, seed=arguments.seed, jobs=arguments.jobs)
         with tempfile.TemporaryDirectory() as scratch:
             found = coverage(oracle, plan, Path(scratch))
     except OracleError as error:
         sys.exit(f"oracle coverage: {error}")
-    sys.exit(1 if tell(found) else 0)
+    sys.exit(1 if tell(found, oracle.kafka) else 0)
 
 
-def tell(found: Coverage) -> bool:
-    """Say what was reached; return whether something is wrong."""
-    _say(f"branches of SharePartition (Kafka {RELEASES[0]}): {found.total}")
+def tell(found: Coverage, kafka: str) -> bool:
+    """Say what was reached of the release *kafka*; return whether something is wrong."""
+    _say(f"branches of SharePartition (Kafka {kafka}): {found.total}")
     _say(f"  covered: {found.covered}, {100 * found.covered / found.total:.1f} % of all")
     _say(f"  can be reached: {found.reachable}, of which covered: {100 * found.covered / found.reachable:.1f} %")
     for number, missed in found.missing:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from attrs import evolve
 
-from sharestate.values.profiles import KAFKA_4_3
 from tests.oracle.build import OracleError, build
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.running import Plan, search
 from tests.oracle.search.worker import Task
 
@@ -23,9 +24,18 @@ MOST_OPERATIONS: Final = 120_000
 """About a minute's work on two cores. [operations]"""
 
 
+RELEASE: Final = "4.3.1"
+"""The release of a module that names none."""
+
+
 def planted() -> list[str]:
     """Return the names of the planted modules."""
     return sorted(f"tests.oracle.{file.stem}" for file in Path(__file__).parent.glob("planted_*.py"))
+
+
+def release_of(module: str) -> str:
+    """Return the release of Kafka beside which *module* shows."""
+    return str(getattr(import_module(module), "RELEASE", RELEASE))
 
 
 def noticed(plan: Plan, module: str) -> str | None:
@@ -43,19 +53,28 @@ def noticed(plan: Plan, module: str) -> str | None:
 
 def main() -> None:
     """Say of each planted module how it was noticed."""
-    try:
-        oracle = build(say=lambda text: _say(f"== {text}"))
-    except OracleError as error:
-        sys.exit(f"oracle mutants: {error}")
-    task = Task(command=tuple(oracle.command()), profile=KAFKA_4_3)
-    plan = Plan(task=task, kafka=oracle.kafka, operations=MOST_OPERATIONS, jobs=os.cpu_count() or 1)
     unnoticed = 0
     for module in planted():
-        how = noticed(plan, module)
+        try:
+            how = noticed(plan_for(release_of(module)), module)
+        except OracleError as error:
+            sys.exit(f"oracle mutants: {error}")
         unnoticed += how is None
         _say(f"{module.rpartition('.')[2]}: {how or 'NOT NOTICED'}")
     _say(f"{unnoticed} unnoticed")
     sys.exit(1 if unnoticed else 0)
+
+
+def plan_for(kafka: str) -> Plan:
+    """
+    Return the search beside the release *kafka*.
+
+    Raises:
+        OracleError: Its class cannot be built.
+    """
+    oracle = build(kafka, say=lambda text: _say(f"== {text}"))
+    task = Task(command=tuple(oracle.command()), profile=profile_of(kafka))
+    return Plan(task=task, kafka=kafka, operations=MOST_OPERATIONS, jobs=os.cpu_count() or 1)
 
 
 def _say(line: str) -> None:

@@ -27,8 +27,11 @@ from sharestate.conversation.replay import NO_CALLS, NOT_SENT
 from sharestate.conversation.traces import Header, Step, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import Json, read_json, write_json
-from tests.oracle.build import HERE, RELEASES, Oracle, OracleError, build, line_of
+from tests.oracle.build import HERE, Oracle, OracleError, build, line_of
 from tests.oracle.search.kafka import Kafka
+
+PUBLISHED: Final = "4.3.1"
+"""The latest release whose compiled tests are published."""
 
 STORED: Final[Mapping[str, Path]] = MappingProxyType(
     {"4.3": HERE.parent / "data/kafka-tests", "4.4": HERE.parent / "data/kafka-tests-4.4"}
@@ -178,7 +181,7 @@ def _told(conversation: Conversation) -> str:
 def main() -> None:
     """Record, write what replays, and say what differs from what is stored."""
     parser = ArgumentParser(prog="python -m tests.oracle.record", description="Record Kafka's SharePartitionTest.")
-    parser.add_argument("--kafka", default=RELEASES[0], help="the release; those before 4.3 have no recorder")
+    parser.add_argument("--kafka", default=PUBLISHED, help="the release; those before 4.3 have no recorder")
     parser.add_argument("--tests", type=Path, action="append", default=[], help="a jar with Kafka's tests, if need be")
     parser.add_argument("--out", type=Path, default=OUT, help=f"where to write the conversations; {OUT} unless given")
     arguments = parser.parse_args()

@@ -31,7 +31,7 @@ def recorded(name: str) -> tuple[list[Request], list[str]]:
 def judged(requests: list[Request], responses: list[str]) -> Verdict:
     """Return what becomes of *requests*, to which Kafka has answered *responses*."""
     steps = answered(given(requests), KAFKA_4_3)
-    return verdict(range(len(steps)), steps, responses)
+    return verdict(range(len(steps)), steps, responses, KAFKA_4_3)
 
 
 def test_each_row_has_a_trigger() -> None:

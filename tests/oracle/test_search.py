@@ -10,8 +10,8 @@ import pytest
 
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import Verdict, replay
-from sharestate.values.profiles import KAFKA_4_3
 from tests.oracle.build import RELEASES, Oracle
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.running import Plan, StateError, search
 from tests.oracle.search.worker import Task
 
@@ -35,7 +35,8 @@ def test_a_short_search_finds_no_difference(oracle: Oracle, tmp_path: Path) -> N
 
 def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path) -> None:
     """With an old rule planted a search stops, with few requests, to which Kafka answers as without the plant."""
-    task = Task(command=tuple(oracle.command()), profile=KAFKA_4_3, plants=("tests.oracle.planted_release_count",))
+    profile = profile_of(oracle.kafka)
+    task = Task(command=tuple(oracle.command()), profile=profile, plants=("tests.oracle.planted_release_count",))
 
     progress = search(Plan(task=task, kafka=oracle.kafka, operations=20_000))
 
@@ -44,13 +45,13 @@ def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path
     assert finding.steps <= 5
     file = tmp_path / "found.jsonl"
     file.write_text(finding.conversation)
-    assert replay(file, KAFKA_4_3, Level.OBSERVABLE).verdict is Verdict.PASSED
+    assert replay(file, profile, Level.OBSERVABLE).verdict is Verdict.PASSED
 
 
 def test_a_search_is_taken_up_where_it_was_left(oracle: Oracle, tmp_path: Path) -> None:
     """The state file tells where to go on, and refuses to be another search's."""
     state = tmp_path / "state.json"
-    task = Task(command=tuple(oracle.command()), profile=KAFKA_4_3)
+    task = Task(command=tuple(oracle.command()), profile=profile_of(oracle.kafka))
     plan = Plan(task=task, kafka=oracle.kafka, operations=1000, seed=5, state=state)
 
     first, second = search(plan), search(plan)

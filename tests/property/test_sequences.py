@@ -2,10 +2,10 @@
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sharestate.testing.always import invariants_of, observe
-from sharestate.testing.generator.mix import ORDINARY, WILD
-from sharestate.testing.generator.model import Steps
+from sharestate.testing.generator.mix import ORDINARY, WILD, mix_for
 from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.strategies import sequences
 from sharestate.values.profiles import PROFILES, Profile
@@ -14,14 +14,18 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 
 
 @every_profile
-@given(sequence=sequences(ORDINARY))
-def test_every_invariant_holds_in_ordinary_sequences(profile: Profile, sequence: Steps[None]) -> None:
-    """The invariants hold in a broker's life, with late, failed and reordered writes."""
+@given(data=st.data())
+def test_every_invariant_holds_in_ordinary_sequences(profile: Profile, data: st.DataObject) -> None:
+    """The invariants hold in a broker's life, with late, failed and reordered writes and dead letters."""
+    sequence = data.draw(sequences(mix_for(profile, ORDINARY)))
+
     assert observe(sequence, InProcessServer(profile), invariants_of(profile))
 
 
 @every_profile
-@given(sequence=sequences(WILD))
-def test_every_invariant_holds_in_wild_sequences(profile: Profile, sequence: Steps[None]) -> None:
+@given(data=st.data())
+def test_every_invariant_holds_in_wild_sequences(profile: Profile, data: st.DataObject) -> None:
     """The invariants hold under requests that no broker sends; every refusal is a typed error."""
+    sequence = data.draw(sequences(mix_for(profile, WILD)))
+
     assert observe(sequence, InProcessServer(profile), invariants_of(profile))

@@ -8,7 +8,17 @@ are in `sharestate.testing.strategies` (extra ``testing``).
 queue inherit.
 """
 
-from sharestate.testing.always import ALWAYS, BROKER, HEALED, Invariant, invariants_of, judge, observe
+from sharestate.testing.always import (
+    ALWAYS,
+    BROKER,
+    HEALED,
+    WITH_QUEUE,
+    WITHOUT_QUEUE,
+    Invariant,
+    invariants_of,
+    judge,
+    observe,
+)
 from sharestate.testing.contract import broken_clauses
 from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
 from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
@@ -21,12 +31,13 @@ from sharestate.testing.generator import (
     Response,
     Steps,
     converse,
+    mix_for,
     operations,
     seeded,
 )
 from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.persister_contract import PersisterContract
-from sharestate.testing.sometimes import REFUSED, SOMETIMES, seen
+from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, seen
 
 __all__ = [
     "ALWAYS",
@@ -35,8 +46,11 @@ __all__ = [
     "ORDINARY",
     "REFUSED",
     "SOMETIMES",
+    "SOMETIMES_WITH_QUEUE",
     "STEPS",
     "WILD",
+    "WITHOUT_QUEUE",
+    "WITH_QUEUE",
     "DeadLetterQueueContract",
     "Exchange",
     "InFlightRecord",
@@ -52,6 +66,7 @@ __all__ = [
     "exchanges",
     "invariants_of",
     "judge",
+    "mix_for",
     "observe",
     "operations",
     "records",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sharestate.testing.exchange import TERMINAL, Exchange, batch_runs, exchanges, records, trace
 from sharestate.values.profiles import BrokerWritePolicy
+from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
     from sharestate.testing.generator.model import Request, Response, Steps
@@ -137,7 +138,7 @@ def writes_are_not_empty(exchange: Exchange) -> None:
     for write in exchange.writes:
         demand(bool(write["state_batches"]) or write["start_offset"] >= 0, "an empty write")
         for first, last, state, _ in write["state_batches"]:
-            demand(first <= last and state in {0, 2, 4}, f"a write of [{first}, {last}] as {state}")
+            demand(first <= last and state in {0, 2, 3, 4}, f"a write of [{first}, {last}] as {state}")
 
 
 def a_fenced_partition_stays_fenced(exchange: Exchange) -> None:
@@ -175,6 +176,74 @@ def the_complete_count_is_right(exchange: Exchange) -> None:
     demand(found == counted, f"delivery complete count {counted}, but {found} records are terminal")
 
 
+def nothing_goes_to_a_queue(exchange: Exchange) -> None:
+    """Without a dead-letter queue no record is ARCHIVING, written as that, or handed over."""
+    demand(not exchange.dead_letters, f"handed over: {exchange.dead_letters}")
+    demand(all(record.state != "ARCHIVING" for record in records(exchange.after).values()), "a record is ARCHIVING")
+    written = {batch[2] for write in exchange.writes for batch in write["state_batches"]}
+    demand(written <= {0, 2, 4}, f"states {written} are written")
+
+
+def the_queue_gets_what_was_written(exchange: Exchange) -> None:
+    """Records are handed over once they are written as ARCHIVING, or were read as that, with ascending numbers."""
+    is_earlier = exchange.op == "initialize" or (exchange.op == "complete" and not exchange.completes_dead_letter)
+    archiving: set[tuple[int, int]] = set()
+    for name, *details in exchange.response["events"]:
+        if name == "write":
+            archiving |= {
+                (first, last) for first, last, state, _ in details[0]["state_batches"] if state == RecordState.ARCHIVING
+            }
+        elif name == "dlq":
+            is_written = (details[0]["first"], details[0]["last"]) in archiving
+            demand(is_earlier or is_written, f"handed over before it is written: {details[0]}")
+    numbers = [dead_letter["dlq"] for dead_letter in exchange.dead_letters]
+    demand(all(left + 1 == right for left, right in pairwise(numbers)), f"numbers of dead letters: {numbers}")
+
+
+def an_answer_of_the_queue_is_followed_by_a_write(exchange: Exchange) -> None:
+    """Whatever the queue answers, the next event is the write of these records as ARCHIVED."""
+    events = exchange.response["events"]
+    if exchange.completes_dead_letter:
+        demand(bool(events) and _archives(events[0]), f"no second write: {events[:1]}")
+    for event, following in pairwise([*events, None]):
+        if event[0] == "dlq" and event[2] != "hold":
+            wanted = [[event[1]["first"], event[1]["last"], 4, event[1]["delivery_count"]]]
+            demand(following is not None and _archives(following, wanted), f"{following} after {event}")
+
+
+def _archives(event: list[Any], batches: list[Any] | None = None) -> bool:
+    """Return whether *event* is a write of one range as ARCHIVED: that of *batches*, if they are given."""
+    if event[0] != "write":
+        return False
+    written = event[1]["state_batches"]
+    return len(written) == 1 and written[0][2] == RecordState.ARCHIVED and batches in (None, written)
+
+
+def archiving_records_are_left_alone(exchange: Exchange) -> None:
+    """A record on its way to the queue stays ARCHIVING until the queue has answered, and is ARCHIVED then."""
+    if not exchange.same_partition:
+        return
+    after = records(exchange.after)
+    given = {o for letter in exchange.dead_letters for o in range(letter["first"], letter["last"] + 1)}
+    for offset, record in records(exchange.before).items():
+        if record.state != "ARCHIVING" or "o" in record.flags:
+            continue
+        now = after.get(offset)
+        is_answered = exchange.completes_dead_letter or offset in given
+        is_archived = now is None or now.visible == ("ARCHIVED", record.delivery_count, "")
+        is_as_before = now is not None and now.visible == record.visible
+        demand(is_as_before or (is_answered and is_archived), f"{offset} was {record}, is {now}")
+
+
+def the_start_waits_for_the_queue(exchange: Exchange) -> None:
+    """The SPSO does not advance past a record that is ARCHIVING; only the log start moves it there."""
+    if not exchange.same_partition or exchange.before is None or exchange.op == "log_start":
+        return
+    start = exchange.before["start_offset"]
+    waiting = [o for o, record in records(exchange.after).items() if record.state == "ARCHIVING" and o >= start]
+    demand(not waiting or exchange.after["start_offset"] <= min(waiting), "the SPSO has passed an ARCHIVING record")
+
+
 ALWAYS: Final[tuple[Invariant, ...]] = (
     errors_are_typed,
     batches_never_overlap,
@@ -194,6 +263,17 @@ ALWAYS: Final[tuple[Invariant, ...]] = (
 BROKER: Final[tuple[Invariant, ...]] = (brokers_write_what_changed,)
 """Further invariants where the writes are those of brokers."""
 
+WITH_QUEUE: Final[tuple[Invariant, ...]] = (
+    the_queue_gets_what_was_written,
+    an_answer_of_the_queue_is_followed_by_a_write,
+    archiving_records_are_left_alone,
+    the_start_waits_for_the_queue,
+)
+"""Further invariants of profiles that have dead-letter queues."""
+
+WITHOUT_QUEUE: Final[tuple[Invariant, ...]] = (nothing_goes_to_a_queue,)
+"""Further invariants of profiles that have none."""
+
 HEALED: Final[tuple[Invariant, ...]] = (
     the_start_never_moves_back,
     nothing_is_acquired_below_the_start,
@@ -205,7 +285,8 @@ HEALED: Final[tuple[Invariant, ...]] = (
 def invariants_of(profile: Profile) -> tuple[Invariant, ...]:
     """Return the invariants that hold under *profile*."""
     writes = BROKER if isinstance(profile.write_policy, BrokerWritePolicy) else ()
-    return ALWAYS + writes + (() if profile.quirks else HEALED)
+    queue = WITH_QUEUE if profile.has_dead_letter_queue else WITHOUT_QUEUE
+    return ALWAYS + writes + queue + (() if profile.quirks else HEALED)
 
 
 def judge(exchange: Exchange, invariants: Iterable[Invariant]) -> None:

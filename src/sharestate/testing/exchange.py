@@ -96,6 +96,21 @@ class Exchange:
         return [event[1] for event in self.response["events"] if event[0] == "write"]
 
     @property
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """What was handed to the dead-letter queue."""
+        return [event[1] for event in self.response["events"] if event[0] == "dlq"]
+
+    @property
+    def completes_write(self) -> bool:
+        """True if the request answers a held write."""
+        return self.op == "complete" and self.request.get("write") not in {None, "read"}
+
+    @property
+    def completes_dead_letter(self) -> bool:
+        """True if the request answers what the dead-letter queue holds."""
+        return self.op == "complete" and "dlq" in self.request
+
+    @property
     def same_partition(self) -> bool:
         """True if *before* and *after* are states of the same share partition."""
         return self.before is not None and self.op != "open"

@@ -6,9 +6,10 @@ Each is a function that returns whether one exchange, by itself, shows the event
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from sharestate.testing.exchange import Exchange, records
+from sharestate.testing.exchange import TERMINAL, Exchange, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +42,7 @@ def written(exchange: Exchange, state: int) -> bool:
 
 def failed_late(exchange: Exchange) -> bool:
     """Return whether the request made a held write fail."""
-    return exchange.op == "complete" and exchange.request["write"] != "read" and exchange.request["answer"] != "ok"
+    return exchange.completes_write and exchange.request["answer"] != "ok"
 
 
 def refused(part: str) -> Callable[[Exchange], bool]:
@@ -186,8 +187,7 @@ def cut_by_a_record_limit(exchange: Exchange) -> bool:
 def write_out_of_order(exchange: Exchange) -> bool:
     """A write is answered before an older one: some record still has a pending write."""
     return (
-        exchange.op == "complete"
-        and exchange.request["write"] != "read"
+        exchange.completes_write
         and exchange.request["write"] > 0
         and any("o" in record.flags for record in records(exchange.after).values())
     )
@@ -205,7 +205,127 @@ def acknowledged_after_fencing(exchange: Exchange) -> bool:
 
 def late_success(exchange: Exchange) -> bool:
     """A held write succeeds, with a wake-up."""
-    return exchange.op == "complete" and ["wake"] in exchange.response["events"]
+    return exchange.completes_write and ["wake"] in exchange.response["events"]
+
+
+# ---- the dead-letter queue
+
+
+def handed_over(exchange: Exchange, cause: str) -> bool:
+    """Return whether records were handed to the dead-letter queue for *cause*."""
+    return any(dead_letter["cause"] == cause for dead_letter in exchange.dead_letters)
+
+
+def in_the_queue(state: dict[str, Any] | None) -> list[int]:
+    """Return the offsets of the records in *state* that are on their way to the queue, whatever is written."""
+    return [o for o, record in records(state).items() if record.state == "ARCHIVING" and "o" not in record.flags]
+
+
+def second_write(exchange: Exchange) -> str | dict[str, Any] | None:
+    """Return the answer to the write that follows on a late answer of the queue; None where there is none."""
+    answer: str | dict[str, Any] | None = exchange.response["events"][0][2] if exchange.completes_dead_letter else None
+    return answer
+
+
+def rejected_to_the_queue(exchange: Exchange) -> bool:
+    """Rejected records go to the queue."""
+    return exchange.op == "acknowledge" and handed_over(exchange, "client_reject")
+
+
+def released_to_the_queue(exchange: Exchange) -> bool:
+    """Records that are released at the delivery count limit go to the queue."""
+    return exchange.op in {"acknowledge", "release"} and handed_over(exchange, "delivery_count_exceeded")
+
+
+def expired_to_the_queue(exchange: Exchange) -> bool:
+    """Records whose lock expires at the delivery count limit go to the queue."""
+    return exchange.op == "advance" and handed_over(exchange, "delivery_count_exceeded")
+
+
+def resumed(exchange: Exchange) -> bool:
+    """Records that are read as ARCHIVING go to the queue again."""
+    return exchange.op == "initialize" and bool(exchange.dead_letters)
+
+
+def resumed_by_a_late_read(exchange: Exchange) -> bool:
+    """The same once a held read is answered."""
+    return exchange.op == "complete" and exchange.request.get("write") == "read" and bool(exchange.dead_letters)
+
+
+def queue_fails(exchange: Exchange) -> bool:
+    """The queue does not take the records."""
+    return any(event[0] == "dlq" and isinstance(event[2], dict) for event in exchange.response["events"])
+
+
+def queue_answers_late(exchange: Exchange) -> bool:
+    """The queue answers for what it was handed earlier."""
+    return exchange.completes_dead_letter
+
+
+def queue_fails_late(exchange: Exchange) -> bool:
+    """The same with a failure."""
+    return exchange.completes_dead_letter and isinstance(exchange.request["answer"], dict)
+
+
+def queue_answers_out_of_order(exchange: Exchange) -> bool:
+    """The queue answers for records while records at lower offsets wait."""
+    archived = [write["state_batches"][0][0] for write in exchange.writes[:1] if exchange.completes_dead_letter]
+    return any(offset < first for first in archived for offset in in_the_queue(exchange.after))
+
+
+def second_write_fails(exchange: Exchange) -> bool:
+    """The write after the queue's answer fails, and the records stay ARCHIVED."""
+    return isinstance(second_write(exchange), dict)
+
+
+def second_write_is_late(exchange: Exchange) -> bool:
+    """The write after the queue's answer is answered later."""
+    return second_write(exchange) == "hold"
+
+
+def handed_over_below_the_start(exchange: Exchange) -> bool:
+    """Records go to the queue that the log start has passed."""
+    start = exchange.before["start_offset"] if exchange.before else 0
+    return any(dead_letter["first"] < start for dead_letter in exchange.dead_letters)
+
+
+def log_start_passes_the_queue(exchange: Exchange) -> bool:
+    """The log start passes records that wait for the queue's answer."""
+    return exchange.op == "log_start" and any(o < exchange.after["start_offset"] for o in in_the_queue(exchange.after))
+
+
+def start_waits_for_the_queue(exchange: Exchange) -> bool:
+    """The SPSO stays because its record waits for the queue's answer, and later ones are terminal."""
+    waiting = in_the_queue(exchange.after)
+    terminal = (offset for offset, record in records(exchange.after).items() if record.state in TERMINAL)
+    return exchange.after["start_offset"] in waiting and any(offset > min(waiting) for offset in terminal)
+
+
+def rejection_is_rolled_back(exchange: Exchange) -> bool:
+    """The first write fails: the records belong to their member again, and nothing goes to the queue."""
+    if not failed_late(exchange) or exchange.dead_letters:
+        return False
+    before = records(exchange.before)
+    return any(before[offset].state == "ARCHIVING" for offset in changed(exchange, "ACQUIRED") if offset in before)
+
+
+def expiry_goes_on_after_a_failed_write(exchange: Exchange) -> bool:
+    """The first write of an expired lock fails, and its records go to the queue all the same."""
+    events = exchange.response["events"]
+    at_once = (
+        event[0] == "write" and isinstance(event[2], dict) for event, after in pairwise(events) if after[0] == "dlq"
+    )
+    return (failed_late(exchange) and bool(exchange.dead_letters)) or (exchange.op == "advance" and any(at_once))
+
+
+def answered_after_fencing(exchange: Exchange) -> bool:
+    """The queue answers for records of a FENCED share partition."""
+    return exchange.completes_dead_letter and exchange.after["lifecycle"] == "FENCED"
+
+
+def configured_meanwhile(exchange: Exchange) -> bool:
+    """The group's config changes while records wait for the queue's answer."""
+    return exchange.op == "configure" and bool(in_the_queue(exchange.after))
 
 
 SOMETIMES: Final[tuple[Callable[[Exchange], bool], ...]] = (
@@ -234,16 +354,38 @@ SOMETIMES: Final[tuple[Callable[[Exchange], bool], ...]] = (
 )
 """Events that ordinary sequences reach."""
 
+SOMETIMES_WITH_QUEUE: Final[tuple[Callable[[Exchange], bool], ...]] = (
+    rejected_to_the_queue,
+    released_to_the_queue,
+    expired_to_the_queue,
+    resumed,
+    resumed_by_a_late_read,
+    queue_fails,
+    queue_answers_late,
+    queue_fails_late,
+    queue_answers_out_of_order,
+    second_write_fails,
+    second_write_is_late,
+    handed_over_below_the_start,
+    log_start_passes_the_queue,
+    start_waits_for_the_queue,
+    rejection_is_rolled_back,
+    expiry_goes_on_after_a_failed_write,
+    answered_after_fencing,
+    configured_meanwhile,
+)
+"""Further events that they reach where there is a dead-letter queue."""
+
 REFUSED: Final = {part: refused(part) for part in REFUSALS}
 """Refused acknowledgements, by a part of the message; some only wild sequences reach."""
 
 
 def seen(conversation: Iterable[Exchange]) -> set[str]:
     """
-    Return the names of the events in *conversation*: those of SOMETIMES and REFUSED.
+    Return the names of the events in *conversation*: those of SOMETIMES, SOMETIMES_WITH_QUEUE and REFUSED.
 
     >>> seen([])
     set()
     """
-    events = {event.__name__: event for event in SOMETIMES} | REFUSED
+    events = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
     return {name for exchange in conversation for name, shows in events.items() if shows(exchange)}

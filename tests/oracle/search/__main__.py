@@ -15,10 +15,11 @@ from typing import Final
 
 import click
 
-from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, PROFILES, Profile
+from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.search.kafka import KafkaDiedError
 from tests.oracle.search.keeping import KeepError, keep
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.report import progress_bar, show
 from tests.oracle.search.running import Plan, Progress, StateError, search
 from tests.oracle.search.worker import Task
@@ -28,9 +29,6 @@ FINDINGS: Final = Path("build/oracle")
 
 INTERRUPTED: Final = 130
 """The exit status after Ctrl-C, as shells have it."""
-
-PROFILE_OF: Final = {"4.2": KAFKA_4_2.name, "4.3": KAFKA_4_3.name}
-"""The profile that follows a release."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -72,7 +70,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
 
     Sequences are numbered: each number stands for the same requests every time.
     """
-    rules = PROFILES[profile or PROFILE_OF.get(kafka.rpartition(".")[0], KAFKA_4_3.name)]
+    rules = PROFILES[profile] if profile else profile_of(kafka)
     try:
         oracle = build(kafka, say=lambda text: click.echo(f"== {text}", err=True))
         task = Task(command=tuple(oracle.command()), profile=rules, wild=wild, plants=plants)

@@ -14,6 +14,7 @@ from tests.oracle.search.triggers import Scene
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from sharestate.values.profiles import Profile
     from tests.oracle.search.library import Answered
 
 LEVEL: Final = Level.OBSERVABLE
@@ -80,14 +81,15 @@ def lives(sequence: Sequence[Answered]) -> Iterator[range]:
         yield range(begin, end)
 
 
-def verdict(life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> Verdict:
-    """Return what became of *life*, given the *lines* that Kafka has answered to *sequence*."""
+def verdict(life: range, sequence: Sequence[Answered], lines: Sequence[str], profile: Profile) -> Verdict:
+    """Return what became of *life* under *profile*, given the *lines* that Kafka has answered to *sequence*."""
     mismatch = first_mismatch(life, sequence, lines)
     end = life.stop if mismatch is None else mismatch.index + 1
-    earlier = tuple(_set_off(range(life.start, end), sequence))
+    scenes = {index: _scene(index, sequence, profile) for index in range(life.start + 1, end)}
+    earlier = [row for scene in scenes.values() if scene for row in LATER if row.is_set_off_by(scene)]
     if mismatch is None:
         return Verdict(None, earlier[0] if earlier else None)
-    return Verdict(mismatch, _account(mismatch, sequence, earlier))
+    return Verdict(mismatch, _account(mismatch, sequence[mismatch.index], scenes.get(mismatch.index), earlier))
 
 
 def first_mismatch(life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> Mismatch | None:
@@ -101,28 +103,19 @@ def first_mismatch(life: range, sequence: Sequence[Answered], lines: Sequence[st
     return None
 
 
-def _set_off(life: range, sequence: Sequence[Answered]) -> Iterator[Divergence]:
-    """Yield the rows that may show later and were set off in *life*."""
-    for index in life[1:]:
-        scene = _scene(index, sequence)
-        if scene is not None:
-            yield from (row for row in LATER if row.is_set_off_by(scene))
-
-
-def _account(mismatch: Mismatch, sequence: Sequence[Answered], earlier: Iterable[Divergence]) -> Divergence | None:
-    """Return the row that accounts for *mismatch*: one that is set off there, or one that was *earlier*."""
-    scene = _scene(mismatch.index, sequence)
+def _account(
+    mismatch: Mismatch, step: Answered, scene: Scene | None, earlier: Iterable[Divergence]
+) -> Divergence | None:
+    """Return the row that accounts for *mismatch* at *step*: one that *scene* sets off, or one that was *earlier*."""
     if scene is None:
         return None
     candidates = [*(row for row in DIVERGENCES if row.is_set_off_by(scene)), *earlier]
-    return next(
-        (row for row in candidates if row.describes(scene.op, sequence[mismatch.index].response, mismatch)), None
-    )
+    return next((row for row in candidates if row.describes(scene.op, step.response, mismatch)), None)
 
 
-def _scene(index: int, sequence: Sequence[Answered]) -> Scene | None:
+def _scene(index: int, sequence: Sequence[Answered], profile: Profile) -> Scene | None:
     """Return the request *index* between two states; None if the library did not survive it."""
     before, step = sequence[index - 1], sequence[index]
     if "crashed" in step.response:
         return None
-    return Scene(step.request, before.response["state"], step.response["state"])
+    return Scene(step.request, before.response["state"], step.response["state"], profile)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from sharestate.testing import ORDINARY, STEPS, WILD, Mix, seeded
+from sharestate.testing import ORDINARY, STEPS, WILD, Mix, mix_for, seeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sharestate.testing import Steps
+    from sharestate.values.profiles import Profile
 
 LOCKING: Final = {**STEPS, "fetch_lock": 2}
 """The steps of all mixes: Kafka's class has the fetch lock too."""
@@ -48,7 +49,7 @@ def mix_of(number: int) -> str:
     return tuple(MIXES)[number % len(MIXES)]
 
 
-def sequence(number: int, wild: int | None = None) -> Steps[None]:
-    """Return the sequence *number*; *wild* is how many of its steps are wild, if its mix does not say. [%]"""
-    mix = MIXES[mix_of(number)](number)
+def sequence(number: int, profile: Profile, wild: int | None = None) -> Steps[None]:
+    """Return the sequence *number* for *profile*; *wild* is how many steps are wild, if its mix does not say. [%]"""
+    mix = mix_for(profile, MIXES[mix_of(number)](number))
     return seeded(number, mix if wild is None else evolve(mix, wild=wild))

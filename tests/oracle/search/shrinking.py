@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from sharestate.testing import Request
     from tests.oracle.search.judging import Mismatch
 
-OPTIONAL: Final = ("answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
+OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
 """Members of requests that may be left out; only ``open`` has its config left out."""
 
-LISTS: Final = ("batches", "answers", "aborted")
+LISTS: Final = ("batches", "answers", "dlq_answers", "aborted")
 """Members of which single items may be left out."""
 
 

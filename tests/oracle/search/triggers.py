@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sharestate.testing import Request
+    from sharestate.values.profiles import Profile
 
 State = dict[str, Any]
 
 PERSISTED: Final = frozenset({RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
-"""The record states that a share coordinator stores."""
+"""The record states that a share coordinator stores; ARCHIVING too where there are dead-letter queues."""
 
 
 @frozen
@@ -39,6 +40,9 @@ class Scene:
 
     after: State
     """The state after it."""
+
+    profile: Profile
+    """The library's rules."""
 
     @property
     def op(self) -> str:
@@ -96,7 +100,7 @@ def aborted_before_the_first_batch(scene: Scene) -> bool:
 
 def read_after_fencing(scene: Scene) -> bool:
     """The read of the initialization is answered after the share partition was fenced (B14)."""
-    return scene.op == "complete" and scene.request["write"] == "read" and scene.before["lifecycle"] == "FENCED"
+    return scene.op == "complete" and scene.request.get("write") == "read" and scene.before["lifecycle"] == "FENCED"
 
 
 def malformed_acknowledgement(scene: Scene) -> bool:
@@ -122,9 +126,10 @@ def unusable_persisted_state(scene: Scene) -> bool:
         return False
     batches = answer.get("state_batches", ())
     start = answer.get("start_offset", 0)
+    persisted = PERSISTED | {RecordState.ARCHIVING} if scene.profile.has_dead_letter_queue else PERSISTED
     reached = ([start - 1, start - 1], *batches)
     return any(
-        first > last or state not in PERSISTED or first <= before[1] or start < 0
+        first > last or state not in persisted or first <= before[1] or start < 0
         for before, (first, last, state, _) in pairwise(reached)
     )
 

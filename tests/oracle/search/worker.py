@@ -97,7 +97,7 @@ class Worker:
         tally, found = Tally(), []
         under_way: deque[tuple[int, list[Answered]]] = deque()
         for number in numbers:
-            steps = answered(sequence(number, self.task.wild), self.task.profile)
+            steps = answered(sequence(number, self.task.profile, self.task.wild), self.task.profile)
             self.kafka.ask([step.line for step in steps])
             under_way.append((number, steps))
             if len(under_way) > AHEAD:
@@ -113,7 +113,7 @@ class Worker:
         lines = [self.kafka.response() for _ in steps]
         failures = []
         for life in lives(steps):
-            judged = verdict(life, steps, lines)
+            judged = verdict(life, steps, lines, self.task.profile)
             tally.add(mix, judged)
             if judged.mismatch is not None and judged.is_failure:
                 failures.append((number, steps[life.start : judged.mismatch.index + 1], judged))
@@ -124,7 +124,7 @@ class Worker:
         steps = answered(given(requests), self.task.profile)
         self.kafka.ask([step.line for step in steps])
         lines = [self.kafka.response() for _ in steps]
-        return steps, lines, verdict(range(len(steps)), steps, lines)
+        return steps, lines, verdict(range(len(steps)), steps, lines, self.task.profile)
 
     def _finding(self, number: int, life: list[Answered], failure: Verdict) -> Finding:
         requests = [step.request for step in life]

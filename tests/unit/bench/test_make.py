@@ -46,10 +46,11 @@ def test_a_target_runs_one_program(arguments: list[str], expected: str) -> None:
     assert commands(*arguments) == [f".venv/bin/python {expected}"]
 
 
-def test_the_demo_runs_its_three_programs() -> None:
-    """The story, the KIP's table and the recordings; a comma in a text would make a command of its next word."""
+def test_the_demo_runs_its_four_programs() -> None:
+    """The story, the KIP's table, twice the recordings; a comma in a text would make a command of its next word."""
     assert [command.split()[0] for command in commands("demo")] == [
         ".venv/bin/python",
+        ".venv/bin/sharestate",
         ".venv/bin/sharestate",
         ".venv/bin/sharestate",
     ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sharestate.values.profiles import Profile
 
 STEPS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -58,6 +60,7 @@ class Mix:
         members: The number of members in the group. [members]
         longest_batch: The largest record batch that producers append. [records]
         trouble: The share of requests whose writes may be answered late or with a failure. [%]
+        dead_letters: The share of sequences whose group has a dead-letter queue; 0 where there is none to be had. [%]
         quiet: Whether responses leave out the state; the sequence is the same.
 
     Raises:
@@ -73,6 +76,7 @@ class Mix:
     members: int = field(default=3, validator=_POSITIVE)
     longest_batch: int = field(default=20, validator=_POSITIVE)
     trouble: int = field(default=30, validator=_PERCENT)
+    dead_letters: int = field(default=0, validator=_PERCENT)
     quiet: bool = field(default=False, validator=validators.instance_of(bool))
 
     @steps.validator
@@ -90,3 +94,14 @@ ORDINARY: Final = Mix()
 
 WILD: Final = Mix(wild=25)
 """Ordinary requests, and among them such as no broker sends."""
+
+
+def mix_for(profile: Profile, mix: Mix = ORDINARY) -> Mix:
+    """
+    Return *mix*, with a dead-letter queue in half of its sequences if *profile* has one.
+
+    >>> from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4
+    >>> mix_for(KAFKA_4_3).dead_letters, mix_for(KAFKA_4_4).dead_letters
+    (0, 50)
+    """
+    return evolve(mix, dead_letters=50) if profile.has_dead_letter_queue else mix

@@ -237,6 +237,7 @@ class Model:
         members: The members of the group.
         stored: The state that the share coordinator has.
         committed: Whether the group reads committed records only.
+        has_queue: Whether the group has a dead-letter queue, which may be switched off and on.
         leader_epoch: The leader epoch of the share partition that is open.
         opened_with: The config it was opened with.
         lock_duration_ms: The duration of new acquisition locks. [ms]
@@ -244,6 +245,7 @@ class Model:
         is_active: Whether its initialization has succeeded.
         is_read_held: Whether the read has no answer yet.
         held_writes: The writes that have no answer yet, by number.
+        held_dead_letters: What the dead-letter queue was handed and has not answered, by number.
         holdings: The ranges that members have acquired and not acknowledged.
         recently_held: The ranges that members held until a short while ago; at most RECENTLY_HELD.
     """
@@ -254,13 +256,15 @@ class Model:
     members: tuple[str, ...]
     stored: StoredState = Factory(StoredState)
     committed: bool = False
+    has_queue: bool = False
     leader_epoch: int = 0
-    opened_with: dict[str, int] = Factory(dict)
+    opened_with: dict[str, Any] = Factory(dict)
     lock_duration_ms: int = 30_000
     now_ms: int = 0
     is_active: bool = False
     is_read_held: bool = False
     held_writes: dict[int, dict[str, Any]] = Factory(dict)
+    held_dead_letters: dict[int, dict[str, Any]] = Factory(dict)
     holdings: list[Holding] = Factory(list)
     recently_held: list[Holding] = Factory(list)
 
@@ -297,6 +301,7 @@ class Model:
         self.now_ms = 0
         self.is_active = self.is_read_held = False
         self.held_writes = {}
+        self.held_dead_letters = {}
 
     def _observe(self, request: Request, response: Response) -> None:
         for event in response.get("events") or ():
@@ -313,12 +318,17 @@ class Model:
                 self.held_writes[write["write"]] = write
             case ["write", write, "ok"]:
                 self.stored.write(write)
+            case ["dlq", dead_letter, "hold"]:
+                self.held_dead_letters[dead_letter["dlq"]] = dead_letter
             case ["read", "hold"]:
                 self.is_read_held = True
             case ["future", _, status] if self.is_read_held:
                 self.is_active = status == "ok"
 
     def _observe_completion(self, request: Request) -> None:
+        if "dlq" in request:
+            self.held_dead_letters.pop(request["dlq"], None)
+            return
         if request["write"] == "read":
             self.is_read_held = False
             return

@@ -52,6 +52,7 @@ def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
         Log(choices, mix.longest_batch),
         tuple(f"m{number + 1}" for number in range(mix.members)),
         committed=choices.chance(40),
+        has_queue=mix.dead_letters > 0 and choices.chance(mix.dead_letters),
     )
     yield from begin(model)
     for _ in range(mix.most_steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sharestate.testing.generator import dead_letters
 from sharestate.testing.generator.model import batch_to_json
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.fetched_records import IsolationLevel
@@ -89,7 +90,7 @@ def open_new(model: Model, **fields: Any) -> Steps[None]:  # noqa: ANN401 - the 
     """Open the share partition with the next leader epoch."""
     model.reset()
     model.leader_epoch += 1
-    model.opened_with = config(model.choices)
+    model.opened_with = config(model)
     model.lock_duration_ms = model.opened_with["record_lock_duration_ms"]
     yield from model.ask("open", leader_epoch=model.leader_epoch, config=model.opened_with, timer="fifo", **fields)
 
@@ -101,7 +102,7 @@ def initialize(model: Model) -> Steps[None]:
     if "lookup" in fields and choices.chance(60):
         reset = choices.one_of(OFFSET_RESETS)
         yield from model.ask("configure", config={"auto_offset_reset": reset})
-    yield from model.ask("initialize", **fields)
+    yield from model.ask("initialize", **fields, **answers_to_resumed(model))
     if model.is_read_held:
         if choices.chance(30):
             yield from pass_time(model)
@@ -116,19 +117,21 @@ def fence(model: Model) -> Steps[None]:
     model.is_active = False
 
 
-def config(choices: Choices) -> dict[str, int]:
+def config(model: Model) -> dict[str, Any]:
     """Return the config with which a share partition is opened."""
+    choices = model.choices
     return {
         "max_record_locks": choices.one_of(RECORD_LOCKS),
-        "delivery_count_limit": choices.one_of(DELIVERY_LIMITS),
+        "delivery_count_limit": choices.one_of(dead_letters.DELIVERY_LIMITS if model.has_queue else DELIVERY_LIMITS),
         "record_lock_duration_ms": choices.one_of(LOCK_DURATIONS_MS),
+        **(dead_letters.settings(choices) if model.has_queue else {}),
     }
 
 
 def configure(model: Model) -> Steps[None]:
     """Change some of the group's settings, or remove them all."""
     choices = model.choices
-    settings: dict[str, Any] = {**config(choices), "renew_acknowledge_enable": choices.chance(60)}
+    settings: dict[str, Any] = {**config(model), "renew_acknowledge_enable": choices.chance(60)}
     if choices.chance(30):
         settings["auto_offset_reset"] = choices.one_of(OFFSET_RESETS)
     chosen = {name: value for name, value in settings.items() if choices.chance(50)}
@@ -196,12 +199,12 @@ def new_log_start(model: Model) -> int:
 
 
 def being_released(model: Model) -> list[tuple[int, int]]:
-    """Return the ranges whose release is pending."""
+    """Return the ranges whose release, or way to the dead-letter queue, is pending."""
     return [
         (first, last)
         for write in model.held_writes.values()
         for first, last, state, _ in write["state_batches"]
-        if state == RecordState.AVAILABLE and first < last
+        if state in {RecordState.AVAILABLE, RecordState.ARCHIVING} and first < last
     ]
 
 
@@ -286,7 +289,7 @@ def acknowledge_held(model: Model) -> Steps[None]:
     )
     begin = choices.between(0, len(held) - 1)
     chosen = held[begin : begin + choices.between(1, MOST_ENTRIES)]
-    batches = entries(choices, chosen)
+    batches = entries(model, chosen)
     response = yield from acknowledge(model, member, batches)
     note_acknowledged(model, chosen, batches, response)
 
@@ -297,7 +300,7 @@ def acknowledge_late(model: Model) -> Steps[None]:
         choices = model.choices
         late = choices.one_of(model.recently_held)
         member = choices.one_of(model.members) if choices.chance(20) else late.member
-        yield from acknowledge(model, member, entries(choices, [late]))
+        yield from acknowledge(model, member, entries(model, [late]))
 
 
 def acknowledge(model: Model, member: str, batches: list[list[Any]]) -> Steps[Response]:
@@ -305,8 +308,9 @@ def acknowledge(model: Model, member: str, batches: list[list[Any]]) -> Steps[Re
     return (yield from model.ask("acknowledge", member=member, batches=batches, **write_answers(model)))
 
 
-def entries(choices: Choices, held: list[Holding]) -> list[list[Any]]:
+def entries(model: Model, held: list[Holding]) -> list[list[Any]]:
     """Return the entries of a request for *held*, which ascend: whole ranges, parts of them, or one across all."""
+    choices = model.choices
     ranges = [(holding.first_offset, holding.last_offset) for holding in held]
     if len(ranges) > 1 and choices.chance(30):
         ranges = [(ranges[0][0], max(last for _, last in ranges))]
@@ -314,16 +318,17 @@ def entries(choices: Choices, held: list[Holding]) -> list[list[Any]]:
     for first, last in ranges:
         begin, end = choices.part_of(first, last) if choices.chance(35) else (first, last)
         if not batches or begin > batches[-1][1]:
-            batches.append([begin, end, types(choices, end - begin + 1)])
+            batches.append([begin, end, types(model, end - begin + 1)])
     return batches
 
 
-def types(choices: Choices, size: int) -> list[int]:
+def types(model: Model, size: int) -> list[int]:
     """Return one acknowledgement type for a range of *size* records, or one for each."""
+    choices, weights = model.choices, dead_letters.TYPES if model.has_queue else TYPES
     if choices.chance(30):
-        few = [choices.weighted(TYPES) for _ in range(choices.between(1, 4))]
+        few = [choices.weighted(weights) for _ in range(choices.between(1, 4))]
         return [int(choices.one_of(few)) for _ in range(size)]
-    return [int(choices.weighted(TYPES))]
+    return [int(choices.weighted(weights))]
 
 
 def note_acknowledged(model: Model, held: list[Holding], batches: list[list[Any]], response: Response) -> None:
@@ -377,27 +382,32 @@ def write_answer(choices: Choices) -> str | dict[str, Any]:
 
 
 def write_answers(model: Model) -> dict[str, Any]:
-    """Return the field ``answers`` of a request that may write, or nothing if the default answer does."""
+    """Return the fields ``answers`` and ``dlq_answers`` of a request that may write; none if the default answers do."""
     choices = model.choices
-    if not choices.chance(model.mix.trouble):
-        return {}
-    return {"answers": [write_answer(choices) for _ in range(choices.between(1, 3))]}
+    fields: dict[str, Any] = {}
+    if choices.chance(model.mix.trouble):
+        fields["answers"] = [write_answer(choices) for _ in range(choices.between(1, 3))]
+    return fields | dead_letters.answers(model)
 
 
 def complete(model: Model) -> Steps[None]:
-    """Answer one of the held reads and writes, not always the oldest."""
+    """Answer the held read, one of the held writes, or what the dead-letter queue holds, not always the oldest."""
     choices = model.choices
-    held: list[int | str] = [*model.held_writes]
+    held: list[tuple[str, int | str]] = [("write", number) for number in model.held_writes]
     if model.is_read_held:
-        held.append("read")
+        held.append(("write", "read"))
+    held += [("dlq", number) for number in model.held_dead_letters]
     if not held:
         return
-    number = choices.one_of(held)
+    what, number = choices.one_of(held)
     if number == "read":
         yield from complete_read(model)
-        return
-    answer = failure(choices) if choices.chance(40) else "ok"
-    yield from model.ask("complete", write=number, answer=answer, **write_answers(model))
+    elif what == "dlq":
+        answer = dead_letters.late_answer(choices)
+        yield from model.ask("complete", dlq=number, answer=answer, **write_answers(model))
+    else:
+        answer = failure(choices) if choices.chance(40) else "ok"
+        yield from model.ask("complete", write=number, answer=answer, **write_answers(model))
 
 
 def complete_read(model: Model) -> Steps[None]:
@@ -405,19 +415,28 @@ def complete_read(model: Model) -> Steps[None]:
     fields = read_answer(model)
     if fields["answer"] == "hold":
         fields["answer"] = "ok"
-    yield from model.ask("complete", write="read", **fields)
+    yield from model.ask("complete", write="read", **fields, **answers_to_resumed(model))
+
+
+def answers_to_resumed(model: Model) -> dict[str, Any]:
+    """Return the answers to what an initialization causes: it hands over what the leader before had not finished."""
+    return write_answers(model) if model.has_queue else {}
 
 
 def change_default(model: Model) -> Steps[None]:
-    """Change the persister's default answer to writes."""
-    answer = write_answer(model.choices) if model.choices.chance(50) else "ok"
+    """Change the default answer of the persister to writes, or that of the dead-letter queue."""
+    choices = model.choices
+    if model.has_queue and choices.chance(50):
+        yield from model.ask("default_dlq_answer", answer=dead_letters.answer(choices))
+        return
+    answer = write_answer(choices) if choices.chance(50) else "ok"
     yield from model.ask("default_answer", answer=answer)
 
 
 def read_answer(model: Model) -> dict[str, Any]:
     """Return the fields ``answer`` and ``lookup`` for the read of the persisted state."""
-    choices = model.choices
-    kind = choices.weighted({"stored": 35, "made_up": 35, "ok": 10, "fresh": 10, "hold": 7, "failure": 3})
+    choices, held = model.choices, 20 if model.has_queue else 7
+    kind = choices.weighted({"stored": 35, "made_up": 35, "ok": 10, "fresh": 10, "hold": held, "failure": 3})
     if kind == "failure":
         return {"answer": failure(choices)}
     if kind in {"ok", "hold"}:
@@ -459,13 +478,14 @@ def made_up_state(model: Model) -> dict[str, Any]:
 def state_batches(model: Model, first_offset: int, last_offset: int) -> list[list[int]]:
     """Return state batches within *first_offset* .. *last_offset*."""
     choices, batches = model.choices, []
+    states = PERSISTED_STATES + (dead_letters.PERSISTED_STATES if model.has_queue else ())
     most_deliveries = model.opened_with.get("delivery_count_limit", 5)
     for _ in range(choices.between(0, MOST_PERSISTED)):
         first = first_offset + (choices.between(1, 6) if choices.chance(40) else 0)
         last = first + choices.between(0, 7)
         if last > last_offset:
             break
-        state = choices.one_of(PERSISTED_STATES)
+        state = choices.one_of(states)
         batches.append([first, last, state, choices.between(1 if state else 0, most_deliveries)])
         first_offset = last + 1
     return batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sharestate.testing.generator import ordinary
+from sharestate.testing.generator import dead_letters, ordinary
 from sharestate.testing.generator.model import PRODUCERS, batch_to_json
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.records import ControlType, RecordBatch
@@ -41,7 +41,7 @@ LIFECYCLES: Final = {"EMPTY": 70, "ACTIVE": 15, "INITIALIZING": 5, "FAILED": 5, 
 """The lifecycle states in which a share partition is opened. [weight]"""
 
 PERSISTED_STATES: Final = (0, 2, 4, 1, 3, 9)
-"""Record states in a persisted state: three that a coordinator stores, then three that it never does."""
+"""Record states in a persisted state: three that a coordinator stores, one that it never does, ARCHIVING, and none."""
 
 NULL_ANSWERS: Final[tuple[str | dict[str, Any], ...]] = (
     "null",
@@ -184,10 +184,15 @@ def read_answer(model: Model) -> dict[str, Any]:
     if kind == "plain":
         return ordinary.read_answer(model)
     if kind == "null":
-        return {"answer": choices.one_of(NULL_ANSWERS)}
+        return {"answer": choices.one_of(null_answers(model))}
     if kind == "throws":
         return {"answer": {"throws": choices.one_of(ordinary.EXCEPTIONS), "message": "no"}}
     return {"answer": persisted_state(model), "lookup": lookup(model)}
+
+
+def null_answers(model: Model) -> tuple[str | dict[str, Any], ...]:
+    """Return the answers of the persister in the wrong form, and such as only look wrong."""
+    return (*NULL_ANSWERS, dead_letters.EQUAL) if model.has_queue else NULL_ANSWERS
 
 
 def lookup(model: Model) -> dict[str, Any]:
@@ -221,7 +226,7 @@ def complete(model: Model) -> Steps[None]:
     choices = model.choices
     if model.held_writes:
         write = choices.one_of(list(model.held_writes))
-        yield from model.ask("complete", write=write, answer=choices.one_of(NULL_ANSWERS))
+        yield from model.ask("complete", write=write, answer=choices.one_of(null_answers(model)))
     elif model.is_read_held:
         fields = read_answer(model)
         if fields["answer"] == "hold" or "throws" in fields["answer"]:
