@@ -96,7 +96,7 @@ class Outbox:
         self._ask(request)
         return request.future
 
-    def send_later(self, ask: Callable[[], Future[Any]], take: TakeAnswer) -> Future[None]:
+    def send_later(self, ask: Callable[[], Future[Any]], take: TakeAnswer) -> None:
         """
         Have ``take_answers`` send a request, like ``send``, when no answer is left to take.
 
@@ -105,7 +105,6 @@ class Outbox:
         request = _Request(ask, take)
         self._unanswered[request] = None
         self._deferred.append(request)
-        return request.future
 
     def take_answers(self) -> None:
         """
