@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-pythons coverage lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage lint check package release
 .PHONY: oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
 
 help: ## List the targets
@@ -31,7 +31,7 @@ RECORDED := kafka-tests vectors kafka-tests-4.4 vectors-4.4
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle' --numprocesses auto --maxprocesses 4 --dist worksteal
+PYTEST := -q -m 'not oracle and not broker' --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -40,7 +40,7 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py this $(PYTEST) \
 	      tests docs/generate README.md --pyargs sharestate), \
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
-	  echo "left out: what asks Kafka's own class (make test-oracle) and other versions of Python (make test-pythons)")
+	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) and other versions of Python (make test-pythons)")
 
 CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
@@ -51,6 +51,10 @@ test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minut
 test-oracle: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
 	$(call judge,test-oracle, \
 	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+
+test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
+	$(call judge,test-broker, \
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
 
 # Versions that the machine does not have are skipped.
 test-pythons: TESTS ?= tests/unit
@@ -179,5 +183,5 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[cli,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[cli,kafka,plots,segments,testing]' --group dev
 	@touch $@

@@ -317,27 +317,38 @@ class UnknownCompressionError(SegmentError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-# ---- stored state: bytes that are no record, logs that fail
+# ---- bytes that cannot be read
 
 
 @define(eq=False, slots=False)
-class RecordFormatError(ShareStateError, ValueError):
+class FormatError(ShareStateError, ValueError):
     """
-    Bytes that are no record of the topic ``__share_group_state``; a coordinator that reads them fails to load.
+    Bytes that are not what they should be.
 
     Attributes:
-        part: The part of the record: "key" or "value".
-        byte_offset: The offset in that part of the byte with which reading stopped. [bytes]
+        part: What was being read: the "key" or "value" of a record, or a response.
+        byte_offset: The offset in it of the byte with which reading stopped. [bytes]
     """
 
     part: str | None = None
     byte_offset: int | None = None
 
-    kafka_exception = "RuntimeException"
-
     def __str__(self) -> str:
         """Return the message, after the place that it is about."""
         return f"{self.part}, byte {self.byte_offset}: {super().__str__()}" if self.part else super().__str__()
+
+
+class ResponseFormatError(FormatError):
+    """Bytes that are no response of a broker; the connection that they came over is closed."""
+
+
+# ---- stored state: bytes that are no record, logs that fail
+
+
+class RecordFormatError(FormatError):
+    """Bytes that are no record of the topic ``__share_group_state``; a coordinator that reads them fails to load."""
+
+    kafka_exception = "RuntimeException"
 
 
 class UnknownRecordTypeError(RecordFormatError):
@@ -377,6 +388,18 @@ class MalformedInputError(ShareStateError, ValueError):
     def __str__(self) -> str:
         """Return the message, after the argument that it is about."""
         return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
+
+
+class UnsupportedSaslMechanismError(MalformedInputError):
+    """A SASL mechanism that the library does not speak; it speaks PLAIN."""
+
+    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+
+class TakeOverRequiredError(ShareStateError):
+    """A read by which the leader of a live group would be fenced, without leave to take over; nothing was sent."""
+
+    code = ErrorCode.INVALID_REQUEST
 
 
 class TimeReversedError(MalformedInputError):

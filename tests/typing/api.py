@@ -43,6 +43,7 @@ from sharestate import (
     ErrorCode,
     ExternalError,
     FetchedRecords,
+    FormatError,
     GapWindow,
     GroupIdNotFoundError,
     InitializationError,
@@ -75,6 +76,7 @@ from sharestate import (
     RecordState,
     RequestRefusedError,
     ResetOffsetRequiredError,
+    ResponseFormatError,
     ShareConfig,
     SharePartition,
     SharePartitionKey,
@@ -85,6 +87,7 @@ from sharestate import (
     StateBatch,
     StateLogError,
     StateRun,
+    TakeOverRequiredError,
     TimeReversedError,
     TransactionIndex,
     Transition,
@@ -94,6 +97,7 @@ from sharestate import (
     UnknownServerError,
     UnknownTopicOrPartitionError,
     UnknownWriteError,
+    UnsupportedSaslMechanismError,
     WriteFailedError,
     WritePolicy,
     WriteShareGroupState,
@@ -386,7 +390,10 @@ def told_apart(error: ShareStateError) -> tuple[object, ...]:
         case InvalidRecordStateError(first_offset=first, last_offset=last, owner=owner):
             return assert_type((first, last, owner), tuple[int | None, int | None, str | None])
         case (
-            SplitLimitError(first_offset=first, limit=last) | RequestRefusedError(first_offset=first, last_offset=last)
+            SplitLimitError(first_offset=first, limit=last)
+            | RequestRefusedError(first_offset=first, last_offset=last)
+            | ResponseFormatError(byte_offset=first, retriable=last)
+            | FormatError(byte_offset=first, retriable=last)
         ):
             return assert_type((first, last), tuple[int | None, int | None])
         case (
@@ -421,6 +428,8 @@ REFUSALS: tuple[type[ShareStateError], ...] = (
     InvalidRequestError,
     InvalidConfigurationError,
     DeadLetterQueueConfigError,
+    TakeOverRequiredError,
+    UnsupportedSaslMechanismError,
 )
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,

@@ -27,11 +27,13 @@ from sharestate import (
     ResetOffsetRequiredError,
     ShareStateError,
     SplitLimitError,
+    TakeOverRequiredError,
     TimeReversedError,
     Transition,
     UnknownServerError,
     UnknownTopicOrPartitionError,
     UnknownWriteError,
+    UnsupportedSaslMechanismError,
     WriteFailedError,
     persister_error,
 )
@@ -67,6 +69,8 @@ each_error = pytest.mark.parametrize("error", WITH_FIELDS, ids=lambda error: typ
         (UnknownTopicOrPartitionError, 3, "UnknownTopicOrPartitionException", True),
         (NotLeaderOrFollowerError, 6, "NotLeaderOrFollowerException", True),
         (UnknownServerError, -1, "UnknownServerException", False),
+        (UnsupportedSaslMechanismError, 33, "UnsupportedSaslMechanismException", False),
+        (TakeOverRequiredError, 42, "InvalidRequestException", False),
         (OffsetNotAvailableError, 78, "OffsetNotAvailableException", True),
     ],
 )

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import sharestate
 
 CORE_DEPENDENCIES = {"attr", "attrs", "sortedcontainers"}
@@ -43,17 +45,22 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
     assert not hasattr(sharestate, "AsyncFollower")
 
 
-def test_without_hypothesis_the_error_names_the_extra() -> None:
-    """`sharestate.testing` needs no Hypothesis; its strategies say what to install."""
-    command = """
+@pytest.mark.parametrize(
+    ("library", "module", "extra"),
+    [
+        ("hypothesis", "sharestate.testing.strategies", "testing"),
+        ("kio", "sharestate.persister.kafka", "kafka"),
+    ],
+)
+def test_without_a_library_the_error_names_the_extra(library: str, module: str, extra: str) -> None:
+    """The package around a module needs no library of an extra; the module says what to install."""
+    command = f"""
 import sys
-sys.modules["hypothesis"] = None
-import sharestate.testing
-import sharestate.testing.strategies
+sys.modules["{library}"] = None
+import {module.rpartition(".")[0]}
+import {module}
 """
     run = subprocess.run([sys.executable, "-c", command], capture_output=True, check=False, text=True)
 
     *_, message = run.stderr.splitlines()
-    assert message.endswith(
-        "sharestate.testing.strategies needs the extra 'testing': pip install 'sharestate[testing]'"
-    )
+    assert message.endswith(f"{module} needs the extra '{extra}': pip install 'sharestate[{extra}]'")

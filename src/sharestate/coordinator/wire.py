@@ -81,6 +81,11 @@ class Reader:
         self._data = data
         self._part = part
 
+    @property
+    def left(self) -> int:
+        """How many bytes are left. [bytes]"""
+        return len(self._data) - self.offset
+
     def refuse(self, message: str, kind: type[RecordFormatError] = RecordFormatError, *, at: int) -> NoReturn:
         """Raise the error for what begins with byte *at*."""
         raise kind(message, self._part, at)
@@ -89,7 +94,7 @@ class Reader:
         """Return the next *size* bytes, which are *what*."""
         end = self.offset + size
         if end > len(self._data):
-            self.refuse(f"{what} takes {size} bytes, but {len(self._data) - self.offset} are left", at=self.offset)
+            self.refuse(f"{what} takes {size} bytes, but {self.left} are left", at=self.offset)
         taken = self._data[self.offset : end]
         self.offset = end
         return taken
@@ -127,7 +132,7 @@ class Reader:
         """Return the number of items that follow, each of at least *item_size* bytes."""
         begin = self.offset
         size = self.varint(f"the length of {what}") - 1
-        left = len(self._data) - self.offset
+        left = self.left
         if size < 0:
             self.refuse(f"{what} must not be null", at=begin)
         if size * item_size > left:
@@ -148,8 +153,8 @@ class Reader:
 
     def end(self) -> None:
         """See to it that nothing is left."""
-        if left := len(self._data) - self.offset:
-            self.refuse(f"{left} bytes follow the end of the record", at=self.offset)
+        if self.left:
+            self.refuse(f"{self.left} bytes follow its end", at=self.offset)
 
 
 def varint_bytes(number: int) -> bytes:

@@ -37,11 +37,12 @@ class Persister(Protocol):
     - **Idempotence.** The same write again leads to the same state.
     - **Combining.** Of two states of one record the higher delivery count wins, then the higher number of the state.
       Records below the start offset are dropped. A start offset of -1 leaves the stored one as it is; any
-      other replaces it. The delivery complete count that comes with a higher start offset replaces the stored one.
+      other replaces it (from Kafka 4.4 on only a higher one). The delivery complete count that comes with a higher
+      start offset replaces the stored one.
     - **Epochs.** A read or write whose leader epoch is lower than one that has read is refused with
       FENCED_LEADER_EPOCH; then a write or an initialization whose state epoch is lower than one that was initialized,
       with FENCED_STATE_EPOCH. Equal and higher epochs are accepted; only a read's leader epoch and an
-      initialization's state epoch are stored. -1 is never fenced.
+      initialization's state epoch are stored. -1 is never fenced (from Kafka 4.4 on it is INVALID_REQUEST).
     - **Uninitialized share partitions.** Reads and writes are refused with INVALID_REQUEST. A summary of one has the
       defaults, and it may be deleted.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
+from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorProfile
 from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.requests import (
     DeleteStateParameters,
@@ -75,6 +76,9 @@ class PersisterCalls(Contract):
 
     other_topic_id: ClassVar[str] = "YW5vdGhlciB0b3BpYydzIQ"
     """Another one."""
+
+    rules: ClassVar[CoordinatorProfile] = COORDINATOR_4_3
+    """Whose rules the persister follows where releases of Kafka differ: in epochs of -1 and lower start offsets."""
 
     @abstractmethod
     def make_persister(self) -> Persister:
@@ -261,12 +265,13 @@ class PersisterContract(PersisterCalls):
         expect(self.stored(persister), (10, (ACKNOWLEDGED, RELEASED)), "the stored state")
 
     def test_no_start_offset_keeps_the_stored_one(self) -> None:
-        """A start offset of -1 leaves the stored one as it is; any other replaces it, a lower one too."""
+        """A start offset of -1 leaves the stored one as it is; any other replaces it, by the rules a lower one too."""
         persister = self.initialized()
         self.write_all(persister, self.writing(start_offset=12), self.writing(RELEASED))
         expect(self.stored(persister), (12, (RELEASED,)), "the stored state")
         self.write_all(persister, self.writing(start_offset=11))
-        expect(self.stored(persister)[0], 11, "the start offset after a lower one was written")
+        expected = 11 if self.rules.lets_start_offset_move_back else 12
+        expect(self.stored(persister)[0], expected, "the start offset after a lower one was written")
 
     def test_batches_below_the_start_are_dropped(self) -> None:
         """Batches below the start offset are dropped, and cut where it lies inside of them."""
@@ -297,9 +302,10 @@ class PersisterContract(PersisterCalls):
     def test_writes_take_effect_in_order(self) -> None:
         """Of two writes that were sent one after the other the second one takes effect last."""
         persister = self.initialized()
-        futures = [persister.write_state(self.writing(start_offset=offset)) for offset in (14, 12)]
+        offsets = (14, 12) if self.rules.lets_start_offset_move_back else (12, 14)
+        futures = [persister.write_state(self.writing(start_offset=offset)) for offset in offsets]
         expect([self.answer(future).error_code for future in reversed(futures)], [NONE, NONE], "two writes")
-        expect(self.stored(persister)[0], 12, "the start offset")
+        expect(self.stored(persister)[0], offsets[-1], "the start offset")
 
     def test_a_write_may_be_repeated(self) -> None:
         """The same write again leads to the same state."""
@@ -356,10 +362,12 @@ class PersisterContract(PersisterCalls):
         expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, (ACKNOWLEDGED, RELEASED)), "the state that was read")
 
     def test_no_epoch_is_never_fenced(self) -> None:
-        """A write with -1 for both epochs is taken, and an initialization with -1 too; neither unfences anybody."""
+        """Writes and initializations with epochs of -1 are taken, or by the rules invalid; they unfence nobody."""
         persister = self.initialized()
-        self.write_all(persister, self.writing(ACKNOWLEDGED, leader_epoch=-1, state_epoch=-1))
-        expect(self.begin(persister, -1), NONE, "an initialization without an epoch")
+        expected = ErrorCode.INVALID_REQUEST if self.rules.refuses_negative_epochs else NONE
+        without = self.writing(ACKNOWLEDGED, leader_epoch=-1, state_epoch=-1)
+        expect(self.written(persister, without), expected, "a write without epochs")
+        expect(self.begin(persister, -1), expected, "an initialization without an epoch")
         late = self.writing(ACKNOWLEDGED, state_epoch=STATE_EPOCH - 1)
         expect(
             self.written(persister, late), ErrorCode.FENCED_STATE_EPOCH, "a write with an epoch lower than one before"

@@ -186,8 +186,8 @@ def refusal(key: bytes, value: bytes | None) -> RecordFormatError:
 @pytest.mark.parametrize(
     ("key", "value", "message", "part", "byte_offset"),
     [
-        (SNAPSHOT_KEY + b"\0", SNAPSHOT, "1 bytes follow the end of the record", "key", 26),
-        (SNAPSHOT_KEY, SNAPSHOT + b"\0\0", "2 bytes follow the end of the record", "value", 40),
+        (SNAPSHOT_KEY + b"\0", SNAPSHOT, "1 bytes follow its end", "key", 26),
+        (SNAPSHOT_KEY, SNAPSHOT + b"\0\0", "2 bytes follow its end", "value", 40),
         (SNAPSHOT_KEY[:2] + b"\xff\xff", None, "the group id has the length -1", "key", 2),
         (SNAPSHOT_KEY.replace(b"G1", b"G\xff"), None, "the group id is not UTF-8", "key", 5),
         (SNAPSHOT_KEY[:-4] + b"\xff" * 4, None, "the partition is -1", "key", 22),

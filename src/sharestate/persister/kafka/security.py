@@ -1,0 +1,121 @@
+"""How to reach brokers: their addresses, TLS and the login."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ssl import SSLContext, create_default_context
+from typing import Final, NamedTuple
+
+from attrs import field, frozen
+
+from sharestate.errors import UnsupportedSaslMechanismError
+from sharestate.values.checks import brief_repr, expect, integer, refuse
+
+PLAIN: Final = "PLAIN"
+"""The SASL mechanism of a name and a password."""
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Kafka's security protocols."""
+
+_MAX_PORT: Final = 65_535
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    """Its name or address."""
+
+    port: int
+    """Its port."""
+
+    def __str__(self) -> str:
+        """Return the address as it is written."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def addresses(bootstrap_servers: str | Iterable[str]) -> tuple[Address, ...]:
+    """
+    Return the addresses in *bootstrap_servers*: one text with commas, or several texts.
+
+    Raises:
+        MalformedInputError: There is none, or one is not like ``host:port``.
+
+    >>> [str(address) for address in addresses("localhost:9092,[::1]:9093")]
+    ['localhost:9092', '[::1]:9093']
+    """
+    names = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
+    return tuple(map(_address, names)) or refuse("expected an address, got none", "bootstrap_servers")
+
+
+def _address(text: str) -> Address:
+    host, _, port = expect(text, str, "bootstrap_servers").strip().rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not host or not (port.isascii() and port.isdecimal()):
+        refuse(f"expected an address such as 'localhost:9092', got {brief_repr(text)}", "bootstrap_servers")
+    return Address(host, integer(int(port[:6]), "bootstrap_servers", 1, _MAX_PORT))
+
+
+def _mechanism(_instance: object, _attribute: object, mechanism: object) -> None:
+    if mechanism != PLAIN:
+        message = f"expected {PLAIN!r}, got {brief_repr(mechanism)}: no other mechanism is supported"
+        raise UnsupportedSaslMechanismError(message, "sasl_mechanism")
+
+
+@frozen(kw_only=True)
+class Security:
+    """
+    How brokers are connected to; by default without TLS and without a login.
+
+    Attributes:
+        security_protocol: Kafka's ``security.protocol``: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        ssl_context: For SSL and SASL_SSL, whose certificates are trusted and which one is shown; by default as
+            ``ssl.create_default_context`` has it.
+        sasl_mechanism: PLAIN. Others, such as SCRAM, GSSAPI or OAUTHBEARER, are not supported.
+        sasl_plain_username: The name to log in with.
+        sasl_plain_password: Its password.
+
+    Raises:
+        UnsupportedSaslMechanismError: The mechanism is not PLAIN.
+        MalformedInputError: A field is of the wrong type, is missing, or does not go with the protocol.
+    """
+
+    security_protocol: str = field(default="PLAINTEXT")
+    ssl_context: SSLContext | None = field(default=None, repr=False)
+    sasl_mechanism: str = field(default=PLAIN, validator=_mechanism)
+    sasl_plain_username: str | None = None
+    sasl_plain_password: str | None = field(default=None, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Check that the fields go together."""
+        if self.security_protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            refuse(f"expected one of {known}, got {brief_repr(self.security_protocol)}", "security_protocol")
+        if self.ssl_context is not None:
+            expect(self.ssl_context, SSLContext, "ssl_context")
+            if not self.is_tls:
+                refuse(f"expected none for {self.security_protocol}", "ssl_context")
+        for name in ("sasl_plain_username", "sasl_plain_password"):
+            value = getattr(self, name)
+            if self.is_sasl and (not isinstance(value, str) or not value or "\0" in value):
+                refuse(f"expected some text without NUL for {self.security_protocol}", name)
+            if not self.is_sasl and value is not None:
+                refuse(f"expected none for {self.security_protocol}", name)
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def is_sasl(self) -> bool:
+        """Whether a login is needed."""
+        return self.security_protocol.startswith("SASL")
+
+    def context(self) -> SSLContext | None:
+        """Return what connections are encrypted with; None without TLS."""
+        return (self.ssl_context or create_default_context()) if self.is_tls else None
+
+    def plain_login(self) -> bytes:
+        """Return the message of the mechanism PLAIN (RFC 4616)."""
+        return f"\0{self.sasl_plain_username}\0{self.sasl_plain_password}".encode()
