@@ -21,6 +21,7 @@ extensions = [
 ]
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
+    ("py:class", "ssl.SSLContext"),
     ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Collection"),
     ("py:class", "collections.abc.Iterable"),
