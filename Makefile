@@ -12,7 +12,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage lint check package release
-.PHONY: oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
+.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -97,6 +97,12 @@ record: KAFKA ?= 4.3.1
 record: $(READY) ## Record the tests of Kafka's own class, and say what has changed; KAFKA=, TEST_JAR=
 	$(call judge,record, $(call step,recording, \
 	  $(BIN)/python -m tests.oracle.record --kafka $(KAFKA) $(if $(TEST_JAR),--tests '$(TEST_JAR)')))
+
+# A page of Markdown on standard output; the exit status says whether something has changed. CONTRIBUTING.md says what then.
+release-watch: $(READY) ## Say what a release of Kafka has changed, as a page of Markdown; KAFKA=x.y.z, TEST_JAR=, PROFILE=, OPS=, WRITE=
+	@test -n '$(KAFKA)' || { echo "make release-watch: name the release: KAFKA=x.y.z"; exit 2; }
+	@$(BIN)/python -m tests.oracle.release_watch --kafka '$(KAFKA)' $(if $(TEST_JAR),--tests '$(TEST_JAR)') \
+	  $(if $(PROFILE),--profile '$(PROFILE)') $(if $(OPS),--ops $(OPS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(WRITE),--write '$(WRITE)')
 
 lint: $(READY) ## Check style, types, layers and words
 	$(call judge,lint, \

@@ -62,15 +62,21 @@ def show(progress: Progress, complaints: Iterable[str], seconds: float, director
 
 
 def _show_finding(out: Console, finding: Finding, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / f"sequence-{finding.number}.jsonl"
-    file.write_text(finding.conversation, encoding="utf-8")
+    file = write_finding(finding, directory)
     out.print(Text(f"DIFFERENCE in sequence {finding.number}, after {finding.steps} requests", style="bold red"))
     out.print(Text(finding.conversation.rstrip()))
     out.print(Text(f"at {brief(finding.request, limit=300)}, where Kafka's response is what is expected:"))
     for difference in finding.differences:
         out.print(Text(f"  {difference}"))
     out.print(Text(f"sharestate replay {file}\n"))
+
+
+def write_finding(finding: Finding, directory: Path) -> Path:
+    """Write the conversation of *finding* to a file in *directory*, and return that."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"sequence-{finding.number}.jsonl"
+    file.write_text(finding.conversation, encoding="utf-8")
+    return file
 
 
 def _table(tally: Tally) -> Table:

@@ -1,0 +1,118 @@
+"""What a release of Kafka has changed, as a page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4
+from tests.oracle.record import STORED, Recordings, read
+from tests.oracle.release_watch import (
+    DATA,
+    LEFT_OUT,
+    MOST_LISTED,
+    Part,
+    answered_otherwise,
+    asked_again,
+    has_tests,
+    listed,
+    page,
+    part_of_recordings,
+    recorded,
+)
+from tests.oracle.search.kafka import Kafka
+
+VECTOR = DATA / "vectors-4.4/dlq-reject-batch.jsonl"
+
+PARROT = """
+import json, sys
+file, wrong = sys.argv[1:]
+answers = [json.loads(line)["response"] for line in open(file).readlines()[1:]]
+for answer, line in zip(answers, sys.stdin):
+    answer["state"]["end_offset"] += json.loads(line)["op"] == wrong
+    print(json.dumps(answer), flush=True)
+"""
+"""A release that answers as the file has it, but for one operation."""
+
+
+def test_the_recordings_are_those_of_the_releases_up_to_the_profiles() -> None:
+    """Under the rules of 4.3 nothing is asked that only a later release was asked."""
+    assert {file.relative_to(DATA).parts[0] for file in recorded(KAFKA_4_3)} == {"kafka-tests", "vectors"}
+    assert set(recorded(KAFKA_4_4)) > set(recorded(KAFKA_4_3))
+
+
+@pytest.mark.parametrize(("wrong", "line"), [("", None), ("acknowledge", 4)])
+def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None, tmp_path: Path) -> None:
+    """A release that answers as before has changed nothing; else the first line that differs is named."""
+    with Kafka([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
+        changed = list(asked_again([VECTOR], release))
+
+    assert [each.line for each in changed] == ([] if line is None else [line])
+    assert all("state.end_offset: expected" in str(each) for each in changed)
+
+
+def test_tests_that_the_rules_do_not_know_are_told() -> None:
+    """A test of 4.4.0 is answered otherwise by the rules of 4.3, and as it was by those of 4.4."""
+    name = "testAcknowledgePerOffsetRejectWithDlqEnabled"
+    made = Recordings({name: read(STORED["4.4"] / f"{name}.jsonl")}, {})
+
+    assert [changed.name for changed in answered_otherwise(made, [name], KAFKA_4_3)] == [name]
+    assert answered_otherwise(made, [name], KAFKA_4_4) == []
+
+
+def test_a_call_that_only_a_test_can_make_is_no_change() -> None:
+    """A lock that is fired before its time says nothing about a release."""
+    name = "testLsoMovementForArchivingAllAvailableBatches"
+    made = Recordings({name: read(STORED["4.3"] / f"{name}.jsonl")}, {})
+
+    assert answered_otherwise(made, [name], KAFKA_4_3.healed) == []
+
+
+@pytest.mark.parametrize(
+    ("kafka", "tests", "has"), [("4.3.1", [], True), ("4.4.0", [], False), ("4.4.0", [Path("tests.jar")], True)]
+)
+def test_tests_are_recorded_where_there_are_any(kafka: str, tests: list[Path], has: bool) -> None:  # noqa: FBT001
+    """Up to 4.3 they are published; later a jar has to be named."""
+    assert has_tests(kafka, tests) is has
+
+
+def test_the_page_is_markdown_with_a_verdict() -> None:
+    """It says how much has changed, and has a heading for each part."""
+    parts = [part_of_recordings(7, []), Part("Kafka's own tests", (LEFT_OUT,)), Part("Search", ("1", "- x"), 1)]
+
+    lines = page("5.0.0", KAFKA_4_4, parts).splitlines()
+
+    assert lines[0] == "# Kafka 5.0.0 beside `kafka-4.4`"
+    assert lines[2] == "Made by `make release-watch KAFKA=5.0.0 PROFILE=kafka-4.4`. 1 things are answered otherwise."
+    assert [line for line in lines if line.startswith("##")] == [
+        "## What was recorded before",
+        "## Kafka's own tests",
+        "## Search",
+    ]
+    assert "Nothing is answered otherwise." in page("5.0.0", KAFKA_4_4, parts[:2])
+
+
+def test_a_long_list_is_cut() -> None:
+    """What is not listed is counted."""
+    assert listed(range(MOST_LISTED)).count("\n") == MOST_LISTED - 1
+    assert listed(range(MOST_LISTED + 5)).endswith("- and 5 more")
+
+
+@pytest.mark.oracle
+@pytest.mark.usefixtures("oracle")
+def test_a_release_whose_rules_the_library_has_changes_nothing(tmp_path: Path) -> None:
+    """4.4.0 beside kafka-4.4: all recordings are answered as before, and a short search finds no difference."""
+    arguments = ["--kafka", "4.4.0", "--ops", "2000", "--jobs", "1", "--write", str(tmp_path / "page.md")]
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.oracle.release_watch", *arguments], capture_output=True, text=True, check=False
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout == (tmp_path / "page.md").read_text()
+    assert f"{len(recorded(KAFKA_4_4))} conversations with earlier releases were repeated; 0 are" in ended.stdout
+    assert json.dumps(LEFT_OUT)[1:-1] in ended.stdout
