@@ -93,21 +93,31 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
         OracleUnavailableError: A JDK, Maven or the jars are not to be had.
         OracleError: Our sources do not compile.
     """
-    require_tools()
-    home = cache() / kafka
-    jars = home / f"jars-{_digest([POM])}"
+    jars = fetch_jars(kafka, say)
     names = dict.fromkeys(("driver", f"release-{line_of(kafka)}", sources, f"{sources}-{line_of(kafka)}"))
     files = sorted(file for name in names for file in (HERE / "java" / name).rglob("*.java"))
-    classes = home / f"{sources}-{_digest([POM, *files])}"
-    if not jars.is_dir():
-        say(f"fetching the jars of Kafka {kafka}")
-        with _whole(jars) as place:
-            _fetch(kafka, place)
+    classes = jars.parent / f"{sources}-{_digest([POM, *files])}"
     if not classes.is_dir():
         say(f"compiling the {sources} against Kafka {kafka}")
         with _whole(classes) as place:
             _compile(kafka, files, jars, place)
     return Oracle(kafka, jars, classes)
+
+
+def fetch_jars(kafka: str, say: Callable[[str], None] = lambda _: None) -> Path:
+    """
+    Return the directory with the jars of release *kafka*, fetched unless they were.
+
+    Raises:
+        OracleUnavailableError: A JDK, Maven or the jars are not to be had.
+    """
+    require_tools()
+    jars = cache() / kafka / f"jars-{_digest([POM])}"
+    if not jars.is_dir():
+        say(f"fetching the jars of Kafka {kafka}")
+        with _whole(jars) as place:
+            _fetch(kafka, place)
+    return jars
 
 
 def line_of(kafka: str) -> str:

@@ -1,0 +1,177 @@
+"""A Kafka broker on loopback, straight from Maven's jars: one node, free ports, and a directory that is thrown away."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.serial import entity_reader
+
+from sharestate.coordinator.wire import topic_id_text
+from sharestate.persister.kafka.frames import FrameBuffer, request_frame
+from tests.oracle.build import fetch_jars
+
+USER: Final = "ann"
+PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the tests
+
+CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+READY_WITHIN_S: Final = 90
+"""How long a broker may take until it answers; a few seconds on a machine that does nothing else. [s]"""
+
+SETTINGS: Final = """
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+log.dirs={home}/data
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+log.cleaner.dedupe.buffer.size=33554432
+share.coordinator.state.topic.num.partitions=3
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+ssl.keystore.type=PEM
+ssl.keystore.location={home}/broker.pem
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+user_{user}="{password}";
+"""
+
+
+class KafkaBroker:
+    """
+    A broker, its data, and what it takes to talk to it.
+
+    Attributes:
+        kafka: Its release.
+        address: Where it listens without TLS and login.
+        secure_address: Where it listens with both.
+        authority: Who has signed its certificate.
+    """
+
+    def __init__(self, kafka: str, home: Path) -> None:
+        """
+        Prepare a broker of release *kafka* with its data in *home*.
+
+        Raises:
+            OracleUnavailableError: A JDK, Maven or the jars are not to be had.
+        """
+        self.kafka = kafka
+        self.authority = trustme.CA()
+        self._home = home
+        self._class_path = f"{fetch_jars(kafka)}/*"
+        self._process: subprocess.Popen[bytes] | None = None
+        plain, secure, controller = free_ports(3)
+        self.address = f"127.0.0.1:{plain}"
+        self.secure_address = f"127.0.0.1:{secure}"
+        self._port = plain
+        (home / "broker.pem").write_bytes(self._certificate())
+        settings = SETTINGS.format(
+            plain=plain, secure=secure, controller=controller, home=home, user=USER, password=PASSWORD
+        )
+        (home / "server.properties").write_text(settings)
+        self._run(
+            "-Xmx128m", "kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", CLUSTER_ID, "--config"
+        )
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        command = self._command("-Xmx512m", "kafka.Kafka")
+        with (self._home / "output.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        give_up_s = time.monotonic() + READY_WITHIN_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > give_up_s:
+                self.stop()
+                output = (self._home / "output.log").read_text()[-1000:]
+                message = f"the broker of Kafka {self.kafka} has not started: {output}"
+                raise RuntimeError(message)
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Stop it, by its process id; its data stay."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def create_topic(self, name: str, partitions: int) -> str:
+        """Create a topic, and return its id."""
+        topic: Any = CreatableTopic
+        request: Any = CreateTopicsRequest
+        made = request(
+            topics=(topic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()),),
+            timeout=timedelta(seconds=30),
+            validate_only=False,
+        )
+        with socket.create_connection(("127.0.0.1", self._port), 60) as connection:
+            connection.sendall(request_frame(made, 1, "tests"))
+            buffer = FrameBuffer()
+            frames: list[bytes] = []
+            while not frames:
+                frames += buffer.frames(connection.recv(2**16))
+        _, at = entity_reader(CreateTopicsResponse.__header_schema__)(frames[0], 0)
+        response, _ = entity_reader(CreateTopicsResponse)(frames[0], at)
+        (created,) = response.topics
+        assert created.error_code == 0, created
+        assert created.topic_id is not None
+        return topic_id_text(created.topic_id.bytes)
+
+    def _certificate(self) -> bytes:
+        """Return a key and a certificate in one PEM file; Kafka takes keys in PKCS 8 only."""
+        issued = self.authority.issue_cert("127.0.0.1")
+        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return pem + b"".join(certificate.bytes() for certificate in issued.cert_chain_pems)
+
+    def _command(self, heap: str, main: str, *arguments: str) -> list[str]:
+        flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+        settings = str(self._home / "server.properties")
+        return ["java", heap, *flags, "-cp", self._class_path, main, *arguments, settings]
+
+    def _run(self, heap: str, main: str, *arguments: str) -> None:
+        subprocess.run(self._command(heap, main, *arguments), check=True, capture_output=True)
+
+    def _answers(self) -> bool:
+        """Return whether it answers an ApiVersions request."""
+        try:
+            with socket.create_connection(("127.0.0.1", self._port), 1) as connection:
+                connection.settimeout(5)
+                connection.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))
+                return len(connection.recv(4)) == 4
+        except OSError:
+            return False
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports on which nobody listens."""
+    sockets = [socket.socket() for _ in range(number)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
