@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, dead_letters, persister, segments
+from sharestate import coordinator, dead_letters, persister, segments, state_topic
 from sharestate.persister import kafka
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,3 +42,8 @@ def test_every_name_of_dead_letter_queues_is_documented_once() -> None:
 def test_every_name_of_segments_is_documented_once() -> None:
     """What `sharestate.segments` exports has its directive on its page."""
     assert documented("segments.md") == sorted(segments.__all__)
+
+
+def test_every_name_of_the_state_topic_is_documented_once() -> None:
+    """What `sharestate.state_topic` exports has its directive on its page."""
+    assert documented("state-topic.md") == sorted(state_topic.__all__)

@@ -7,68 +7,25 @@ The commands with their options, and their exit codes.
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import click
 
 from sharestate import __version__
+from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.kip import kip_command
 from sharestate.cli.report import Report, with_progress
+from sharestate.cli.state import state_group
 from sharestate.conversation import SERVED_SPLIT_LIMIT, Level, UnreadableFileError, bounded_lines, replay, serve
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
-from sharestate.json_lines import printable
 from sharestate.values.profiles import LATEST, PROFILES, Profile
-
-INTERRUPTED: Final = 128 + 2
-"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
-
-PIPE_CLOSED: Final = 128 + 13
-"""The exit code if nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
-
-
-class NoVerdict(click.ClickException):
-    """Input that cannot be read, or output that cannot be written."""
-
-    exit_code = 2
-
-    def __init__(self, message: str) -> None:
-        """Show *message*, which may quote an untrusted file."""
-        super().__init__(printable(message))
 
 
 def run() -> int:
     """Run the command line with the program's arguments, and return its exit code."""
-    try:
-        code = sharestate.main(prog_name="sharestate", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except click.ClickException as error:
-        return _fail(error)
-    except click.Abort:
-        return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # click and rich exit when they meet a closed pipe, and for no other reason
-        _drop_output()
-        return PIPE_CLOSED
-    except OSError as error:
-        _drop_output()
-        return _fail(NoVerdict(error.strerror or str(error)))
-    return code or 0
-
-
-def _fail(error: click.ClickException) -> int:
-    with suppress(OSError):
-        error.show()
-    return error.exit_code
-
-
-def _drop_output() -> None:
-    """Keep the interpreter from writing the rest of the output at its end, which would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return run_command(sharestate)
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
@@ -106,6 +63,7 @@ def sharestate() -> None:
 
 
 sharestate.add_command(kip_command)
+sharestate.add_command(state_group)
 
 
 @sharestate.command("serve")

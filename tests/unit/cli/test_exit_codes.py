@@ -13,6 +13,7 @@ import pytest
 
 VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
 AGREES = VECTORS / "ex-10-a.jsonl"
+STATE = Path(__file__).parents[2] / "data/coordinator/state-4.4.0.jsonl"
 SHARESTATE = [sys.executable, "-m", "sharestate"]
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
@@ -27,7 +28,15 @@ def shell(redirection: str, *arguments: str | Path) -> subprocess.CompletedProce
 @needs_full
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["serve"], ["replay", AGREES], ["replay", "--json", AGREES], ["kip", "--table", "keys"]],
+    [
+        ["--help"],
+        ["serve"],
+        ["replay", AGREES],
+        ["replay", "--json", AGREES],
+        ["kip", "--table", "keys"],
+        ["state", "decode", STATE],
+        ["state", "rebuild", STATE],
+    ],
     ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
 def test_output_that_cannot_be_written_ends_with_2(arguments: list[str | Path]) -> None:

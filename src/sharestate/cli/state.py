@@ -1,0 +1,166 @@
+"""The commands ``state decode`` and ``state rebuild``: what is in the state topic, without a broker."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sharestate.cli.exits import NoVerdict
+from sharestate.cli.state_tables import print_topic, record_lines
+from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
+from sharestate.errors import UnreadableFileError
+from sharestate.json_lines import write_json
+from sharestate.state_topic import LoggedRecord, StateTopic, StateTopicFile, decoded_form, state_topic_files
+
+STUCK_AFTER: Final = 10
+"""The number of changes after which an SPSO that has not moved is shown as stuck. [records]"""
+
+DELIVERY_COUNT_LIMIT: Final = 5
+"""``group.share.delivery.count.limit``, as brokers have it by default. [deliveries]"""
+
+_REFRESHED_AFTER: Final = 1000
+"""How many records are read before progress is shown again. [records]"""
+
+files_argument = click.argument(
+    "paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True)
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
+
+
+@click.group("state")
+def state_group() -> None:
+    """
+    Look into the topic __share_group_state, without a broker.
+
+    Takes JSON lines with "key" and "value" in base64, and "statePartition", "offset" and "timestamp" if there are any;
+    - is standard input. Also takes log segments, a partition's directory of segments, or a directory of such
+    directories, as a broker has them; these need the extra 'segments'.
+    """
+
+
+@state_group.command("decode")
+@json_option
+@files_argument
+def decode_command(*, as_json: bool, paths: tuple[str, ...]) -> None:
+    """
+    Show every record of the topic.
+
+    With --json, a record is a line, in the names of Kafka.
+
+    Exit code: 0 at the end of the input, 2 if something cannot be read or written.
+    """
+    with _reading(paths, shows_progress=not sys.stdout or not sys.stdout.isatty()) as (files, progress):
+        logged = (each for file in files for each in progress.read(file))
+        records = ((each, each.decode()) for each in logged)
+        if as_json:
+            _print(write_json(decoded_form(record)) for _, record in records)
+        else:
+            _print(record_lines(records))
+
+
+@state_group.command("rebuild")
+@click.option(
+    "--profile",
+    "profile_name",
+    type=click.Choice(list(COORDINATOR_PROFILES)),
+    default=COORDINATOR_4_3.name,
+    show_default=True,
+    help="The release by whose rules state batches are combined.",
+)
+@click.option(
+    "--delivery-limit",
+    type=click.IntRange(min=1),
+    default=DELIVERY_COUNT_LIMIT,
+    show_default=True,
+    metavar="DELIVERIES",
+    help="The groups' delivery count limit: records with one delivery left, or none, are counted.",
+)
+@click.option(
+    "--stuck-after",
+    type=click.IntRange(min=1),
+    default=STUCK_AFTER,
+    show_default=True,
+    metavar="CHANGES",
+    help="How many changes an SPSO has to stay where it is, with terminal records waiting behind it, to be stuck.",
+)
+@json_option
+@files_argument
+def rebuild_command(
+    *, profile_name: str, delivery_limit: int, stuck_after: int, as_json: bool, paths: tuple[str, ...]
+) -> None:
+    """
+    Show the state of every share partition that the records add up to.
+
+    Besides, shows what keeps the topic from being pruned, the groups' share of it, and which share partitions may need
+    attention. With --json, a share partition is a line, and that is all.
+
+    Exit code: 0, or 2 if something cannot be read or written.
+    """
+    topic = StateTopic(COORDINATOR_PROFILES[profile_name])
+    with _reading(paths) as (files, progress):
+        topic.read(files, progress.read)
+    if as_json:
+        _print(write_json(each.to_json()) for each in topic.share_partitions())
+    else:
+        print_topic(topic, delivery_limit, stuck_after)
+
+
+class _Reading:
+    """Reads files, and shows how far it is on a terminal."""
+
+    def __init__(self, files: list[StateTopicFile], bar: Progress) -> None:
+        sizes = [file.size for file in files]
+        self._bar = bar
+        self._task = bar.add_task("reading", total=None if None in sizes else sum(filter(None, sizes)))
+        self._done = 0
+
+    def read(self, file: StateTopicFile) -> Iterator[LoggedRecord]:
+        """Yield the records of *file*."""
+        for number, logged in enumerate(file):
+            if number % _REFRESHED_AFTER == 0:
+                self._bar.update(self._task, completed=self._done + file.position)
+            yield logged
+        self._done += file.position
+        for tail in file.tails:
+            click.echo(f"{tail}; what comes before has been read", err=True)
+
+
+@contextmanager
+def _reading(paths: Iterable[str], *, shows_progress: bool = True) -> Iterator[tuple[list[StateTopicFile], _Reading]]:
+    """Open *paths*; what cannot be read ends the command."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    is_shown = shows_progress and console.is_terminal
+    try:
+        files = [file for path in paths for file in _files(path)]
+        with Progress(*columns, console=console, transient=True, disable=not is_shown, redirect_stdout=False) as bar:
+            yield files, _Reading(files, bar)
+    except UnreadableFileError as error:
+        raise NoVerdict(str(error)) from error
+    except ModuleNotFoundError as error:  # the extra for segments
+        raise NoVerdict(str(error)) from error
+
+
+def _files(path: str) -> list[StateTopicFile]:
+    if path != "-":
+        return state_topic_files(Path(path))
+    if sys.stdin is None:
+        message = "standard input is closed"
+        raise NoVerdict(message)
+    stream = io.TextIOWrapper(sys.stdin.buffer, "utf-8", errors="surrogateescape", newline="\n")
+    return [StateTopicFile("standard input", stream)]
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print *lines* as they come; unlike click, without a flush after each."""
+    for line in lines:
+        if sys.stdout is not None:
+            sys.stdout.write(f"{line}\n")

@@ -1,0 +1,170 @@
+"""Tables of the state topic, for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from itertools import chain, islice
+from typing import Final
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from sharestate.coordinator import ShareSnapshot, StateRecord
+from sharestate.json_lines import printable
+from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic
+from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.requests import StateBatch
+
+_MEASURED: Final = 100
+"""How many rows are looked at before the widths of columns are known. [rows]"""
+
+_PIPE_WIDTH: Final = 200
+"""The width of tables where there is no terminal. [characters]"""
+
+_NOTHING: Final = "-"
+_STATES: Final = {state.value: state.name.lower() for state in RecordState}
+
+
+# ---- every record
+
+_HEADINGS: Final = (
+    *("state partition", "offset", "time", "type", "group", "topic id", "partition"),
+    *("snapshot epoch", "state epoch", "leader epoch", "start offset", "complete", "state batches"),
+)
+
+
+def record_lines(records: Iterable[tuple[LoggedRecord, StateRecord]]) -> Iterator[str]:
+    """Yield a heading, and a line for each record, in columns."""
+    rows = (_row(logged, record) for logged, record in records)
+    first = [_HEADINGS, *islice(rows, _MEASURED)]
+    widths = [max(map(len, column)) for column in zip(*first, strict=True)]
+    for row in chain(first, rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _row(logged: LoggedRecord, record: StateRecord) -> tuple[str, ...]:
+    key, value, _ = record
+    state_epoch = value.state_epoch if isinstance(value, ShareSnapshot) else None
+    numbers = (
+        (None,) * 5
+        if value is None
+        else (value.snapshot_epoch, state_epoch, value.leader_epoch, value.start_offset, value.delivery_complete_count)
+    )
+    return (
+        *(_number(logged.state_partition), _number(logged.offset), _time(logged.timestamp_ms)),
+        "tombstone" if value is None else "snapshot" if isinstance(value, ShareSnapshot) else "update",
+        *(printable(key.group_id), key.topic_id, str(key.partition)),
+        *map(_number, numbers),
+        "" if value is None else " ".join(map(_batch, value.state_batches)),
+    )
+
+
+def _number(number: int | None) -> str:
+    return _NOTHING if number is None else str(number)
+
+
+def _time(timestamp_ms: int | None) -> str:
+    if timestamp_ms is None:
+        return _NOTHING
+    try:
+        time = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
+    except (OverflowError, OSError, ValueError):  # a record may have any number of 64 bits
+        return str(timestamp_ms)
+    return f"{time:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03}"
+
+
+def _batch(batch: StateBatch) -> str:
+    """
+    Return a state batch in a word.
+
+    >>> _batch(StateBatch(5, 9, 2, 1)), _batch(StateBatch(7, 7, 0, 3))
+    ('5-9:acknowledged:1', '7:available:3')
+    """
+    first, last, state, count = batch
+    offsets = str(first) if first == last else f"{first}-{last}"
+    return f"{offsets}:{_STATES.get(state, state)}:{count}"
+
+
+# ---- the state of every share partition
+
+
+def print_topic(topic: StateTopic, delivery_count_limit: int, stuck_after: int) -> None:
+    """Print what the records add up to: share partitions, partitions of the topic, and groups."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    console.print(_share_partitions(topic.share_partitions(), delivery_count_limit, stuck_after))
+    console.print(_state_partitions(topic))
+    console.print(_groups(topic))
+
+
+def _table(title: str, *columns: str) -> Table:
+    """Return a table whose columns are of numbers if their headings end with a dot, which is not shown."""
+    return Table(
+        *(
+            Column(name.rstrip("."), justify="right" if name.endswith(".") else "left", overflow="fold")
+            for name in columns
+        ),
+        title=title,
+        title_justify="left",
+    )
+
+
+def _share_partitions(rebuilt: list[RebuiltPartition], delivery_count_limit: int, stuck_after: int) -> Table:
+    table = _table(
+        f"Share partitions: {len(rebuilt)}",
+        *("group", "topic id", "partition.", "state epoch.", "leader epoch.", "snapshot epoch.", "SPSO."),
+        *("SPSO since", "complete.", "batches.", "near limit.", "stuck for."),
+    )
+    for each in rebuilt:
+        state = each.state
+        stuck = f"{each.change_count} changes" if each.is_stuck(stuck_after) else ""
+        table.add_row(
+            *_key(each.key),
+            *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
+            _time(each.start_timestamp_ms),
+            *map(str, (state.delivery_complete_count, len(state.state_batches))),
+            str(each.count_near_limit(delivery_count_limit) or ""),
+            Text(stuck, style="bold red"),
+        )
+    return table
+
+
+def _state_partitions(topic: StateTopic) -> Table:
+    table = _table(
+        "By partition of the state topic",
+        *("partition.", "records.", "offsets", "snapshots.", "updates.", "tombstones.", "updates per snapshot."),
+        *("can be deleted below.", "blocked by", "offsets blocked."),
+    )
+    for _, partition in sorted(topic.partitions.items(), key=lambda item: (item[0] is None, item[0])):
+        counts = partition.counts
+        pruning = partition.pruning()
+        ratio = f"{counts['update'] / counts['snapshot']:.1f}" if counts["snapshot"] else _NOTHING
+        table.add_row(
+            _number(partition.number),
+            str(counts.total()),
+            f"{partition.first_offset}-{partition.last_offset}",
+            *(str(counts[kind]) for kind in ("snapshot", "update", "tombstone")),
+            ratio,
+            _number(pruning.redundant_offset),
+            _NOTHING if pruning.key is None else printable(str(pruning.key)),
+            str(pruning.blocked_count or ""),
+        )
+    return table
+
+
+def _groups(topic: StateTopic) -> Table:
+    table = _table("By group", "group", "bytes.")
+    for group_id, size in topic.bytes_by_group.most_common():
+        table.add_row(Text(printable(group_id)), str(size))
+    return table
+
+
+def _key(key: SharePartitionKey) -> tuple[Text, str, str]:
+    return Text(printable(key.group_id)), key.topic_id, str(key.partition)

@@ -1,0 +1,19 @@
+"""
+The topic ``__share_group_state`` as a whole: its records, out of dumps or log segments, and the state they add up to.
+
+No broker is needed, and none is asked.
+"""
+
+from sharestate.state_topic.files import LoggedRecord, StateTopicFile, decoded_form, state_topic_files
+from sharestate.state_topic.rebuild import Pruning, RebuiltPartition, StatePartition, StateTopic
+
+__all__ = [
+    "LoggedRecord",
+    "Pruning",
+    "RebuiltPartition",
+    "StatePartition",
+    "StateTopic",
+    "StateTopicFile",
+    "decoded_form",
+    "state_topic_files",
+]

@@ -1,0 +1,287 @@
+"""
+What the records of the state topic add up to: the state of every share partition, as a coordinator that loads has it.
+
+Besides, what an operator asks of the topic: how much of it could be deleted, and what keeps the rest.
+
+Source:
+    ShareCoordinatorShard.replay, ShareCoordinatorOffsetsManager (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from attrs import define
+
+from sharestate.coordinator import (
+    COORDINATOR_4_3,
+    CoordinatorProfile,
+    CoordinatorShard,
+    ShareSnapshot,
+    ShareUpdate,
+    StateRecord,
+    StoredState,
+)
+from sharestate.errors import MalformedInputError, RecordFormatError, UnknownRecordTypeError, UnreadableFileError
+from sharestate.values.records import RecordState, SharePartitionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from sharestate.state_topic.files import LoggedRecord, StateTopicFile
+
+_TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+
+_KINDS: Final[Mapping[type, str]] = MappingProxyType(
+    {ShareSnapshot: "snapshot", ShareUpdate: "update", type(None): "tombstone"}
+)
+
+
+@define
+class _Start:
+    """When a share partition's SPSO moved last."""
+
+    offset: int
+    timestamp_ms: int | None
+    change_count: int = 0
+
+
+class RebuiltPartition(NamedTuple):
+    """
+    A share partition as the topic has it.
+
+    Attributes:
+        key: The share partition.
+        state: Its state.
+        state_partition: The partition of the state topic; None if no file says it.
+        start_timestamp_ms: The timestamp of the record in which the SPSO got where it is; None if no file says it. [ms
+            since 1970]
+        change_count: The number of records since that one. [records]
+    """
+
+    key: SharePartitionKey
+    state: StoredState
+    state_partition: int | None
+    start_timestamp_ms: int | None
+    change_count: int
+
+    @property
+    def terminal_count(self) -> int:
+        """The number of records that are terminal, and wait for the SPSO to pass them. [records]"""
+        return sum(last - first + 1 for first, last, state, _ in self.state.state_batches if state in _TERMINAL)
+
+    def is_stuck(self, change_count: int) -> bool:
+        """Return whether so many changes have left the SPSO where it is, although terminal records wait behind it."""
+        return self.change_count >= change_count and self.terminal_count > 0
+
+    def count_near_limit(self, delivery_count_limit: int) -> int:
+        """Return how many records that are not terminal have one delivery left, or none."""
+        return sum(
+            last - first + 1
+            for first, last, state, count in self.state.state_batches
+            if state not in _TERMINAL and count >= delivery_count_limit - 1
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as a JSON object."""
+        return {
+            "group_id": self.key.group_id,
+            "topic_id": self.key.topic_id,
+            "partition": self.key.partition,
+            "state_epoch": self.state.state_epoch,
+            "leader_epoch": self.state.leader_epoch,
+            "snapshot_epoch": self.state.snapshot_epoch,
+            "start_offset": self.state.start_offset,
+            "delivery_complete_count": self.state.delivery_complete_count,
+            "state_batches": [list(batch) for batch in self.state.state_batches],
+        }
+
+
+class Pruning(NamedTuple):
+    """
+    What can be deleted of a partition of the state topic, and what keeps the rest.
+
+    Attributes:
+        redundant_offset: The offset below which every record can be deleted; None if there is none.
+        key: The share partition whose last snapshot is there: it blocks the deletion of what comes after; None if that
+            is the last snapshot or tombstone of all.
+        blocked_count: How many more offsets could be deleted if it had a new snapshot. [offsets]
+    """
+
+    redundant_offset: int | None
+    key: SharePartitionKey | None
+    blocked_count: int
+
+
+class StatePartition:
+    """
+    One partition of the state topic.
+
+    Attributes:
+        number: Its number; None if no file says it.
+        shard: What a share coordinator has in memory after it has loaded the records.
+        first_offset: The offset of the first record; None if there is none.
+        last_offset: The offset of the last record; None if there is none.
+        counts: The number of records of each kind: "snapshot", "update", "tombstone" and "unknown". [records]
+    """
+
+    def __init__(self, number: int | None, profile: CoordinatorProfile) -> None:
+        """Start with no records."""
+        self.number = number
+        self.shard = CoordinatorShard(profile)
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.counts: Counter[str] = Counter()
+        self._starts: dict[SharePartitionKey, _Start] = {}
+
+    def share_partitions(self) -> Iterator[RebuiltPartition]:
+        """Yield the share partitions that are stored in it, in the order in which they came up."""
+        for key, state in self.shard.states.items():
+            start = self._starts[key]
+            yield RebuiltPartition(key, state, self.number, start.timestamp_ms, start.change_count)
+
+    def pruning(self) -> Pruning:
+        """
+        Return what can be deleted, and what keeps the rest.
+
+        Complexity:
+            O(n) in the share partitions.
+        """
+        least = self.shard.least_needed_offset()
+        snapshots = {
+            state.snapshot_offset: key for key, state in self.shard.states.items() if state.snapshot_offset is not None
+        }
+        if least is None or least not in snapshots:
+            return Pruning(self.shard.redundant_offset(), None, 0)
+        without = min((offset for offset in snapshots if offset != least), default=(self.last_offset or 0) + 1)
+        return Pruning(self.shard.redundant_offset(), snapshots[least], without - least)
+
+    def add(self, logged: LoggedRecord) -> StateRecord | None:
+        """
+        Replay a record, and return it; None if it is of an unknown type, which coordinators skip.
+
+        Raises:
+            UnreadableFileError: It is no record of this topic, or its offset does not ascend.
+        """
+        offset = logged.offset
+        if offset is None:
+            offset = 0 if self.last_offset is None else self.last_offset + 1
+        if self.last_offset is not None and offset <= self.last_offset:
+            logged.refuse(f"offset {offset} follows offset {self.last_offset}", "offset")
+        record = self._replayed(offset, logged)
+        self.last_offset = offset
+        if self.first_offset is None:
+            self.first_offset = offset
+        return record
+
+    def _replayed(self, offset: int, logged: LoggedRecord) -> StateRecord | None:
+        try:
+            record = logged.decode()
+        except UnreadableFileError as error:
+            if not isinstance(error.__cause__, UnknownRecordTypeError):
+                raise
+            self.counts["unknown"] += 1
+            return None
+        try:
+            self.shard.replay(offset, record)
+        except (MalformedInputError, RecordFormatError) as error:
+            logged.refuse(error.message or "", "value", error)
+        self.shard.commit()
+        self.counts[_KINDS[type(record.value)]] += 1
+        self._note_start(record.key, logged.timestamp_ms)
+        return record
+
+    def _note_start(self, key: SharePartitionKey, timestamp_ms: int | None) -> None:
+        state = self.shard.states.get(key)
+        start = self._starts.get(key)
+        if state is None:
+            self._starts.pop(key, None)
+        elif start is None or start.offset != state.start_offset:
+            self._starts[key] = _Start(state.start_offset, timestamp_ms)
+        else:
+            start.change_count += 1
+
+
+class StateTopic:
+    """
+    The state of every share partition in the state topic, rebuilt from its records.
+
+    >>> topic = StateTopic()
+    >>> topic.read([])
+    >>> topic.share_partitions()
+    []
+
+    Attributes:
+        partitions: The partitions of the topic, by number; None is the number where no file says it.
+        bytes_by_group: The size of the keys and values of each group's records. [bytes]
+    """
+
+    def __init__(self, profile: CoordinatorProfile = COORDINATOR_4_3) -> None:
+        """Start with no records; they will be combined as the release of *profile* does it."""
+        self.partitions: dict[int | None, StatePartition] = {}
+        self.bytes_by_group: Counter[str] = Counter()
+        self._profile = profile
+
+    def read(
+        self,
+        files: Iterable[StateTopicFile],
+        read: Callable[[StateTopicFile], Iterable[LoggedRecord]] = iter,
+    ) -> None:
+        """
+        Add the records of *files* in the order of their offsets.
+
+        Args:
+            files: Dumps and segments; JSON lines are held in memory, and sorted.
+            read: What yields the records of a file, such as a function that shows how far it is.
+
+        Raises:
+            UnreadableFileError: A file cannot be read, a record is none of this topic, or an offset comes twice.
+        """
+        for logged in in_log_order(files, read):
+            self.add(logged)
+
+    def add(self, logged: LoggedRecord) -> None:
+        """
+        Add the next record of a partition of the topic.
+
+        Raises:
+            UnreadableFileError: It is no record of this topic, or its offset does not ascend.
+        """
+        number = logged.state_partition
+        partition = self.partitions.get(number)
+        if partition is None:
+            partition = self.partitions[number] = StatePartition(number, self._profile)
+        record = partition.add(logged)
+        if record is not None:
+            self.bytes_by_group[record.key.group_id] += len(logged.key) + len(logged.value or b"")
+
+    def share_partitions(self) -> list[RebuiltPartition]:
+        """Return every share partition, by group, topic and partition."""
+        rebuilt = [each for partition in self.partitions.values() for each in partition.share_partitions()]
+        return sorted(rebuilt, key=lambda each: (each.key.group_id, each.key.topic_id, each.key.partition))
+
+
+def in_log_order(
+    files: Iterable[StateTopicFile], read: Callable[[StateTopicFile], Iterable[LoggedRecord]] = iter
+) -> Iterator[LoggedRecord]:
+    """
+    Yield the records of *files*, those of each partition of the topic in the order of their offsets.
+
+    Segments are read one after the other; JSON lines are held in memory, and sorted. Lines without offsets stay in the
+    order in which they were read, if no line has one.
+    """
+    files = list(files)
+    segments = [file for file in files if file.is_segments]
+    for file in sorted(segments, key=lambda file: (_number(file.state_partition), file.first_offset())):
+        yield from read(file)
+    lines = [logged for file in files if not file.is_segments for logged in read(file)]
+    unplaced = next((logged for logged in lines if logged.offset is None), None)
+    if unplaced is not None and any(logged.offset is not None for logged in lines):
+        unplaced.refuse("missing, although other lines have it", "offset")
+    yield from sorted(lines, key=lambda logged: (_number(logged.state_partition), logged.offset or 0))
+
+
+def _number(state_partition: int | None) -> int:
+    return -1 if state_partition is None else state_partition

@@ -1,0 +1,300 @@
+"""``sharestate state decode`` and ``sharestate state rebuild``."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from base64 import b64encode
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sharestate.cli.commands import sharestate
+from sharestate.coordinator import COORDINATOR_4_4
+from sharestate.state_topic import StateTopic, StateTopicFile
+
+DATA = Path(__file__).parents[2] / "data"
+DUMP = DATA / "coordinator" / "state-4.3.1.jsonl"
+SEGMENTS = DATA / "segments"
+TORN = "the last 70 bytes are a part of a record batch"
+
+
+def state(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    """Run a command of the group with *arguments*."""
+    return CliRunner().invoke(sharestate, ["state", *map(str, arguments)], input=stdin)
+
+
+def json_lines(result: Result) -> list[Any]:
+    """Return what was printed as JSON lines."""
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Path:
+    """A segment of the state topic that ends in the middle of a batch."""
+    data = (SEGMENTS / "__share_group_state-0" / "00000000000000000000.log").read_bytes()
+    file = tmp_path / "__share_group_state-0.log"
+    file.write_bytes(data + data[:70])
+    return file
+
+
+# ---- decode
+
+
+def test_decode_prints_what_kafkas_formatter_prints() -> None:
+    """With --json, a line for each record, from a file and from standard input."""
+    expected = [json.loads(line)["decoded"] for line in DUMP.read_text().splitlines()]
+
+    assert json_lines(state("decode", "--json", DUMP)) == expected
+    assert json_lines(state("decode", "--json", "-", stdin=DUMP.read_bytes())) == expected
+
+
+def test_decode_reads_segments_and_directories() -> None:
+    """The broker's directory, one of a partition, and a segment, in the order in which they are named."""
+    dumped = json_lines(state("decode", "--json", SEGMENTS / "state.jsonl"))
+    directories = [SEGMENTS / f"__share_group_state-{number}" for number in range(3)]
+    segment = directories[0] / "00000000000000000000.log"
+
+    assert json_lines(state("decode", "--json", SEGMENTS)) == dumped
+    assert json_lines(state("decode", "--json", segment, *directories[1:])) == dumped
+
+
+def test_decode_shows_a_table() -> None:
+    """A heading, and a line for each record whose columns are in line."""
+    result = state("decode", DUMP)
+
+    heading, first, second, *_ = lines = result.stdout.splitlines()
+    assert (result.exit_code, len(lines)) == (0, 1 + 107)
+    assert heading.index("topic id") == first.index("d0B3kAkfQz6usV6daJGpXA")
+    assert first.split() == [
+        *("0", "0", "2026-11-21", "11:53:22.057", "snapshot", "g-expiry", "d0B3kAkfQz6usV6daJGpXA"),
+        *("0", "0", "2", "0", "-1", "-1"),
+    ]
+    assert second.split()[4:] == [
+        *("update", "g-expiry", "d0B3kAkfQz6usV6daJGpXA"),
+        *("0", "0", "-", "0", "0", "0", "0-19:available:1"),
+    ]
+    assert next(line for line in lines if "tombstone" in line).split()[-6:] == ["0", "-", "-", "-", "-", "-"]
+
+
+def test_decode_shows_what_a_line_does_not_say(tmp_path: Path) -> None:
+    """Offset and time may be missing, and a time may be none that a calendar has."""
+    row = json.loads(DUMP.read_text().splitlines()[0])
+    bare = {name: row[name] for name in ("key", "value")}
+    (tmp_path / "dump").write_text(f"{json.dumps(bare)}\n{json.dumps(bare | {'timestamp': 2**62})}\n")
+
+    _, first, second = state("decode", tmp_path / "dump").stdout.splitlines()
+
+    assert first.split()[:4] == ["-", "-", "-", "snapshot"]
+    assert second.split()[2] == str(2**62)
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    """A group may have any name; none acts on a terminal."""
+    group = b"\x1b[2J[red]"
+    key = b"\0\0" + len(group).to_bytes(2) + group + bytes(20)
+    value = bytes(2) + bytes(36) + b"\x01\x00"
+    row = {"key": b64encode(key).decode(), "value": b64encode(value).decode()}
+    (tmp_path / "dump").write_text(json.dumps(row))
+
+    for command in ("decode", "rebuild"):
+        result = state(command, tmp_path / "dump")
+        assert (result.exit_code, r"\x1b[2J[red]" in result.stdout) == (0, True)
+
+
+# ---- rebuild
+
+
+def test_rebuild_prints_a_line_for_each_share_partition() -> None:
+    """With --json, exactly the fields that are promised, with the state that Kafka's own class has."""
+    (kafka,) = [
+        key
+        for row in map(json.loads, (SEGMENTS / "rebuilt.jsonl").read_text().splitlines())
+        if row["dump"] == "coordinator/state-4.3.1.jsonl"
+        for key in row["keys"]
+        if key["group"] == "g-limit"
+    ]
+
+    for path, stdin in ((DUMP, None), ("-", DUMP.read_bytes())):
+        lines = json_lines(state("rebuild", "--json", path, stdin=stdin))
+        assert len(lines) == 4
+        assert lines[0] == {
+            "group_id": "g-limit",
+            "topic_id": kafka["topic"],
+            "partition": 0,
+            "state_epoch": kafka["state_epoch"],
+            "leader_epoch": kafka["leader_epoch"],
+            "snapshot_epoch": kafka["data"]["snapshot_epoch"],
+            "start_offset": kafka["data"]["start_offset"],
+            "delivery_complete_count": kafka["data"]["complete"],
+            "state_batches": kafka["data"]["batches"],
+        }
+
+
+def test_rebuild_follows_a_release() -> None:
+    """Releases differ in where state batches are cut."""
+    dump = DATA / "coordinator" / "state-4.4.0.jsonl"
+    topic = StateTopic(COORDINATOR_4_4)
+    topic.read([StateTopicFile(dump)])
+
+    assert json_lines(state("rebuild", "--json", "--profile", "kafka-4.4", dump)) == [
+        each.to_json() for each in topic.share_partitions()
+    ]
+
+
+def test_rebuild_shows_tables() -> None:
+    """Share partitions, partitions of the topic with what blocks pruning, and groups."""
+    result = state("rebuild", "--stuck-after", "5", "--delivery-limit", "3", SEGMENTS)
+
+    text = result.stdout
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+    assert result.exit_code == 0
+    assert rows[0] == [
+        *("del-a", "LVwfhBDcT1S69ZWeei0LGw", "0", "2", "0", "0", "2231", "2026-11-22 05:12:19.290"),
+        *("5", "4", "40", "30 changes"),
+    ]
+    assert ["0", "335", "0-334", "2", "333", "0", "166.5", "-", "del-b-tH8XVyAnSQijF0cG5al_Ow-0", "1"] in rows
+    assert rows[-3][0] == "del-a"
+
+
+# ---- what cannot be read
+
+
+def test_a_bad_line_ends_with_2(tmp_path: Path) -> None:
+    """File, line and field are said, after what comes before was printed."""
+    good = DUMP.read_text().splitlines()[0]
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(f'{good}\n{{"key": "AAc=", "value": "!"}}\n')
+
+    for command in ("decode", "rebuild"):
+        result = state(command, "--json", bad)
+        assert (result.exit_code, result.stderr) == (2, f'Error: {bad}:2: value: expected base64, got "!"\n')
+    assert state("decode", "--json", bad).stdout.startswith('{"type":0,')
+
+
+def test_damage_in_a_segment_ends_with_2(torn: Path) -> None:
+    """File and byte are said; a torn end is only said."""
+    size = torn.stat().st_size - 70
+    result = state("decode", "--json", torn)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 335)
+    assert result.stderr == f"{torn}, byte {size}: {TORN}; what comes before has been read\n"
+
+    data = bytearray(torn.read_bytes())
+    data[100] ^= 1
+    torn.write_bytes(data)
+
+    result = state("rebuild", torn)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {torn}, byte 0: the checksum of the record batch is not 0x")
+
+
+@pytest.mark.parametrize("command", ["decode", "rebuild"])
+def test_nothing_to_read_is_an_error(tmp_path: Path, command: str) -> None:
+    """A directory without segments, and a path that is not there."""
+    result = state(command, tmp_path)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"Error: {tmp_path}: no log segments of __share_group_state in this directory\n",
+    )
+    assert state(command, tmp_path / "none").exit_code == 2
+    assert state(command).exit_code == 2
+
+
+def test_without_the_extra_segments_are_an_error() -> None:
+    """The message names the extra; JSON lines need none."""
+    command = "import sys; sys.modules['aiokafka'] = None; from sharestate.cli import main; main()"
+
+    def run(path: Path) -> subprocess.CompletedProcess[str]:
+        arguments = [sys.executable, "-c", command, "state", "decode", "--json", str(path)]
+        return subprocess.run(arguments, capture_output=True, check=False, text=True, timeout=60)
+
+    assert run(DUMP).returncode == 0
+    result = run(SEGMENTS)
+    assert (result.returncode, result.stderr) == (
+        2,
+        "Error: sharestate.segments needs the extra 'segments': pip install 'sharestate[segments]'\n",
+    )
+
+
+# ---- terminals
+
+
+def on_terminal(output: Path, *arguments: str | Path) -> str:
+    """Write what a command prints to a file, and return what it shows on a terminal that is its standard error."""
+    control, terminal = pty.openpty()
+    shown = b""
+    with (
+        output.open("wb") as stdout,
+        subprocess.Popen(
+            [sys.executable, "-m", "sharestate", "state", *map(str, arguments)],
+            stdout=stdout,
+            stderr=terminal,
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+        ) as process,
+    ):
+        os.close(terminal)
+        with suppress(OSError):  # as Linux has it when nobody has the terminal open any more
+            while part := os.read(control, 65536):
+                shown += part
+    os.close(control)
+    assert process.returncode == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("command", ["decode", "rebuild"])
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path, command: str) -> None:
+    """Standard output has the same as without it."""
+    shown = on_terminal(tmp_path / "printed", command, "--json", DUMP)
+
+    assert "reading" in shown
+    assert (tmp_path / "printed").read_text() == state(command, "--json", DUMP).stdout
+
+
+def test_ctrl_c_ends_with_130() -> None:
+    """A command that waits for input stops without a traceback."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "sharestate", "state", "decode", "--json", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(DUMP.read_bytes()[:50_000])  # less than a pipe takes
+        process.stdin.flush()
+        process.stdout.read(1000)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors.strip()) == (130, b"")
+
+
+def test_a_closed_pipe_ends_with_141(tmp_path: Path) -> None:
+    """As with `head`: nothing is reported."""
+    big = tmp_path / "big.jsonl"
+    with big.open("wb") as stream:
+        for _ in range(20):
+            with DUMP.open("rb") as dump:
+                shutil.copyfileobj(dump, stream)
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    result = subprocess.run(
+        [sys.executable, "-m", "sharestate", "state", "decode", str(big)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, b"")
