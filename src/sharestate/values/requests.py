@@ -66,11 +66,7 @@ class StateRun(NamedTuple):
     @classmethod
     def of_batches(cls, batches: Iterable[StateBatch]) -> StateRun:
         """Make a run of *batches*, at least one."""
-        batches = tuple(batches)
-        if len(batches) == 1:  # nearly always, and dearer to transpose
-            ((first, last, state, count),) = batches
-            return tuple.__new__(cls, ((first,), (last,), (state,), (count,)))  # as _new_state_batch
-        return cls(*zip(*batches, strict=True))
+        return tuple.__new__(cls, zip(*batches, strict=True))  # as _new_state_batch
 
     def batches(self) -> Iterator[StateBatch]:
         """
