@@ -12,7 +12,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage lint check package release
-.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile clean
+.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
