@@ -4,7 +4,8 @@ The topic ``__share_group_state`` as a whole: its records, out of dumps or log s
 No broker is needed, and none is asked.
 """
 
-from sharestate.state_topic.files import LoggedRecord, StateTopicFile, decoded_form, state_topic_files
+from sharestate.state_topic.decoded import decoded_form, from_decoded_form
+from sharestate.state_topic.files import LoggedRecord, StateTopicFile, state_topic_files
 from sharestate.state_topic.rebuild import Pruning, RebuiltPartition, StatePartition, StateTopic
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "StateTopic",
     "StateTopicFile",
     "decoded_form",
+    "from_decoded_form",
     "state_topic_files",
 ]

@@ -2,7 +2,7 @@
 Files with records of the state topic: JSON lines with keys and values in base64, or log segments of a broker.
 
 A line has ``key`` and ``value``, which is null for a tombstone, and may have ``statePartition``, ``offset`` and
-``timestamp``; whatever else it has is passed over.
+``timestamp``; whatever else it has is passed over. Or it is a record in the decoded form, which has a ``type``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TextIO
 
-from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, decode_record
+from sharestate.coordinator import StateRecord, decode_record, encode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, SegmentError, UnreadableFileError
 from sharestate.json_checks import Field, integer, nullable, record, refuse, text
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json
+from sharestate.state_topic.decoded import from_decoded_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,7 @@ class StateTopicFile:
             self.position += len(line)
             if not is_blank(line):
                 try:
-                    row = _row(read_json(line), "")
+                    row = _row_of(read_json(line))
                 except MalformedInputError as error:
                     raise UnreadableFileError(error.message, self.file, number, error.field or "") from error
                 yield LoggedRecord(self.file, number, None, *row)
@@ -180,38 +181,6 @@ def state_partition_of(path: Path) -> int | None:
     return next((int(found[1]) for found in named if found), None)
 
 
-def decoded_form(record: StateRecord) -> dict[str, Any]:
-    """
-    Return *record* as JSON, in Kafka's names.
-
-    Source:
-        The messages CoordinatorRecordType, ShareSnapshotValue and ShareUpdateValue (Kafka 4.3.1).
-    """
-    key, value, _ = record
-    return {
-        "type": int(record.record_type),
-        "groupId": key.group_id,
-        "topicId": key.topic_id,
-        "partition": key.partition,
-        "value": None if value is None else _decoded_value(value),
-    }
-
-
-def _decoded_value(value: ShareSnapshot | ShareUpdate) -> dict[str, Any]:
-    decoded: dict[str, Any] = {"snapshotEpoch": value.snapshot_epoch}
-    if isinstance(value, ShareSnapshot):
-        decoded["stateEpoch"] = value.state_epoch
-    decoded |= {"leaderEpoch": value.leader_epoch, "startOffset": value.start_offset}
-    if isinstance(value, ShareSnapshot):
-        decoded |= {"createTimestamp": value.create_timestamp_ms, "writeTimestamp": value.write_timestamp_ms}
-    decoded["stateBatches"] = [
-        {"firstOffset": first, "lastOffset": last, "deliveryState": state, "deliveryCount": count}
-        for first, last, state, count in value.state_batches
-    ]
-    decoded["deliveryCompleteCount"] = value.delivery_complete_count
-    return decoded
-
-
 def _base64(value: Json, path: str) -> bytes:
     try:
         return binascii.a2b_base64(text(value, path), strict_mode=True)
@@ -230,6 +199,12 @@ _row: Final = record(
     lambda **fields: tuple(fields.values()),
     extensible=True,
 )
+
+
+def _row_of(value: Json) -> tuple[Any, ...]:
+    if isinstance(value, dict) and "type" in value and "key" not in value:
+        return (None, None, None, *encode_record(from_decoded_form(value)))
+    return _row(value, "")
 
 
 def _is_segments(path: Path) -> bool:

@@ -140,6 +140,15 @@ def test_rebuild_prints_a_line_for_each_share_partition() -> None:
         }
 
 
+def test_rebuild_reads_what_decode_prints() -> None:
+    """One command may feed the other."""
+    decoded = state("decode", "--json", SEGMENTS).stdout
+
+    assert json_lines(state("rebuild", "--json", "-", stdin=decoded.encode())) == json_lines(
+        state("rebuild", "--json", SEGMENTS)
+    )
+
+
 def test_rebuild_follows_a_release() -> None:
     """Releases differ in where state batches are cut."""
     dump = DATA / "coordinator" / "state-4.4.0.jsonl"

@@ -53,6 +53,39 @@ def test_a_dump_is_decoded_as_kafkas_formatter_does_it() -> None:
     ]
 
 
+def test_the_decoded_form_can_be_read_again(tmp_path: Path) -> None:
+    """It has the bytes that it was made of, but neither offsets nor times."""
+    dumped = list(StateTopicFile(DUMP))
+
+    again = list(file_of(tmp_path, *(decoded_form(each.decode()) for each in dumped)))
+
+    assert [place(each) for each in again] == [(None, None, None, each.key, each.value) for each in dumped]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"type": 7}, "type", "expected an integer within 0..1"),
+        ({"groupId": 5}, "groupId", "expected a string"),
+        ({"topicId": "x"}, "topic_id", "expected a UUID"),
+        ({"partition": -1}, "partition", "expected an integer within 0.."),
+        ({"value": {}}, "value.snapshotEpoch", "missing"),
+        ({"value": 5}, "value", "expected an object"),
+    ],
+)
+def test_a_bad_decoded_form_is_an_error_with_its_field(
+    tmp_path: Path, change: dict[str, Any], field: str, message: str
+) -> None:
+    """As of any other line."""
+    (good, *_) = StateTopicFile(DUMP)
+
+    with pytest.raises(UnreadableFileError) as refusal:
+        list(file_of(tmp_path, decoded_form(good.decode()) | change))
+
+    assert (refusal.value.line, refusal.value.field) == (1, field)
+    assert (refusal.value.message or "").startswith(message)
+
+
 def test_segments_have_the_records_of_a_dump() -> None:
     """The directory of a broker, one of a partition, and a single segment."""
     dumped = [place(logged) for logged in StateTopicFile(SEGMENTS / "state.jsonl")]
