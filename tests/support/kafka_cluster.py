@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -110,9 +110,12 @@ class Cluster:
         self._deliver(*self.held.popleft())
         self.carry_out()
 
-    def lose(self, address: Address = FIRST) -> None:
-        """Cut the connection to *address*."""
+    def lose(self, address: Address = FIRST, *, arrives: bool = False) -> None:
+        """Cut the connection to *address*, on which what was held back still *arrives*, or does not."""
         (number,) = [number for number, known in self.connections.items() if known == address]
+        for _, data in [message for message in self.held if arrives and message[0] == number]:
+            for frame in _frames(data):
+                self.brokers[address].respond(frame)
         del self.connections[number]
         self.manager.connection_lost(number, "cut", self.now_ms)
         self.carry_out()
@@ -158,8 +161,14 @@ class Cluster:
             self.manager.connection_lost(number, "refused", self.now_ms)
 
     def _deliver(self, number: int, data: bytes) -> None:
-        while data and number in self.connections:
-            size = 4 + int.from_bytes(data[:4], "big")
-            response = self.brokers[self.connections[number]].respond(data[:size])
-            data = data[size:]
-            self.manager.data_received(number, response, self.now_ms)
+        for frame in _frames(data):
+            if number in self.connections:
+                response = self.brokers[self.connections[number]].respond(frame)
+                self.manager.data_received(number, response, self.now_ms)
+
+
+def _frames(data: bytes) -> Iterator[bytes]:
+    while data:
+        size = 4 + int.from_bytes(data[:4], "big")
+        yield data[:size]
+        data = data[size:]

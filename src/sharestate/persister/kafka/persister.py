@@ -142,8 +142,8 @@ class KafkaPersister:
         """
         Close the connections, end the thread, and answer NETWORK_EXCEPTION to what is unanswered and to what follows.
 
-        Does nothing the second time. In the persister's own thread, where futures are completed, it does not wait for
-        the end.
+        Does nothing the second time. It waits for the end of the thread, and so for a host name that is being looked
+        up; in that thread itself, where futures are completed, it does not wait.
         """
         with self._lock:
             if not self._is_closed:

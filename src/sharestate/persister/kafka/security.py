@@ -97,7 +97,7 @@ class Security:
                 refuse(f"expected none for {self.security_protocol}", "ssl_context")
         for name in ("sasl_plain_username", "sasl_plain_password"):
             value = getattr(self, name)
-            if self.is_sasl and (not isinstance(value, str) or not value or "\0" in value):
+            if self.is_sasl and not _can_be_sent(value):
                 refuse(f"expected some text without NUL for {self.security_protocol}", name)
             if not self.is_sasl and value is not None:
                 refuse(f"expected none for {self.security_protocol}", name)
@@ -119,3 +119,10 @@ class Security:
     def plain_login(self) -> bytes:
         """Return the message of the mechanism PLAIN (RFC 4616)."""
         return f"\0{self.sasl_plain_username}\0{self.sasl_plain_password}".encode()
+
+
+def _can_be_sent(value: object) -> bool:
+    """Return whether *value* can be a name or a password: RFC 4616 has them in UTF-8, with a NUL before each."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    return bool(value.encode(errors="ignore")) and value.encode(errors="ignore").decode() == value

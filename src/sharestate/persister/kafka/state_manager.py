@@ -129,6 +129,9 @@ Action: TypeAlias = Open | Send | Close | Answer
 
 # ---- what it remembers
 
+_Place: TypeAlias = tuple[Address, type[Parameters[Any, Any]]]
+"""A broker and a kind of request: one at a time is on the way."""
+
 
 @define(eq=False)
 class _Request:
@@ -170,7 +173,7 @@ class _Lookup:
 class _Batch:
     """A request that was sent for several handlers; they have the group and the kind in common."""
 
-    place: tuple[Address, type[Parameters[Any, Any]]]
+    place: _Place
     handlers: list[_Handler]
 
 
@@ -224,8 +227,8 @@ class StateManager:
         self._lines: dict[SharePartitionKey, deque[_Handler]] = {}
         self._unplaced: list[_Handler] = []
         self._lookup: _Lookup | None = None
-        self._placed: dict[tuple[Address, type[Parameters[Any, Any]]], list[_Handler]] = {}
-        self._on_the_way: dict[tuple[Address, type[Parameters[Any, Any]]], int] = {}
+        self._placed: dict[_Place, list[_Handler]] = {}
+        self._on_the_way: dict[_Place, int] = {}
         self._waiting: list[tuple[int, int, _Handler]] = []
 
     # ---- what the caller does
@@ -395,7 +398,7 @@ class StateManager:
             connection.send(find_coordinator(keys), FindCoordinatorResponse, lookup, now_ms)
             self._flush(address)
 
-    def _send_placed(self, place: tuple[Address, type[Parameters[Any, Any]]], now_ms: int) -> None:
+    def _send_placed(self, place: _Place, now_ms: int) -> None:
         """Send everything of one kind to one broker: a request for each group."""
         address, kind = place
         if (connection := self._ready(address, now_ms)) is None:

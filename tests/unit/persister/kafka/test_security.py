@@ -55,6 +55,8 @@ def test_another_mechanism_is_refused(mechanism: Any) -> None:  # noqa: ANN401 -
             {"security_protocol": "SASL_SSL", "sasl_plain_username": "u\0", "sasl_plain_password": "p"},
             "sasl_plain_username",
         ),
+        ({"security_protocol": "SASL_SSL", "sasl_plain_username": "\ud800"}, "sasl_plain_username"),
+        ({"security_protocol": "SASL_SSL", "sasl_plain_username": ""}, "sasl_plain_username"),
         ({"sasl_plain_username": "u"}, "sasl_plain_username"),
         ({"ssl_context": SSLContext(PROTOCOL_TLS_CLIENT)}, "ssl_context"),
         ({"security_protocol": "SSL", "ssl_context": "ca.pem"}, "ssl_context"),

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from sharestate import ErrorCode, MalformedInputError, Persister, StateBatch
+from sharestate import (
+    ErrorCode,
+    Leader,
+    Lifecycle,
+    MalformedInputError,
+    Persister,
+    SharePartition,
+    SharePartitionKey,
+    StateBatch,
+)
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.errors import TakeOverRequiredError
@@ -25,7 +34,6 @@ from sharestate.persister import (
 from sharestate.persister.kafka.security import Security
 from sharestate.persister.kafka.state_manager import Reorder, StateManager, backoff_ms
 from sharestate.testing import PersisterContract
-from sharestate.values.records import SharePartitionKey
 from tests.support.kafka_broker import FIND_COORDINATOR, INITIALIZE, SUMMARY, WRITE, FakeBroker
 from tests.support.kafka_cluster import FIRST, SECOND, Cluster
 
@@ -507,6 +515,16 @@ def test_a_read_without_leave_to_take_over_is_refused() -> None:
     with pytest.raises(TakeOverRequiredError, match=f"reading g-{TOPIC}-1 as its leader of epoch 0 fences the leader"):
         cluster.submit(ReadStateParameters.of("g", TOPIC, *entries))
     assert cluster.opened == []
+
+
+def test_a_leader_without_leave_does_not_start() -> None:
+    """A leader over a persister that may not take over fails with that error, and its share partition with it."""
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id=TOPIC, partition=0))
+    leader = Leader(partition, Cluster(take_over=False), reset_offset=lambda _: 0)
+
+    with pytest.raises(TakeOverRequiredError, match="make the persister with take_over=True if that is meant"):
+        leader.start(now_ms=0).result(0)
+    assert partition.lifecycle is Lifecycle.FAILED
 
 
 def test_what_fences_nobody_needs_no_leave() -> None:
