@@ -541,6 +541,20 @@ def test_a_failed_append_is_rolled_back() -> None:
     assert (shard.states, shard.redundant_offset()) == before
 
 
+def test_the_offset_of_what_could_not_be_logged_is_forgotten() -> None:
+    """With nothing stored, it is the last tombstone that was logged from which on records are needed."""
+    coordinator = Coordinator()
+    coordinator.begin()
+    coordinator.log(coordinator.shard.delete(KEY))
+    outcome = coordinator.shard.initialize(KEY, state_epoch=1, start_offset=0, now_ms=0)
+    coordinator.shard.replay(2, outcome.records[0])
+    assert coordinator.shard.redundant_offset() == 2
+
+    coordinator.shard.roll_back()
+
+    assert coordinator.shard.redundant_offset() == 1
+
+
 # ---- settings
 
 
