@@ -9,7 +9,7 @@ import pytest
 
 from sharestate.json_lines import write_json
 from sharestate.testing import Request
-from sharestate.values.profiles import KAFKA_4_3
+from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4, Profile
 from tests.oracle.search.divergences import DIVERGENCES, Divergence
 from tests.oracle.search.judging import Verdict, verdict
 from tests.oracle.search.library import answered, given
@@ -18,20 +18,31 @@ from tests.oracle.search.triggers import TRIGGERS
 DATA = Path(__file__).parents[1] / "data"
 
 
-VECTORS = [pytest.param(name, row, id=name) for row in DIVERGENCES for name in row.vectors]
+def file_of(name: str) -> Path:
+    """Return the file of a recording."""
+    (file,) = (file for file in DATA.rglob(f"{name}.jsonl") if "ours" not in file.stem)
+    return file
+
+
+VECTORS = [
+    pytest.param(name, row, profile, id=f"{name} {profile.name}")
+    for row in DIVERGENCES
+    for name in row.vectors
+    for profile in ((KAFKA_4_4,) if "4.4" in file_of(name).parts[-2] else (KAFKA_4_3, KAFKA_4_4))
+]
+"""Kafka 4.4.0 answers the recordings of 4.3.1 in the same way (tests/oracle/test_recordings.py)."""
 
 
 def recorded(name: str) -> tuple[list[Request], list[str]]:
     """Return the requests of a recording, and what Kafka has answered."""
-    (file,) = (file for file in DATA.rglob(f"{name}.jsonl") if "ours" not in file.stem)
-    _, *lines = map(json.loads, file.read_text().splitlines())
+    _, *lines = map(json.loads, file_of(name).read_text().splitlines())
     return [line["request"] for line in lines], [write_json(line["response"]) for line in lines]
 
 
-def judged(requests: list[Request], responses: list[str]) -> Verdict:
-    """Return what becomes of *requests*, to which Kafka has answered *responses*."""
-    steps = answered(given(requests), KAFKA_4_3)
-    return verdict(range(len(steps)), steps, responses, KAFKA_4_3)
+def judged(requests: list[Request], responses: list[str], profile: Profile = KAFKA_4_4) -> Verdict:
+    """Return what becomes of *requests* under *profile*, to which Kafka has answered *responses*."""
+    steps = answered(given(requests), profile)
+    return verdict(range(len(steps)), steps, responses, profile)
 
 
 def test_each_row_has_a_trigger() -> None:
@@ -39,22 +50,22 @@ def test_each_row_has_a_trigger() -> None:
     assert [row.id for row in DIVERGENCES] == list(TRIGGERS)
 
 
-@pytest.mark.parametrize(("name", "row"), VECTORS)
-def test_a_row_accounts_for_its_recordings(name: str, row: Divergence) -> None:
+@pytest.mark.parametrize(("name", "row", "profile"), VECTORS)
+def test_a_row_accounts_for_its_recordings(name: str, row: Divergence, profile: Profile) -> None:
     """What Kafka was recorded to do is what the row says, from its trigger to what differs."""
-    assert judged(*recorded(name)).row == row
+    assert judged(*recorded(name), profile).row == row
 
 
-@pytest.mark.parametrize(("name", "row"), VECTORS)
-def test_a_row_accounts_for_nothing_before_its_trigger(name: str, row: Divergence) -> None:
+@pytest.mark.parametrize(("name", "row", "profile"), VECTORS)
+def test_a_row_accounts_for_nothing_before_its_trigger(name: str, row: Divergence, profile: Profile) -> None:
     """Where Kafka answers otherwise before the divergence is set off, that is a difference."""
     requests, responses = recorded(name)
-    mismatch = judged(requests, responses).mismatch
+    mismatch = judged(requests, responses, profile).mismatch
     assert mismatch is not None
     first = json.loads(responses[0])
     first["state"]["end_offset"] += 1
 
-    verdict = judged(requests, [write_json(first), *responses[1:]])
+    verdict = judged(requests, [write_json(first), *responses[1:]], profile)
 
     assert verdict.is_failure
     assert verdict.mismatch is not None

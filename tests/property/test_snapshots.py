@@ -23,7 +23,7 @@ from sharestate import (
     SharePartitionKey,
     Snapshot,
 )
-from sharestate.testing.generator.mix import STEPS, WILD, Mix
+from sharestate.testing.generator.mix import STEPS, WILD, Mix, mix_for
 from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse
 from sharestate.testing.in_process import InProcessServer
@@ -117,7 +117,7 @@ def test_a_restored_twin_cannot_be_told_apart(
             twins.append(twin_of(original, way))
         return response
 
-    for _ in converse(data.draw(sequences(mix)), answer):
+    for _ in converse(data.draw(sequences(mix_for(profile, mix))), answer):
         pass
 
 
