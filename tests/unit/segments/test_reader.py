@@ -382,6 +382,27 @@ def test_a_control_batch_without_a_known_marker_has_no_control_type(segment: Pat
         list(LogReader(segment))
 
 
+def test_a_control_batch_may_have_lost_its_record(segment: Path) -> None:
+    """Compaction leaves the header of a marker."""
+    (empty,) = [batch for batch in LogReader(DATA / "kinds.log") if not batch.record_count]
+    segment.write_bytes(changed(empty.data, lambda data: pack_into(">h", data, 21, 0x30)))
+
+    (batch,) = LogReader(segment)
+
+    assert (batch.is_control, batch.control, list(batch.records())) == (True, None, [])
+
+
+def test_a_codec_that_is_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch can be read, but not its records."""
+    monkeypatch.setattr("aiokafka.codec.cramjam", None)
+    batch, _ = LogReader(DATA / "zstd.log")
+
+    with pytest.raises(
+        UnknownCompressionError, match=r"zstd\.log, byte 0: Libraries for zstd compression codec not found"
+    ):
+        list(batch.records())
+
+
 def test_without_the_library_the_error_names_the_extra() -> None:
     """`sharestate.segments` says what to install."""
     command = "import sys; sys.modules['aiokafka'] = None; import sharestate.segments"
