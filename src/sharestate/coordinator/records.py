@@ -23,6 +23,7 @@ Source:
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -50,6 +51,8 @@ VERSION: Final = 0
 """The version of values, the only one so far."""
 
 _COUNT_TAG: Final = 0
+_REMEMBERED_KEYS: Final = 4096
+"""How many keys are decoded once and not for each record. [keys]"""
 
 
 class RecordType(IntEnum):
@@ -215,7 +218,7 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord:
     Complexity:
         O(n) in the bytes.
     """
-    record_type, share_partition = _decoded_key(Reader(key, "key"))
+    record_type, share_partition = _decoded_key(key)
     if value is None:
         return StateRecord(share_partition, None, record_type)
     return StateRecord(share_partition, _decoded_value(Reader(value, "value"), _VALUES[record_type]))
@@ -224,7 +227,9 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord:
 # ---- keys
 
 
-def _decoded_key(reader: Reader) -> tuple[RecordType, SharePartitionKey]:
+@lru_cache(maxsize=_REMEMBERED_KEYS)
+def _decoded_key(key: bytes) -> tuple[RecordType, SharePartitionKey]:
+    reader = Reader(key, "key")
     (number,) = reader.numbers(INT16, "the record type")
     if number not in _VALUES:
         reader.refuse(f"Found an unknown record type {number}", UnknownRecordTypeError, at=0)

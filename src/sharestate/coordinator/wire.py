@@ -101,11 +101,18 @@ class Reader:
 
     def numbers(self, struct: Struct, what: str) -> tuple[int, ...]:
         """Return the next numbers."""
-        return struct.unpack(self.take(struct.size, what))
+        begin, end = self.offset, self.offset + struct.size
+        if end > len(self._data):
+            self.take(struct.size, what)  # which says why not
+        self.offset = end
+        return struct.unpack_from(self._data, begin)
 
     def varint(self, what: str) -> int:
         """Return an unsigned number of at most 32 bits: seven in a byte, the lowest first."""
         begin = self.offset
+        if begin < len(self._data) and (number := self._data[begin]) < 0x80:  # noqa: PLR2004 - nearly always; see below
+            self.offset += 1
+            return number
         number = 0
         for index in range(_VARINT_BYTES):
             (byte,) = self.take(1, what)
@@ -141,6 +148,9 @@ class Reader:
 
     def tagged_fields(self, what: str) -> list[tuple[int, bytes]]:
         """Return the tagged fields that follow, which must be in ascending order of their tags."""
+        if self._data[self.offset : self.offset + 1] == b"\0":  # nearly always: there are none
+            self.offset += 1
+            return []
         fields: list[tuple[int, bytes]] = []
         for _ in range(self.varint(f"the number of tagged fields of {what}")):
             begin = self.offset
