@@ -218,7 +218,7 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord:
     Complexity:
         O(n) in the bytes.
     """
-    record_type, share_partition = _decoded_key(key)
+    record_type, share_partition = _decoded_key(bytes(key))
     if value is None:
         return StateRecord(share_partition, None, record_type)
     return StateRecord(share_partition, _decoded_value(Reader(value, "value"), _VALUES[record_type]))
