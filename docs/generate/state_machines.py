@@ -15,10 +15,10 @@ Arrow = tuple[str, str]
 
 RECORD_PLACES: Final = {
     RecordState.AVAILABLE.name: Point(140, 100),
-    RecordState.ACQUIRED.name: Point(490, 100),
-    RecordState.ACKNOWLEDGED.name: Point(790, 100),
-    RecordState.ARCHIVED.name: Point(490, 340),
-    RecordState.ARCHIVING.name: Point(790, 340),
+    RecordState.ACQUIRED.name: Point(500, 100),
+    RecordState.ACKNOWLEDGED.name: Point(870, 100),
+    RecordState.ARCHIVED.name: Point(465, 380),
+    RecordState.ARCHIVING.name: Point(870, 380),
 }
 
 LIFECYCLE_PLACES: Final = {
@@ -69,7 +69,7 @@ def page() -> str:
 
 def record_machine() -> str:
     """Return the drawing of the record machine."""
-    return StateDiagram(Point(865, 380), RECORD_PLACES, _grouped(_record_arrows())).svg()
+    return StateDiagram(Point(965, 420), RECORD_PLACES, _grouped(_record_arrows())).svg()
 
 
 def lifecycle() -> str:
