@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and what it says when it cannot do its work."""
+"""The end of a command: its exit code, and the message when it cannot do its work."""
 
 from __future__ import annotations
 

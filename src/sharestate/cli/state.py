@@ -27,7 +27,7 @@ DELIVERY_COUNT_LIMIT: Final = 5
 """``group.share.delivery.count.limit``, as brokers have it by default. [deliveries]"""
 
 _REFRESHED_AFTER: Final = 1000
-"""How many records are read before progress is shown again. [records]"""
+"""The number of records that are read before progress is shown again. [records]"""
 
 files_argument = click.argument(
     "paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True)

@@ -52,7 +52,7 @@ VERSION: Final = 0
 
 _COUNT_TAG: Final = 0
 _REMEMBERED_KEYS: Final = 4096
-"""How many keys are decoded once and not for each record. [keys]"""
+"""The number of keys that are decoded once and not for each record. [keys]"""
 
 
 class RecordType(IntEnum):
@@ -67,7 +67,7 @@ class RecordType(IntEnum):
     """The whole state of a share partition; without a value, its end."""
 
     SHARE_UPDATE = 1
-    """What has changed since the snapshot before it."""
+    """The changes since the snapshot before it."""
 
 
 class TaggedField(NamedTuple):
@@ -116,7 +116,7 @@ class ShareSnapshot:
 @frozen(kw_only=True)
 class ShareUpdate:
     """
-    What has changed in the state of a share partition since its last snapshot, or the last update after it.
+    The changes of a share partition's state since its last snapshot, or the last update after it.
 
     Attributes:
         snapshot_epoch: The number of snapshots before the last one.

@@ -55,7 +55,7 @@ Source: CoordinatorOperationExceptionHelper (Kafka 4.3.1).
 
 class Outcome(NamedTuple):
     """
-    What a request for one share partition comes to.
+    The outcome of a request for one share partition.
 
     Attributes:
         error_code: The error code, NONE for success.

@@ -23,7 +23,7 @@ APPLICATION_ID: Final = 0x53485354
 """The mark of the file, kept in it as ``application_id``: "SHST"."""
 
 BUSY_TIMEOUT_S: Final = 30.0
-"""How long a transaction waits for that of another process at most. [s]"""
+"""The longest that a transaction waits for that of another process. [s]"""
 
 _SCHEMA: Final = (
     "CREATE TABLE records (record_offset INTEGER PRIMARY KEY, record_key BLOB NOT NULL, record_value BLOB)",

@@ -28,7 +28,7 @@ class LoggedRecord(NamedTuple):
 
 class LogOffsets(NamedTuple):
     """
-    What a log has.
+    The offsets of the records that a log has.
 
     Attributes:
         start: The offset of its first record; records below it were pruned.
@@ -75,7 +75,7 @@ class StateLog(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the log; it cannot be used afterwards."""
+        """Close the log; it cannot be used afterwards."""
         ...
 
 
@@ -129,5 +129,5 @@ class MemoryLog:
         return count
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         self._records = []

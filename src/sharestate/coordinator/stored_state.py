@@ -61,7 +61,7 @@ class StoredState:
 
     @property
     def is_cold(self) -> bool:
-        """Whether the last snapshot was due to its age, not to a change."""
+        """True if the last snapshot was due to its age, not to a change."""
         return self.create_timestamp_ms != self.write_timestamp_ms
 
     def snapshot(self) -> ShareSnapshot:

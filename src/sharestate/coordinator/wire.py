@@ -83,7 +83,7 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """How many bytes are left. [bytes]"""
+        """The number of bytes that are left. [bytes]"""
         return len(self._data) - self.offset
 
     def refuse(self, message: str, kind: type[RecordFormatError] = RecordFormatError, *, at: int) -> NoReturn:

@@ -23,7 +23,7 @@ class LockedRecords:
     __slots__ = ("cursor", "holders")
 
     def __init__(self, first_offset: int, holders: int) -> None:
-        """Let *holders* records from *first_offset* on wait for the lock to expire."""
+        """Begin with *holders* records from *first_offset* on, which wait for the lock to expire."""
         self.cursor = first_offset
         """No record before this one waits for it."""
         self.holders = holders

@@ -68,7 +68,7 @@ class PendingWrite:
     """The ranges (batch, first offset, last offset) that hold every record of the change, and perhaps others."""
 
     dead_letters: tuple[DeadLetter, ...] = ()
-    """What goes to the dead-letter queue once the write has succeeded."""
+    """The records that go to the dead-letter queue once the write has succeeded."""
 
 
 @define
@@ -76,10 +76,10 @@ class FinalWrite:
     """A write without an answer whose outcome decides nothing."""
 
     dead_letters: tuple[DeadLetter, ...] = ()
-    """What goes to the dead-letter queue once the write is answered."""
+    """The records that go to the dead-letter queue once the write is answered."""
 
     wakes: bool = False
-    """Whether its answer wakes fetches if the SPSO advances; the command that issues the others has woken them."""
+    """True if its answer wakes fetches when the SPSO advances; the commands that issue the others have woken them."""
 
 
 @define

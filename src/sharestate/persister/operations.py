@@ -1,4 +1,4 @@
-"""What persisters that store the state themselves have in common: requests become operations of a shard."""
+"""The common part of persisters that store the state themselves: requests become operations of a shard."""
 
 from __future__ import annotations
 

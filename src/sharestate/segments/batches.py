@@ -34,7 +34,7 @@ _CONTROL_TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({0: ControlT
 
 
 class Compression(IntEnum):
-    """How the records of a batch are compressed; the numbers are those of the log."""
+    """The compression of a batch's records; the numbers are those of the log."""
 
     NONE = 0
     GZIP = 1

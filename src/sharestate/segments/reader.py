@@ -32,7 +32,7 @@ _FEWEST_ZEROS: Final = 16
 
 
 class TailKind(Enum):
-    """What a segment ends in, if not in a whole record batch."""
+    """The kind of a segment's end that is no whole record batch."""
 
     TORN = "torn"
     """The beginning of a record batch: the broker, or a copy, was stopped while it wrote."""
@@ -59,7 +59,7 @@ class SegmentTail(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What they are, in words."""
+        """A description of them."""
         what = "zeros" if self.kind is TailKind.ZEROS else "a part of a record batch"
         return f"the last {self.size} bytes are {what}"
 

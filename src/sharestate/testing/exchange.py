@@ -97,7 +97,7 @@ class Exchange:
 
     @property
     def dead_letters(self) -> list[dict[str, Any]]:
-        """What was handed to the dead-letter queue."""
+        """The requests to the dead-letter queue."""
         return [event[1] for event in self.response["events"] if event[0] == "dlq"]
 
     @property

@@ -36,7 +36,7 @@ REAUTHENTICATE_AT: Final = 0.85
 
 
 class Stage(Enum):
-    """How far a connection is."""
+    """The stages of a connection."""
 
     OPENING = "opening"
     VERSIONS = "versions"
@@ -64,7 +64,7 @@ class Sent:
 
 @frozen
 class Limits:
-    """How long is waited for a broker."""
+    """The limits of waiting for a broker."""
 
     connect_timeout_ms: int = 10_000
     """For a connection until it can be used (``socket.connection.setup.timeout.ms``). [ms]"""
@@ -98,7 +98,7 @@ class Connection:
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests can be sent."""
+        """True if requests can be sent."""
         return self.stage is Stage.READY
 
     @property
@@ -203,7 +203,7 @@ _NEXT: Final[dict[Stage, Callable[[Connection, Fields, int], None]]] = {
     Stage.MECHANISM: Connection._take_mechanism,  # noqa: SLF001
     Stage.LOGIN: Connection._take_login,  # noqa: SLF001
 }
-"""What takes the answer that is waited for at each stage."""
+"""The method that takes the answer that is waited for at each stage."""
 
 
 def _expect_no_error(response: Fields, message: str) -> None:

@@ -37,7 +37,7 @@ P = TypeVar("P", bound=PartitionIdData)
 R = TypeVar("R", bound=PartitionErrorData)
 
 READ_BYTES = 2**16
-"""How much is read at once. [bytes]"""
+"""The most that is read at once. [bytes]"""
 
 _MAX_TIMEOUT_MS = 2**31 - 1
 

@@ -1,4 +1,4 @@
-"""How to reach brokers: their addresses, TLS and the login."""
+"""The way to brokers: their addresses, TLS and the login."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ class Security:
 
     @property
     def is_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """True if connections are encrypted."""
         return self.security_protocol.endswith("SSL")
 
     @property
     def is_sasl(self) -> bool:
-        """Whether a login is needed."""
+        """True if a login is needed."""
         return self.security_protocol.startswith("SASL")
 
     def context(self) -> SSLContext | None:

@@ -150,9 +150,9 @@ class _Handler:
     key: SharePartitionKey
     entry: PartitionIdData
     lookups: int = 0
-    """How many answers with a retriable code the look-up has had in a row."""
+    """The number of answers with a retriable code that the look-up has had in a row."""
     attempts: int = 0
-    """How many the request has had."""
+    """The number that the request has had."""
 
     @property
     def kind(self) -> type[Parameters[Any, Any]]:

@@ -209,7 +209,7 @@ STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], StateRequest]] = Mappi
         ),
     }
 )
-"""What each request of a persister is on the wire."""
+"""The form of each request of a persister on the wire."""
 
 SCHEMAS: Final[tuple[type[ResponsePayload], ...]] = (
     FindCoordinatorResponse,
