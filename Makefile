@@ -11,7 +11,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage crash lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
 
 help: ## List the targets
@@ -51,6 +51,12 @@ test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minut
 test-oracle: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
 	$(call judge,test-oracle, \
 	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+
+# SEED makes other requests, other images of the disk, and other times to kill; equal numbers make equal ones.
+crash: SEED ?= 0
+crash: $(READY) ## Cut off, tear and kill what a persister writes to a file, in minutes instead of seconds; SEED=
+	$(call judge,crash, \
+	  $(call step,crashes of every kind, CRASHES=all SEED=$(SEED) $(BIN)/python -m pytest -q tests/crash))
 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \

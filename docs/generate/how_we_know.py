@@ -20,6 +20,9 @@ the code. The library is compared with
 - **its own invariants**: after every step of random sequences each of them holds (`partition/invariants.py` for the
   state, `testing/always.py` for requests and responses), a restored snapshot behaves identically, and the recorded
   transitions add up to the state;
+- **what a crash leaves**: the file of a `SqlitePersister`, cut off at each frame and inside it, torn as a disk may tear
+  it, and written by processes that are killed, has what was answered, at most one request more, and no part of one
+  (`make crash`);
 - **what a new leader would read**: 20,000 random sequences in which writes fail, are late, overtake each other and lose
   their answers, applied as a share coordinator applies them. No acknowledgement is lost, and no acknowledged record
   is delivered again; without any one of the amendments of `KIP_932` some are."""
