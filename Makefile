@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+SPARK_BIN := .venv-spark/bin
+SPARK_READY := .venv-spark/ready
+COMMA := ,
 
 # $(call judge,NAME,COMMANDS): run COMMANDS up to the first that fails, say how it went, and keep the exit status.
 judge = @(set -e; $(2)); status=$$?; \
@@ -11,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-pythons coverage crash lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
 
 help: ## List the targets
@@ -31,7 +34,7 @@ RECORDED := kafka-tests vectors kafka-tests-4.4 vectors-4.4
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle and not broker' --numprocesses auto --maxprocesses 4 --dist worksteal
+PYTEST := -q -m 'not oracle and not broker and not spark' --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -40,7 +43,7 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py this $(PYTEST) \
 	      tests docs/generate README.md --pyargs sharestate), \
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
-	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) and other versions of Python (make test-pythons)")
+	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker), Spark (make test-spark) and other versions of Python (make test-pythons)")
 
 CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
@@ -61,6 +64,14 @@ crash: $(READY) ## Cut off, tear and kill what a persister writes to a file, in 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
 	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
+
+# PySpark is large, so it has an environment of its own; types are checked against it too.
+SPARK_PYTEST := -q -p no:cacheprovider -m spark --durations 5
+test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
+	$(call judge,test-spark, \
+	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark tests/spark); \
+	  $(call step,pytest -m spark, SHARESTATE_REQUIRE=broker$(COMMA)spark $(SPARK_BIN)/python -m pytest $(SPARK_PYTEST) \
+	    $(or $(TESTS),tests/spark)))
 
 # Versions that the machine does not have are skipped.
 test-pythons: TESTS ?= tests/unit
@@ -186,7 +197,7 @@ bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes,
 	  $(BIN)/python -m bench.calls $(if $(WORKLOAD),--workload '$(WORKLOAD)')))
 
 clean: ## Remove .venv and all that the tools left behind
-	rm -rf .venv .coverage .coverage.* coverage.xml htmlcov build dist
+	rm -rf .venv .venv-spark .coverage .coverage.* coverage.xml htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -199,4 +210,11 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --editable '.[cli,kafka,plots,segments,testing]' --group dev
+	@touch $@
+
+$(SPARK_READY): pyproject.toml
+	@echo "== installing sharestate, PySpark and what else its tests take into .venv-spark"
+	@$(PYTHON) -m venv .venv-spark
+	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(SPARK_BIN)/python -m pip install --quiet --editable '.[kafka,segments,spark-kafka]' --group spark
 	@touch $@

@@ -64,3 +64,18 @@ import {module}
 
     *_, message = run.stderr.splitlines()
     assert message.endswith(f"{module} needs the extra '{extra}': pip install 'sharestate[{extra}]'")
+
+
+def test_spark_is_loaded_by_the_first_name_that_needs_it() -> None:
+    """The package for Spark can be imported without Spark; its names say what to install."""
+    command = """
+import sys
+sys.modules["pyspark"] = None
+import sharestate.spark
+assert not hasattr(sharestate.spark, "no_such_name")
+sharestate.spark.rebuild_state
+"""
+    run = subprocess.run([sys.executable, "-c", command], capture_output=True, check=False, text=True)
+
+    *_, message = run.stderr.splitlines()
+    assert message.endswith("sharestate.spark needs the extra 'spark': pip install 'sharestate[spark]'")

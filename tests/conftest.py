@@ -1,0 +1,40 @@
+"""
+The directories that are skipped as a whole, because their modules cannot be imported everywhere.
+
+``SHARESTATE_REQUIRE=spark`` makes an error of that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+SPARK: Final = Path(__file__).parent / "spark"
+
+
+class SkippedDirectory(pytest.Directory):
+    """A directory with tests that need Spark, where there is none."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Skip it, and say why."""
+        reason = f"needs {' and '.join(missing())}: make test-spark"
+        if "spark" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
+            raise pytest.Collector.CollectError(reason)
+        pytest.skip(reason, allow_module_level=True)
+
+
+def missing() -> list[str]:
+    """Return what of the things that Spark takes is not here."""
+    here = {"PySpark": find_spec("pyspark"), "Java": shutil.which("java")}
+    return [name for name, found in here.items() if found is None]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take the place of a directory whose modules cannot be imported here."""
+    return SkippedDirectory.from_parent(parent, path=path) if path == SPARK and missing() else None
