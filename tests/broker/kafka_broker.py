@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.serial import entity_reader
+from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister.kafka.frames import FrameBuffer, request_frame
@@ -48,6 +49,10 @@ log.cleaner.dedupe.buffer.size=33554432
 share.coordinator.state.topic.num.partitions=3
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+errors.deadletterqueue.auto.create.topics.enable=true
+group.share.min.record.lock.duration.ms=1000
+group.share.min.heartbeat.interval.ms=500
+group.share.heartbeat.interval.ms=500
 ssl.keystore.type=PEM
 ssl.keystore.location={home}/broker.pem
 sasl.enabled.mechanisms=PLAIN
@@ -65,6 +70,7 @@ class KafkaBroker:
         address: Where it listens without TLS and login.
         secure_address: Where it listens with both.
         authority: Who has signed its certificate.
+        log_dir: Where its topics are.
     """
 
     def __init__(self, kafka: str, home: Path) -> None:
@@ -77,6 +83,7 @@ class KafkaBroker:
         self.kafka = kafka
         self.authority = trustme.CA()
         self._home = home
+        self.log_dir = home / "data"
         self._class_path = f"{fetch_jars(kafka)}/*"
         self._process: subprocess.Popen[bytes] | None = None
         plain, secure, controller = free_ports(3)
@@ -127,18 +134,22 @@ class KafkaBroker:
             timeout=timedelta(seconds=30),
             validate_only=False,
         )
+        (created,) = self.ask(made, CreateTopicsResponse).topics
+        assert created.error_code == 0, created
+        assert created.topic_id is not None
+        return topic_id_text(created.topic_id.bytes)
+
+    def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
+        """Return the answer to a request, of kio's class *schema*."""
         with socket.create_connection(("127.0.0.1", self._port), 60) as connection:
-            connection.sendall(request_frame(made, 1, "tests"))
+            connection.sendall(request_frame(request, 1, "tests"))
             buffer = FrameBuffer()
             frames: list[bytes] = []
             while not frames:
                 frames += buffer.frames(connection.recv(2**16))
-        _, at = entity_reader(CreateTopicsResponse.__header_schema__)(frames[0], 0)
-        response, _ = entity_reader(CreateTopicsResponse)(frames[0], at)
-        (created,) = response.topics
-        assert created.error_code == 0, created
-        assert created.topic_id is not None
-        return topic_id_text(created.topic_id.bytes)
+        _, at = entity_reader(schema.__header_schema__)(frames[0], 0)
+        response, _ = entity_reader(schema)(frames[0], at)
+        return response
 
     def _certificate(self) -> bytes:
         """Return a key and a certificate in one PEM file; Kafka takes keys in PKCS 8 only."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import sharestate
 from sharestate import coordinator, dead_letters, persister, segments, state_topic
 from sharestate.persister import kafka
+from sharestate.state_topic import cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -45,5 +46,5 @@ def test_every_name_of_segments_is_documented_once() -> None:
 
 
 def test_every_name_of_the_state_topic_is_documented_once() -> None:
-    """What `sharestate.state_topic` exports has its directive on its page."""
-    assert documented("state-topic.md") == sorted(state_topic.__all__)
+    """What `sharestate.state_topic` and its `cluster` export has its directive on its page."""
+    assert documented("state-topic.md") == sorted([*state_topic.__all__, *cluster.__all__])

@@ -1,24 +1,32 @@
-"""The commands ``state decode`` and ``state rebuild``: what is in the state topic, without a broker."""
+"""The commands ``state decode`` and ``state rebuild``: what is in the state topic, of files or of a live cluster."""
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
-from sharestate.errors import UnreadableFileError
+from sharestate.errors import ShareStateError, UnreadableFileError
 from sharestate.json_lines import write_json
-from sharestate.state_topic import LoggedRecord, StateTopic, StateTopicFile, decoded_form, state_topic_files
+from sharestate.state_topic import (
+    LoggedRecord,
+    RebuiltPartition,
+    StateTopic,
+    StateTopicFile,
+    decoded_form,
+    state_topic_files,
+)
+from sharestate.state_topic.files import json_text
+from sharestate.values.records import SharePartitionKey
 
 STUCK_AFTER: Final = 10
 """The number of changes after which an SPSO that has not moved is shown as stuck. [records]"""
@@ -29,20 +37,21 @@ DELIVERY_COUNT_LIMIT: Final = 5
 _REFRESHED_AFTER: Final = 1000
 """The number of records that are read before progress is shown again. [records]"""
 
-files_argument = click.argument(
-    "paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True)
-)
+PATH: Final = click.Path(exists=True, allow_dash=True)
+
+files_argument = click.argument("paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
 
 
 @click.group("state")
 def state_group() -> None:
     """
-    Look into the topic __share_group_state, without a broker.
+    Look into the topic __share_group_state.
 
-    Takes JSON lines with "key" and "value" in base64, and "statePartition", "offset" and "timestamp" if there are any;
-    - is standard input. Also takes log segments, a partition's directory of segments, or a directory of such
-    directories, as a broker has them; these need the extra 'segments'.
+    Takes JSON lines with "key" and "value" in base64, and "statePartition", "offset" and "timestamp" if there are any,
+    also compressed with gzip; - is standard input. Also takes log segments, a partition's directory of segments, or a
+    directory of such directories, as a broker has them; these need the extra 'segments'. A live cluster needs the
+    extra 'consumer'.
     """
 
 
@@ -91,10 +100,30 @@ def decode_command(*, as_json: bool, paths: tuple[str, ...]) -> None:
     metavar="CHANGES",
     help="How many changes an SPSO has to stay where it is, with terminal records waiting behind it, to be stuck.",
 )
+@click.option(
+    "--bootstrap",
+    "servers",
+    metavar="HOST:PORT",
+    help="A broker of a live cluster, or several with commas: to read the topic from, and to ask where logs end.",
+)
+@click.option(
+    "--command-config",
+    "settings_path",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings of the client, such as security.protocol=SASL_SSL, in the names of librdkafka.",
+)
 @json_option
-@files_argument
-def rebuild_command(
-    *, profile_name: str, delivery_limit: int, stuck_after: int, as_json: bool, paths: tuple[str, ...]
+@click.argument("paths", metavar="[FILE_OR_DIR...]", nargs=-1, type=PATH)
+def rebuild_command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    profile_name: str,
+    delivery_limit: int,
+    stuck_after: int,
+    servers: str | None,
+    settings_path: Path | None,
+    as_json: bool,
+    paths: tuple[str, ...],
 ) -> None:
     """
     Show the state of every share partition that the records add up to.
@@ -102,15 +131,52 @@ def rebuild_command(
     Besides, shows what keeps the topic from being pruned, the groups' share of it, and which share partitions may need
     attention. With --json, a share partition is a line, and that is all.
 
+    With --bootstrap the lag of each share partition is shown, and if no file is named, the topic is read from there.
+    The leaders of share groups do not notice it: nothing is read as they do it, which would fence them.
+
     Exit code: 0, or 2 if something cannot be read or written.
     """
     topic = StateTopic(COORDINATOR_PROFILES[profile_name])
-    with _reading(paths) as (files, progress):
-        topic.read(files, progress.read)
+    if not (paths or servers):
+        message = "Missing argument 'FILE_OR_DIR...', or --bootstrap."
+        raise click.UsageError(message)
+    if paths:
+        with _reading(paths) as (files, progress):
+            topic.read(files, progress.read)
+    ends = None if servers is None else _asked(servers, settings_path, topic, reads=not paths)
     if as_json:
-        _print(write_json(each.to_json()) for each in topic.share_partitions())
+        _print(write_json(each.to_json() | _log_end(each, ends)) for each in topic.share_partitions())
     else:
-        print_topic(topic, delivery_limit, stuck_after)
+        print_topic(topic, delivery_limit, stuck_after, ends)
+
+
+def _asked(servers: str, settings_path: Path | None, topic: StateTopic, *, reads: bool) -> dict[SharePartitionKey, int]:
+    """Return where the logs of the share partitions end, after *topic* was filled from the cluster if it *reads*."""
+    try:
+        from sharestate.state_topic.cluster import Cluster, client_settings  # noqa: PLC0415 - needs an extra
+
+        settings = None if settings_path is None else client_settings(settings_path)
+        with Cluster(servers, settings) as cluster:
+            if reads:
+                offsets = cluster.state_offsets()
+                count = sum(map(len, offsets.values()))
+                console = Console(stderr=True)
+                is_shown = console.is_terminal
+                for logged in track(
+                    cluster.records(offsets), "reading", count, console=console, transient=True, disable=not is_shown
+                ):
+                    topic.add(logged)
+            return cluster.log_end_offsets(each.key for each in topic.share_partitions())
+    except (ShareStateError, ModuleNotFoundError) as error:
+        raise NoVerdict(str(error)) from error
+
+
+def _log_end(rebuilt: RebuiltPartition, ends: Mapping[SharePartitionKey, int] | None) -> dict[str, int | None]:
+    """Return the fields that only a cluster knows; none if none was asked."""
+    if ends is None:
+        return {}
+    end = ends.get(rebuilt.key)
+    return {"log_end_offset": end, "lag": None if end is None else rebuilt.lag(end)}
 
 
 class _Reading:
@@ -155,8 +221,7 @@ def _files(path: str) -> list[StateTopicFile]:
     if sys.stdin is None:
         message = "standard input is closed"
         raise NoVerdict(message)
-    stream = io.TextIOWrapper(sys.stdin.buffer, "utf-8", errors="surrogateescape", newline="\n")
-    return [StateTopicFile("standard input", stream)]
+    return [StateTopicFile("standard input", json_text(sys.stdin.buffer))]
 
 
 def _print(lines: Iterable[str]) -> None:

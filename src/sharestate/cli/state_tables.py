@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from itertools import chain, islice
@@ -92,14 +92,16 @@ def _batch(batch: StateBatch) -> str:
 # ---- the state of every share partition
 
 
-def print_topic(topic: StateTopic, delivery_count_limit: int, stuck_after: int) -> None:
-    """Print what the records add up to: share partitions, partitions of the topic, and groups."""
+def print_topic(
+    topic: StateTopic, delivery_count_limit: int, stuck_after: int, ends: Mapping[SharePartitionKey, int] | None
+) -> None:
+    """Print what the records add up to: share partitions, with their lag if log *ends* are known, and the rest."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
-    console.print(_share_partitions(topic.share_partitions(), delivery_count_limit, stuck_after))
+    console.print(_share_partitions(topic.share_partitions(), delivery_count_limit, stuck_after, ends))
     console.print(_state_partitions(topic))
     console.print(_groups(topic))
 
@@ -116,11 +118,18 @@ def _table(title: str, *columns: str) -> Table:
     )
 
 
-def _share_partitions(rebuilt: list[RebuiltPartition], delivery_count_limit: int, stuck_after: int) -> Table:
+def _share_partitions(
+    rebuilt: list[RebuiltPartition],
+    delivery_count_limit: int,
+    stuck_after: int,
+    ends: Mapping[SharePartitionKey, int] | None,
+) -> Table:
     table = _table(
         f"Share partitions: {len(rebuilt)}",
         *("group", "topic id", "partition.", "state epoch.", "leader epoch.", "snapshot epoch.", "SPSO."),
-        *("SPSO since", "complete.", "batches.", "near limit.", "stuck for."),
+        *("SPSO since", "complete.", "batches."),
+        *(() if ends is None else ("log end.", "lag.")),
+        *("near limit.", "stuck for."),
     )
     for each in rebuilt:
         state = each.state
@@ -130,10 +139,15 @@ def _share_partitions(rebuilt: list[RebuiltPartition], delivery_count_limit: int
             *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
             _time(each.start_timestamp_ms),
             *map(str, (state.delivery_complete_count, len(state.state_batches))),
+            *(() if ends is None else _log_end(each, ends.get(each.key))),
             str(each.count_near_limit(delivery_count_limit) or ""),
             Text(stuck, style="bold red"),
         )
     return table
+
+
+def _log_end(rebuilt: RebuiltPartition, end: int | None) -> tuple[str, str]:
+    return _number(end), _number(None if end is None else rebuilt.lag(end))
 
 
 def _state_partitions(topic: StateTopic) -> Table:

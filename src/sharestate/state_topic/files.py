@@ -8,9 +8,12 @@ A line has ``key`` and ``value``, which is null for a tombstone, and may have ``
 from __future__ import annotations
 
 import binascii
+import gzip
 import re
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, NoReturn, TextIO
+from zlib import error as DeflateError  # noqa: N812 - an exception under its builtin's kind of name
 
 from sharestate.coordinator import StateRecord, decode_record, encode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, SegmentError, UnreadableFileError
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from sharestate.segments import LogReader, SegmentTail
 
 TOPIC: Final = "__share_group_state"
+GZIP: Final = b"\x1f\x8b"
+"""The bytes with which a file begins that is compressed with gzip (RFC 1952)."""
+
 _PARTITION: Final = re.compile(rf"{TOPIC}-(\d{{1,10}})")
 
 
@@ -32,9 +38,9 @@ class LoggedRecord(NamedTuple):
     A record of the state topic, and where it was found.
 
     Attributes:
-        file: The file.
-        line: The number of its line, from 1 on; None in a segment.
-        byte_offset: Where its record batch begins in a segment; None in JSON lines. [bytes]
+        file: The file, or the cluster.
+        line: The number of its line, from 1 on; None in a segment and in a cluster.
+        byte_offset: Where its record batch begins in a segment; None elsewhere. [bytes]
         state_partition: The partition of the state topic; None if the file does not say.
         offset: Its offset there; None if the file does not say.
         timestamp_ms: Its timestamp; None if the file does not say. [ms since 1970]
@@ -65,8 +71,13 @@ class LoggedRecord(NamedTuple):
 
     def refuse(self, message: str, field: str = "", cause: Exception | None = None) -> NoReturn:
         """Raise the error for this record, with the place in its file."""
-        if self.byte_offset is None:
+        if self.line is not None:
             raise UnreadableFileError(message, self.file, self.line, field) from cause
+        if self.byte_offset is None:
+            message = ": ".join(
+                filter(None, (f"partition {self.state_partition}, offset {self.offset}", field, message))
+            )
+            raise UnreadableFileError(message, self.file) from cause
         message = ": ".join(filter(None, (f"offset {self.offset}", field, message)))
         raise SegmentError(message, self.file, field=field, byte_offset=self.byte_offset) from cause
 
@@ -76,7 +87,8 @@ class StateTopicFile:
     The records in JSON lines, or in a segment or a directory of segments.
 
     Iterating reads it from the beginning, record by record, in the order in which they stand there. Transaction markers
-    are passed over. Segments need the extra ``segments``; a file that begins with a zero byte is taken for one.
+    are passed over. Segments need the extra ``segments``; a file that begins with a zero byte is taken for one. JSON
+    lines may be compressed with gzip.
 
     Attributes:
         file: Its name, as it was given.
@@ -112,11 +124,7 @@ class StateTopicFile:
         elif self._stream is not None:
             yield from self._in_lines(self._stream)
         else:
-            try:
-                with Path(self.file).open(encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
-                    yield from self._in_lines(stream)
-            except OSError as error:
-                raise UnreadableFileError(error.strerror, self.file) from error
+            yield from self._in_file()
 
     def first_offset(self) -> int:
         """Return the offset with which a segment begins; 0 for whatever else it is, and for what cannot be read."""
@@ -125,6 +133,21 @@ class StateTopicFile:
                 return int.from_bytes(stream.read(8))
         except OSError:
             return 0
+
+    def _in_file(self) -> Iterator[LoggedRecord]:
+        try:
+            with Path(self.file).open("rb") as file:
+                is_gzip = file.peek(len(GZIP))[: len(GZIP)] == GZIP
+                with json_text(gzip.GzipFile(fileobj=file) if is_gzip else file) as lines:
+                    for logged in self._in_lines(lines):
+                        if is_gzip:
+                            self.position = file.tell()
+                        yield logged
+        except (EOFError, DeflateError, gzip.BadGzipFile) as error:
+            message = f"not all of it can be decompressed: {error}"
+            raise UnreadableFileError(message, self.file) from error
+        except OSError as error:
+            raise UnreadableFileError(error.strerror, self.file) from error
 
     def _in_lines(self, stream: TextIO) -> Iterator[LoggedRecord]:
         for number, line in enumerate(bounded_lines(stream), 1):
@@ -146,6 +169,11 @@ class StateTopicFile:
                 for offset, timestamp, key, value, _ in batch.records():
                     place = (batch.file, None, batch.byte_offset, self.state_partition, offset, timestamp)
                     yield LoggedRecord(*place, b"" if key is None else key, value)
+
+
+def json_text(data: BinaryIO | gzip.GzipFile) -> TextIO:
+    """Return the text in *data*, in which whatever is not UTF-8 stays to be refused with its line."""
+    return TextIOWrapper(data, "utf-8", errors="surrogateescape", newline="\n")
 
 
 def state_topic_files(path: Path | str) -> list[StateTopicFile]:

@@ -84,6 +84,22 @@ class RebuiltPartition(NamedTuple):
             if state not in _TERMINAL and count >= delivery_count_limit - 1
         )
 
+    def lag(self, log_end_offset: int) -> int | None:
+        """
+        Return how many records are still to be delivered or finished, as brokers count them. [records]
+
+        None as long as the coordinator knows no SPSO, or no complete count.
+
+        Args:
+            log_end_offset: The offset of the next record of the log.
+
+        Source:
+            KIP-1226; GroupCoordinatorService.computeShareGroupLagAndBuildResponse (Kafka 4.3.1).
+        """
+        if self.state.start_offset < 0 or self.state.delivery_complete_count < 0:
+            return None
+        return log_end_offset - self.state.start_offset - self.state.delivery_complete_count
+
     def to_json(self) -> dict[str, Any]:
         """Return the state as a JSON object."""
         return {

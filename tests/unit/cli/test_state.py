@@ -13,13 +13,17 @@ from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient
 
 from sharestate.cli.commands import sharestate
 from sharestate.coordinator import COORDINATOR_4_4
+from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.state_topic import StateTopic, StateTopicFile
+from tests.support.mock_brokers import Brokers
 
 DATA = Path(__file__).parents[2] / "data"
 DUMP = DATA / "coordinator" / "state-4.3.1.jsonl"
@@ -175,6 +179,65 @@ def test_rebuild_shows_tables() -> None:
     assert rows[-3][0] == "del-a"
 
 
+# ---- a live cluster
+
+
+TOPIC_ID = "U0FlQWlnQnSEW67v64w5cw"
+"""The id of a topic of that dump, of which two groups have done 33 records, and have not moved the SPSO from 0."""
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    """A cluster that has the records of that dump, and one of the topics that they are about, with 40 records."""
+    brokers = Brokers()
+    brokers.write_dump()
+    for number in range(40):
+        brokers.write("txn", 0, b"k", b"%d" % number)
+    known = {"txn": UUID(bytes=topic_id_bytes(TOPIC_ID))}
+    monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe(known))
+    return brokers
+
+
+@pytest.mark.parametrize("files", [(), (DUMP,)], ids=["the topic of the cluster", "the topic of a file"])
+def test_rebuild_asks_a_cluster(brokers: Brokers, files: tuple[Path, ...]) -> None:
+    """The state is that of the records, wherever they come from; the lag is known where there still is a topic."""
+    without = json_lines(state("rebuild", "--json", DUMP))
+
+    lines = json_lines(state("rebuild", "--json", "--bootstrap", brokers.address, *files))
+
+    assert [{name: value for name, value in line.items() if name in without[0]} for line in lines] == without
+    assert [(line["group_id"], line["log_end_offset"], line["lag"]) for line in lines] == [
+        ("g-limit", None, None),
+        ("g-mixed", None, None),
+        ("g-txn-read_committed", 40, 7),
+        ("g-txn-read_uncommitted", 40, 7),
+    ]
+
+
+def test_rebuild_shows_the_lag(brokers: Brokers) -> None:
+    """In two columns, which are not there without a cluster."""
+    shown = state("rebuild", "--bootstrap", brokers.address).stdout
+
+    assert "log end ┃ lag" in shown
+    assert "log end" not in state("rebuild", DUMP).stdout
+
+
+def test_rebuild_needs_something_to_read() -> None:
+    """A file or a cluster, and one that answers."""
+    assert "Missing argument 'FILE_OR_DIR...', or --bootstrap." in state("rebuild").stderr
+    result = state("rebuild", "--bootstrap", "127.0.0.1:1")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: 127.0.0.1:1: ")
+
+
+def test_settings_of_the_client_are_checked(tmp_path: Path) -> None:
+    """A line that is none, and a name that librdkafka does not know."""
+    for text, message in (("nope", f"{tmp_path / 'settings'}:1: expected name=value"), ("nope=1", "nope")):
+        (tmp_path / "settings").write_text(text)
+        result = state("rebuild", "--bootstrap", "127.0.0.1:1", "--command-config", tmp_path / "settings")
+        assert (result.exit_code, message in result.stderr) == (2, True)
+
+
 # ---- what cannot be read
 
 
@@ -218,20 +281,25 @@ def test_nothing_to_read_is_an_error(tmp_path: Path, command: str) -> None:
     assert state(command).exit_code == 2
 
 
-def test_without_the_extra_segments_are_an_error() -> None:
+def test_without_an_extra_what_needs_it_is_an_error() -> None:
     """The message names the extra; JSON lines need none."""
-    command = "import sys; sys.modules['aiokafka'] = None; from sharestate.cli import main; main()"
+    missing = "import sys; sys.modules['aiokafka'] = sys.modules['confluent_kafka'] = None"
+    command = f"{missing}; from sharestate.cli import main; main()"
 
-    def run(path: Path) -> subprocess.CompletedProcess[str]:
-        arguments = [sys.executable, "-c", command, "state", "decode", "--json", str(path)]
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        arguments = (sys.executable, "-c", command, "state", *arguments)
         return subprocess.run(arguments, capture_output=True, check=False, text=True, timeout=60)
 
-    assert run(DUMP).returncode == 0
-    result = run(SEGMENTS)
-    assert (result.returncode, result.stderr) == (
-        2,
-        "Error: sharestate.segments needs the extra 'segments': pip install 'sharestate[segments]'\n",
-    )
+    assert run("decode", DUMP).returncode == 0
+    for arguments, message in (
+        (("decode", SEGMENTS), "sharestate.segments needs the extra 'segments': pip install 'sharestate[segments]'"),
+        (
+            ("rebuild", "--bootstrap", "x"),
+            "a cluster needs the extra 'consumer': pip install 'sharestate[consumer]'",
+        ),
+    ):
+        result = run(*arguments)
+        assert (result.returncode, result.stderr) == (2, f"Error: {message}\n")
 
 
 # ---- terminals

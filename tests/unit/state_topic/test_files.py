@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -51,6 +52,30 @@ def test_a_dump_is_decoded_as_kafkas_formatter_does_it() -> None:
         (str(DUMP), number, row["statePartition"], row["offset"], row["timestamp"])
         for number, row in enumerate(rows, 1)
     ]
+
+
+def test_a_dump_may_be_compressed(tmp_path: Path) -> None:
+    """With gzip, whatever its name; how far it is is told in compressed bytes."""
+    file = tmp_path / "dump"
+    file.write_bytes(gzip.compress(DUMP.read_bytes()))
+    dump = StateTopicFile(file)
+
+    assert [each[1:] for each in dump] == [each[1:] for each in StateTopicFile(DUMP)]
+    assert dump.position == dump.size == file.stat().st_size
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, -20), (0, 5), (200, 220)])
+def test_a_compressed_dump_that_is_damaged(tmp_path: Path, first: int, last: int) -> None:
+    """A torn one, and one with a hole, are errors, after what comes before was read."""
+    data = gzip.compress(DUMP.read_bytes())
+    file = tmp_path / "dump"
+    file.write_bytes(data[:last] if first == 0 else data[:first] + bytes(last - first) + data[last:])
+
+    with pytest.raises(UnreadableFileError) as caught:
+        list(StateTopicFile(file))
+
+    assert caught.value.file == str(file)
+    assert str(caught.value).startswith(f"{file}: not all of it can be decompressed: ")
 
 
 def test_the_decoded_form_can_be_read_again(tmp_path: Path) -> None:

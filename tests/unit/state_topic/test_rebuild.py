@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from attrs import evolve
 
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import (
@@ -226,6 +227,15 @@ def test_records_near_the_limit_are_those_with_one_delivery_left() -> None:
     ).share_partitions()
 
     assert [each.count_near_limit(limit) for limit in (4, 5, 6)] == [9, 5, 0]
+
+
+@pytest.mark.parametrize(("start_offset", "complete", "lag"), [(40, 7, 53), (0, 0, 100), (-1, 0, None), (40, -1, None)])
+def test_the_lag_is_unknown_without_a_start_or_a_count(start_offset: int, complete: int, lag: int | None) -> None:
+    """Otherwise it is what the log has from the SPSO on, but for the records that are done (KIP-1226)."""
+    value = evolve(snapshot(start_offset), delivery_complete_count=complete)
+    (each,) = topic_of(StateRecord(KEY, value)).share_partitions()
+
+    assert each.lag(100) == lag
 
 
 def test_a_share_partition_that_ends_is_gone() -> None:

@@ -1,0 +1,249 @@
+"""
+The state topic of a live cluster, and where the logs of the share partitions end (extra ``consumer``).
+
+Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's request, and fences the one there is.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+try:
+    from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+    from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "confluent_kafka":
+        raise
+    message = "a cluster needs the extra 'consumer': pip install 'sharestate[consumer]'"
+    raise ModuleNotFoundError(message, name=error.name) from error
+from sharestate.coordinator.wire import topic_id_text
+from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError, UnreadableFileError
+from sharestate.state_topic.files import TOPIC, LoggedRecord
+from sharestate.values.records import SharePartitionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Cluster", "client_settings"]
+
+CLIENT: Final = "sharestate"
+"""By what name the brokers know the consumer, as a client and as a group, which it does not join."""
+
+_AT_ONCE: Final = 500
+"""The most records that are taken from the client in one go. [records]"""
+
+_WAIT_S: Final = 0.1
+"""How long the client is waited for before the deadline is looked at. [s]"""
+
+_FAILED_AFTER_S: Final = 1
+"""How long the first answer is waited for before it is asked whether there can be one. [s]"""
+
+_HOPELESS: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION})  # noqa: SLF001 - their names
+
+_ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001 - their names
+
+_FETCH: Final[dict[str, Any]] = {
+    "group.id": CLIENT,
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",  # what is pruned while it is read was redundant
+    "isolation.level": "read_uncommitted",
+}
+_ASK: Final[dict[str, Any]] = {"client.id": CLIENT, "log_level": 0}  # errors are raised, not printed
+
+
+class Cluster:
+    """
+    A Kafka cluster, as a consumer sees it that belongs to no group; use it as a context manager.
+
+    It fetches the topic ``__share_group_state``, and asks for metadata, topic ids and offsets. The broker is also asked
+    where the coordinator of the group ``sharestate`` is, as by every consumer; nothing is committed, and no group made.
+
+    Args:
+        bootstrap_servers: Brokers to begin with: ``"localhost:9092"``, with commas between several.
+        settings: What else librdkafka is to know, such as ``security.protocol``, in its own names.
+        timeout_s: How long the cluster may be silent. [s]
+
+    Raises:
+        InvalidConfigurationError: librdkafka does not take a setting.
+        ExternalError: From the methods: the cluster cannot be reached, refuses, or has no such topic. With Kafka's
+            error code.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, timeout_s: float = 30
+    ) -> None:
+        """Make a client; nothing is connected to before it is asked something."""
+        self._servers = bootstrap_servers
+        self._timeout_s = timeout_s
+        self._failures: list[KafkaError] = []
+        self._settings: dict[str, Any] = {**(settings or {}), **_ASK, "bootstrap.servers": bootstrap_servers}
+        try:
+            self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failures.append})
+        except KafkaException as error:
+            raise InvalidConfigurationError(error.args[0].str()) from error
+
+    def state_offsets(self) -> dict[int, range]:
+        """Return the offsets that each partition of the state topic has now."""
+        offsets = {}
+        try:
+            topic = self._topics().get(TOPIC)
+            for number in sorted(topic.partitions if topic else ()):
+                place = TopicPartition(TOPIC, number)
+                offsets[number] = range(*self._consumer.get_watermark_offsets(place, timeout=self._timeout_s))
+        except KafkaException as error:
+            self._refuse(error.args[0], error)
+        if not offsets:
+            message = f"{self._servers}: there is no topic {TOPIC}, so no share group has had a member yet"
+            _raise(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return offsets
+
+    def records(self, offsets: Mapping[int, range]) -> Iterator[LoggedRecord]:
+        """Yield the records at *offsets*, those of each partition of the state topic in the order of the log."""
+        left = {number: span for number, span in offsets.items() if span}
+        self._consumer.assign([TopicPartition(TOPIC, number, span.start) for number, span in left.items()])
+        for message in self._messages(left):
+            number, offset = message.partition() or 0, message.offset() or 0
+            if number in left and message.error() is None and offset in left[number]:
+                key = message.key()
+                yield LoggedRecord(
+                    *(self._servers, None, None, number, offset, message.timestamp()[1]),
+                    b"" if key is None else _bytes(key),
+                    None if (value := message.value()) is None else _bytes(value),
+                )
+            if number in left and (message.error() is not None or offset + 1 >= left[number].stop):
+                del left[number]
+        self._consumer.unassign()
+
+    def _messages(self, left: Mapping[int, range]) -> Iterator[Message]:
+        """Yield what the client has fetched, ends of partitions included, until nothing is *left*."""
+        give_up_s = monotonic() + self._timeout_s
+        while left:
+            for message in self._consumer.consume(_AT_ONCE, _WAIT_S):
+                give_up_s = monotonic() + self._timeout_s
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its documented name
+                    self._refuse(error)
+                yield message
+            if monotonic() > give_up_s:
+                self._refuse(KafkaError(KafkaError._TIMED_OUT, f"nothing has come for {self._timeout_s} s"))  # noqa: SLF001
+
+    def log_end_offsets(self, keys: Iterable[SharePartitionKey]) -> dict[SharePartitionKey, int]:
+        """
+        Return where the logs of the topic partitions of *keys* end: the offset of the next record.
+
+        Those whose topic or partition is not there, or is not shown to this client, are left out.
+
+        Complexity:
+            One request for each broker, after one for the ids of all topics.
+        """
+        admin = AdminClient(self._settings)
+        try:
+            names = self._topic_names(admin)
+            asked = {key: TopicPartition(names[key.topic_id], key.partition) for key in keys if key.topic_id in names}
+            if not asked:
+                return {}
+            places = {(place.topic, place.partition): place for place in asked.values()}
+            latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            futures = admin.list_offsets(dict.fromkeys(places.values(), latest), request_timeout=self._timeout_s)
+            ends = {(place.topic, place.partition): self._end(place, futures) for place in places.values()}
+        except KafkaException as error:
+            self._refuse(error.args[0], error)
+        found = {key: ends[place.topic, place.partition] for key, place in asked.items()}
+        return {key: end for key, end in found.items() if end is not None}
+
+    def _topics(self) -> dict[str, TopicMetadata]:
+        """Return all topics that the cluster shows to this client, by name."""
+        give_up_s = monotonic() + self._timeout_s
+        while True:
+            try:
+                metadata = self._consumer.list_topics(timeout=min(_FAILED_AFTER_S, self._timeout_s))
+            except KafkaException as error:
+                self._consumer.poll(0)  # which calls back with what has failed
+                if monotonic() > give_up_s or any(failure.code() in _HOPELESS for failure in self._failures):
+                    self._refuse(error.args[0], error)
+            else:
+                return dict(metadata.topics)
+
+    def _topic_names(self, admin: AdminClient) -> dict[str, str]:
+        """Return the names of all topics by their ids."""
+        names = TopicCollection(list(self._topics()))
+        ids = {}
+        for name, future in admin.describe_topics(names, request_timeout=self._timeout_s).items():
+            try:
+                uuid = future.result().topic_id
+            except KafkaException as error:
+                self._pass_over(error)
+            else:
+                bits = uuid.get_most_significant_bits() % 2**64 << 64 | uuid.get_least_significant_bits() % 2**64
+                ids[topic_id_text(bits.to_bytes(16))] = name
+        return ids
+
+    def _end(self, place: TopicPartition, futures: Mapping[TopicPartition, Any]) -> int | None:
+        try:
+            return int(futures[place].result().offset)
+        except KafkaException as error:
+            self._pass_over(error)
+            return None
+
+    def _pass_over(self, error: Exception) -> None:
+        """Raise *error* again unless it is about one topic or partition."""
+        if error.args[0].code() <= 0 and error.args[0].code() not in _ABSENT:
+            raise error
+
+    # ---- its life
+
+    def close(self) -> None:
+        """End the connections."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        """Return the cluster."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _refuse(self, error: KafkaError, cause: Exception | None = None) -> NoReturn:
+        """Raise what has failed last, or else *error*."""
+        failed = [failure.str() for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+        known = {code.value: code for code in ErrorCode}
+        local = ErrorCode.REQUEST_TIMED_OUT if error.code() == KafkaError._TIMED_OUT else ErrorCode.NETWORK_EXCEPTION  # noqa: SLF001
+        _raise(f"{self._servers}: {failed[-1] if failed else error.str()}", known.get(error.code(), local), cause)
+
+
+def client_settings(path: Path) -> dict[str, str]:
+    """
+    Return the settings in a file of lines such as ``security.protocol=SASL_SSL``; # begins a comment.
+
+    Raises:
+        UnreadableFileError: The file cannot be read, or a line is no such setting.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        message = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UnreadableFileError(message, str(path)) from error
+    settings = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if line and not line.startswith("#"):
+            name, equals, value = line.partition("=")
+            if not (name.strip() and equals):
+                message = "expected name=value"
+                raise UnreadableFileError(message, str(path), number)
+            settings[name.strip()] = value.strip()
+    return settings
+
+
+def _bytes(data: bytes | str) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _raise(message: str, code: ErrorCode, cause: Exception | None = None) -> NoReturn:
+    raise ExternalError(message, code, code.exception) from cause

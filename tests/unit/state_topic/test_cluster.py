@@ -1,0 +1,181 @@
+"""The state topic of a live cluster, which librdkafka plays here: what is read, what is passed over, and what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from sharestate import ErrorCode, ExternalError, InvalidConfigurationError, SharePartitionKey
+from sharestate.coordinator.wire import topic_id_text
+from sharestate.errors import UnreadableFileError
+from sharestate.state_topic import StateTopic, StateTopicFile
+from sharestate.state_topic.cluster import Cluster, client_settings
+from tests.support.mock_brokers import DUMP, TOPIC, Brokers
+
+TOPIC_ID: Final = UUID("fedcba98-7654-3210-8fff-123456789abc")
+"""The id of a topic; both halves would be negative as signed integers."""
+
+
+@pytest.fixture
+def brokers() -> Brokers:
+    """A cluster without topics."""
+    return Brokers()
+
+
+@pytest.fixture
+def cluster(brokers: Brokers) -> Iterator[Cluster]:
+    """The client."""
+    with Cluster(brokers.address, timeout_s=5) as cluster:
+        yield cluster
+
+
+def test_the_topic_is_what_was_written(brokers: Brokers, cluster: Cluster) -> None:
+    """Every record of a broker's dump, tombstones included, with its partition and offset."""
+    brokers.write_dump()
+
+    offsets = cluster.state_offsets()
+    logged = sorted(cluster.records(offsets), key=lambda each: (each.state_partition or 0, each.offset or 0))
+
+    dumped = list(StateTopicFile(DUMP))
+    assert [(*each[3:5], *each[6:]) for each in logged] == [(*each[3:5], *each[6:]) for each in dumped]
+    assert any(each.value is None for each in logged)
+    assert sum(map(len, offsets.values())) == len(logged)
+    assert {each.file for each in logged} == {brokers.address}
+
+
+def test_what_is_written_meanwhile_is_not_read(brokers: Brokers, cluster: Cluster) -> None:
+    """Reading ends where the topic ended when it was asked, however busy the cluster is."""
+    brokers.write(TOPIC, 1, b"early", None)
+    offsets = cluster.state_offsets()
+    brokers.write(TOPIC, 1, b"late", None)
+    brokers.write(TOPIC, 2, b"late", None)
+
+    assert [each.key for each in cluster.records(offsets)] == [b"early"]
+    assert [each.key for each in cluster.records({1: range(1, 2)})] == [b"late"]
+
+
+def test_a_record_that_is_none_is_named(brokers: Brokers, cluster: Cluster) -> None:
+    """Cluster, partition and offset are said."""
+    brokers.write(TOPIC, 3, b"\0\0", b"")
+    (logged,) = cluster.records(cluster.state_offsets())
+
+    with pytest.raises(UnreadableFileError) as caught:
+        StateTopic().add(logged)
+
+    assert str(caught.value).startswith(f"{brokers.address}: partition 3, offset 0: key: byte 2: ")
+
+
+def test_without_the_topic_there_is_nothing_to_read(brokers: Brokers, cluster: Cluster) -> None:
+    """Which is said, and the topic is not made by asking."""
+    brokers.write("orders", 0, b"k", b"v")
+
+    for _ in range(2):
+        with pytest.raises(ExternalError, match=r"there is no topic __share_group_state") as caught:
+            cluster.state_offsets()
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_nobody_listens() -> None:
+    """What has failed is said soon, with the address."""
+    with Cluster("127.0.0.1:1") as cluster, pytest.raises(ExternalError, match=r"^127.0.0.1:1: .*refused") as caught:
+        cluster.state_offsets()
+
+    assert caught.value.code == ErrorCode.NETWORK_EXCEPTION
+
+
+def test_a_cluster_that_falls_silent(brokers: Brokers) -> None:
+    """A cluster that stops while it is read is waited for so long, and no longer."""
+    brokers.write(TOPIC, 0, b"k", None)
+    with Cluster(brokers.address, timeout_s=1) as cluster:
+        offsets = cluster.state_offsets()
+        brokers.stop()
+        with pytest.raises(ExternalError) as caught:
+            list(cluster.records(offsets))
+
+    assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    """In librdkafka's words."""
+    with pytest.raises(InvalidConfigurationError, match="nope"):
+        Cluster("127.0.0.1:1", {"nope": "1"})
+
+
+# ---- where logs end
+
+
+def key_of(topic_id: UUID, partition: int) -> SharePartitionKey:
+    """Return a share partition."""
+    return SharePartitionKey(group_id="g", topic_id=topic_id_text(topic_id.bytes), partition=partition)
+
+
+def test_log_ends_are_found_by_topic_id(brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of topics and partitions that are there; the others are left out."""
+    monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe({"orders": TOPIC_ID}))
+    for _ in range(3):
+        brokers.write("orders", 1, b"k", b"v")
+
+    ends = cluster.log_end_offsets(
+        [key_of(TOPIC_ID, 1), key_of(TOPIC_ID, 2), key_of(TOPIC_ID, 99), key_of(UUID(int=1), 0)]
+    )
+
+    assert ends == {key_of(TOPIC_ID, 1): 3, key_of(TOPIC_ID, 2): 0}
+    assert cluster.log_end_offsets([]) == {}
+
+
+def test_a_topic_that_is_not_shown_is_left_out(
+    brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker's refusal concerns one topic."""
+    brokers.write("orders", 1, b"k", b"v")
+    monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe({}))
+
+    assert cluster.log_end_offsets([key_of(TOPIC_ID, 1)]) == {}
+
+
+def test_a_failure_is_no_absence(brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an answer nothing is known."""
+    brokers.write("orders", 1, b"k", b"v")
+    failure = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its documented name
+    monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe({"orders": failure}))
+
+    with pytest.raises(ExternalError) as caught:
+        cluster.log_end_offsets([key_of(TOPIC_ID, 1)])
+    assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+
+
+# ---- settings
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    """Comments and blank lines are passed over, and a value may have an equals sign."""
+    file = tmp_path / "client.properties"
+    file.write_text("# how\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b#c\n")
+
+    assert client_settings(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
+
+
+@pytest.mark.parametrize(
+    ("data", "place"), [(b"a=1\nb\n", ":2: expected name=value"), (b"=1", ":1: "), (b"\xff", ": not UTF-8")]
+)
+def test_settings_that_are_none(tmp_path: Path, data: bytes, place: str) -> None:
+    """File and line are said."""
+    file = tmp_path / "client.properties"
+    file.write_bytes(data)
+
+    with pytest.raises(UnreadableFileError) as caught:
+        client_settings(file)
+
+    assert str(caught.value).startswith(f"{file}{place}")
+
+
+def test_settings_that_are_not_there(tmp_path: Path) -> None:
+    """It is the file that is named."""
+    with pytest.raises(UnreadableFileError, match="No such file"):
+        client_settings(tmp_path / "none")
