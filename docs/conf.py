@@ -8,7 +8,7 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 from sphinx.util.inspect import object_description
 
 from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__
-from sharestate.coordinator import COORDINATOR_4_3
+from sharestate.coordinator import LATEST_COORDINATOR
 
 project = "sharestate"
 author = copyright = "The sharestate authors"  # noqa: A001 - what Sphinx calls it
@@ -65,7 +65,7 @@ DEFAULTS = {
     object_description(default): name
     for name, default in {
         "LATEST": LATEST,
-        "COORDINATOR_4_3": COORDINATOR_4_3,
+        "LATEST_COORDINATOR": LATEST_COORDINATOR,
         "AutoOffsetReset.latest()": AutoOffsetReset.latest(),
     }.items()
 }

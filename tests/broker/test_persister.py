@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -95,16 +96,23 @@ class TestContract(PersisterContract):
     timeout_s = PATIENCE_S
 
     @pytest.fixture(autouse=True)
-    def _nothing_is_stored(self, place: Place) -> None:
+    def _nothing_is_stored(self, place: Place) -> Iterator[None]:
         cls = type(self)
         cls.topic_id, cls.other_topic_id = place.topics
-        cls.rules = RULES[place.broker.kafka]
-        self.persister = place.persister
+        self.rules = RULES[place.broker.kafka]
+        self.place = place
         forget(place, self.group_id, self.other_group_id)
+        self.opened = ExitStack()
+        yield
+        self.opened.close()
 
     def make_persister(self) -> Persister:
         """Return the one of the session."""
-        return self.persister
+        return self.place.persister
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - the session needs it
+        """Return another one beside the same broker."""
+        return self.opened.enter_context(KafkaPersister(self.place.broker.address, take_over=True))
 
 
 def test_a_stranger_reads_what_was_written(place: Place) -> None:

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from sharestate import StateBatch
-from sharestate.coordinator import CoordinatorConfig
+from sharestate.coordinator import COORDINATOR_4_3, CoordinatorConfig
 from sharestate.persister import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -82,7 +82,7 @@ def stored_after(steps: Iterable[Step]) -> list[Stored]:
 
 def opened(path: Path) -> SqlitePersister:
     """Open a persister whose time is the number of its requests, so that equal steps make equal records."""
-    return SqlitePersister(path, config=CONFIG, clock=count().__next__)
+    return SqlitePersister(path, profile=COORDINATOR_4_3, config=CONFIG, clock=count().__next__)
 
 
 def stored_in(path: Path) -> Stored:

@@ -21,7 +21,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.readers import read_int16
 from kio.static.primitive import i16
 
-from sharestate.coordinator import COORDINATOR_4_3, CoordinatorProfile, CoordinatorShard, Outcome
+from sharestate.coordinator import LATEST_COORDINATOR, CoordinatorProfile, CoordinatorShard, Outcome
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister.kafka.security import Address
 from sharestate.values.records import SharePartitionKey
@@ -66,7 +66,7 @@ class FakeBroker:
         lifetime_ms: The lifetime of a login; 0 for ever. [ms]
     """
 
-    def __init__(self, address: Address, profile: CoordinatorProfile = COORDINATOR_4_3) -> None:
+    def __init__(self, address: Address, profile: CoordinatorProfile = LATEST_COORDINATOR) -> None:
         """Make one that stores nothing."""
         self.address = address
         self.shard = CoordinatorShard(profile=profile)

@@ -7,29 +7,17 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from sharestate.persister import (
-    DeleteStateParameters,
-    InitializeStateParameters,
-    Parameters,
-    PartitionAllData,
-    PartitionErrorData,
-    PartitionStateSummaryData,
-    ReadStateParameters,
-    ReadSummaryParameters,
-    Result,
-    WriteStateParameters,
-)
+from sharestate.persister import CheckedPersister, Parameters
 from sharestate.persister.kafka.connection import Limits
 from sharestate.persister.kafka.security import Address, Security
 from sharestate.persister.kafka.state_manager import Answer, Close, Open, Reorder, Send, StateManager
-from sharestate.values.checks import expect
 from tests.support.kafka_broker import FakeBroker
 
 FIRST = Address("first", 9092)
 SECOND = Address("second", 9092)
 
 
-class Cluster:
+class Cluster(CheckedPersister):
     """
     A persister over a StateManager.
 
@@ -68,34 +56,15 @@ class Cluster:
         self.connections: dict[int, Address] = {}
         self.futures: dict[int, Future[Any]] = {}
 
-    # ---- the protocol of persisters
-
-    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions."""
-        return self.submit(expect(request, InitializeStateParameters, "request"))
-
-    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
-        """Read the state of share partitions."""
-        return self.submit(expect(request, ReadStateParameters, "request"))
-
-    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Change the state of share partitions."""
-        return self.submit(expect(request, WriteStateParameters, "request"))
-
-    def delete_state(self, request: DeleteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Delete the state of share partitions."""
-        return self.submit(expect(request, DeleteStateParameters, "request"))
-
-    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
-        """Read the state of share partitions without the batches."""
-        return self.submit(expect(request, ReadSummaryParameters, "request"))
-
-    def submit(self, request: Parameters[Any, Any]) -> Future[Any]:
-        """Submit *request*, and carry out what follows."""
+    def _take(self, request: Parameters[Any, Any]) -> Future[Any]:
         future: Future[Any] = Future()
         self.futures[self.manager.submit(request, self.now_ms)] = future
         self.carry_out()
         return future
+
+    def submit(self, request: Parameters[Any, Any]) -> Future[Any]:
+        """Submit *request*, and carry out what follows."""
+        return self._take(request)
 
     # ---- brokers and time
 

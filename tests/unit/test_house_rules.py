@@ -22,7 +22,6 @@ SMALL = {
     "cli/exits.py": "what every module of the command line needs, and the one that imports all of them cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
-    "testing/contract.py": "what the contracts of persisters and of dead-letter queues have in common",
     "persister/sqlite_persister.py": "the one module of its package that needs SQLite, which not every Python has",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "testing/strategies.py": "the one module of the kit that needs Hypothesis",

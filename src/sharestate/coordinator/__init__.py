@@ -14,6 +14,7 @@ from sharestate.coordinator.profiles import (
     COORDINATOR_4_3,
     COORDINATOR_4_4,
     COORDINATOR_PROFILES,
+    LATEST_COORDINATOR,
     CoordinatorConfig,
     CoordinatorProfile,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "COORDINATOR_4_3",
     "COORDINATOR_4_4",
     "COORDINATOR_PROFILES",
+    "LATEST_COORDINATOR",
     "Combine",
     "CoordinatorConfig",
     "CoordinatorProfile",

@@ -69,6 +69,9 @@ COORDINATOR_4_4: Final = CoordinatorProfile(
 )
 """Kafka 4.4.0: a write that comes late takes nothing back."""
 
+LATEST_COORDINATOR: Final = COORDINATOR_4_4
+"""The rules of the newest release, and of what is given none."""
+
 COORDINATOR_PROFILES: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
     {profile.name: profile for profile in (COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4)}
 )

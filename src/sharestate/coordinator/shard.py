@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from attrs import evolve
 
-from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.records import RecordType, ShareSnapshot, ShareUpdate, StateRecord
 from sharestate.coordinator.stored_state import NO_EPOCH, StoredState, after_snapshot, after_update
 from sharestate.errors import ErrorCode, RecordFormatError
@@ -102,7 +102,7 @@ class CoordinatorShard:
 
     def __init__(
         self,
-        profile: CoordinatorProfile = COORDINATOR_4_3,
+        profile: CoordinatorProfile = LATEST_COORDINATOR,
         config: CoordinatorConfig | None = None,
         *,
         has_partition: Callable[[SharePartitionKey], bool] = lambda _: True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.records import ShareUpdate, StateRecord, decode_record, encode_record
 from sharestate.coordinator.shard import CoordinatorShard, Outcome
 from sharestate.coordinator.state_log import LoggedRecord, StateLog
@@ -41,7 +41,7 @@ class ShareCoordinator:
     """
 
     def __init__(
-        self, log: StateLog, profile: CoordinatorProfile = COORDINATOR_4_3, config: CoordinatorConfig | None = None
+        self, log: StateLog, profile: CoordinatorProfile = LATEST_COORDINATOR, config: CoordinatorConfig | None = None
     ) -> None:
         """
         Load the shard from *log*.

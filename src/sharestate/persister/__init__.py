@@ -10,7 +10,7 @@ from sharestate.coordinator.combiner import combine
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.in_memory import HeldRequest, InMemoryPersister
-from sharestate.persister.protocol import Persister
+from sharestate.persister.protocol import CheckedPersister, Persister
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -30,6 +30,7 @@ from sharestate.persister.requests import (
 )
 
 __all__ = [
+    "CheckedPersister",
     "CoordinatorPersister",
     "DeleteStateParameters",
     "HeldRequest",

@@ -10,15 +10,16 @@ from time import time_ns
 from types import TracebackType
 from typing import Any, Self
 
-from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.shard import FAILURES
 from sharestate.coordinator.share_coordinator import ShareCoordinator
 from sharestate.coordinator.state_log import StateLog
 from sharestate.coordinator.stored_state import StoredState
-from sharestate.errors import MalformedInputError, StateLogError
-from sharestate.persister.operations import P, R, StoringPersister, answer, operate
+from sharestate.errors import StateLogError
+from sharestate.persister.operations import answer, operate
+from sharestate.persister.protocol import CheckedPersister, P, R
 from sharestate.persister.requests import Parameters, Result
-from sharestate.values.checks import a_callable, expect
+from sharestate.values.checks import a_callable
 from sharestate.values.records import SharePartitionKey
 
 
@@ -27,7 +28,7 @@ def wall_clock_ms() -> int:
     return time_ns() // 1_000_000
 
 
-class CoordinatorPersister(StoringPersister):
+class CoordinatorPersister(CheckedPersister):
     """
     Stores the state of share partitions in a state log, by the rules of a share coordinator.
 
@@ -52,7 +53,7 @@ class CoordinatorPersister(StoringPersister):
         self,
         log: StateLog,
         *,
-        profile: CoordinatorProfile = COORDINATOR_4_3,
+        profile: CoordinatorProfile = LATEST_COORDINATOR,
         config: CoordinatorConfig | None = None,
         clock: Callable[[], int] = wall_clock_ms,
     ) -> None:
@@ -106,12 +107,10 @@ class CoordinatorPersister(StoringPersister):
         """Close the log."""
         self.close()
 
-    def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
+    def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
         future: Future[Result[R]] = Future()
         try:
-            future.set_result(self._run(expect(request, kind, "request")))
-        except MalformedInputError as error:
-            future.set_exception(error)
+            future.set_result(self._run(request))
         except StateLogError as error:
             future.set_result(request.failed(FAILURES.get(error.code, error.code), error.message))
         else:

@@ -7,16 +7,13 @@ from functools import partial
 from itertools import count
 from typing import Any, Generic
 
+from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.shard import CoordinatorShard
 from sharestate.coordinator.stored_state import StoredState
-from sharestate.errors import ErrorCode, MalformedInputError
-from sharestate.persister.operations import P, R, StoringPersister, answer, operate
-from sharestate.persister.requests import (
-    Parameters,
-    Result,
-    WriteStateParameters,
-)
-from sharestate.values.checks import expect
+from sharestate.errors import ErrorCode
+from sharestate.persister.operations import answer, operate
+from sharestate.persister.protocol import CheckedPersister, P, R
+from sharestate.persister.requests import Parameters, Result, WriteStateParameters
 from sharestate.values.records import SharePartitionKey
 
 
@@ -66,11 +63,14 @@ class HeldRequest(Generic[P, R]):
         return self._result
 
 
-class InMemoryPersister(StoringPersister):
+class InMemoryPersister(CheckedPersister):
     """
-    Stores the state of share partitions in memory, by the rules of a share coordinator of Kafka 4.3.
+    Stores the state of share partitions in memory, by the rules of a share coordinator.
 
     It answers at once. While ``is_holding`` is True it holds requests back, and a test answers them: see ``held``.
+
+    Args:
+        profile: Whose rules to follow.
 
     Attributes:
         is_holding: Whether requests that come from now on are held back; False at first.
@@ -93,12 +93,12 @@ class InMemoryPersister(StoringPersister):
     Not thread-safe.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, profile: CoordinatorProfile = LATEST_COORDINATOR) -> None:
         """Make a persister that stores nothing yet."""
         self.is_holding = False
         self._requests: list[Parameters[Any, Any]] = []
         self._held: list[HeldRequest[Any, Any]] = []
-        self._shard = CoordinatorShard()
+        self._shard = CoordinatorShard(profile)
         self._offsets = count()
 
     # ---- for tests
@@ -117,13 +117,8 @@ class InMemoryPersister(StoringPersister):
         """Return the stored state of a share partition; None if it was never initialized, or was deleted."""
         return self._shard.states.get(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
 
-    def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
-        try:
-            held = HeldRequest(self, expect(request, kind, "request"))
-        except MalformedInputError as error:
-            failed: Future[Result[R]] = Future()
-            failed.set_exception(error)
-            return failed
+    def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
+        held = HeldRequest(self, request)
         self._requests.append(request)
         self._held.append(held)
         if not self.is_holding:

@@ -1,12 +1,10 @@
-"""The common part of persisters that store the state themselves: requests become operations of a shard."""
+"""What persisters that store the state themselves have in common: requests become operations of a shard."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sharestate.coordinator.shard import READ_UNINITIALIZED, WRITE_UNINITIALIZED, CoordinatorShard, Outcome
 from sharestate.persister.requests import (
@@ -14,7 +12,6 @@ from sharestate.persister.requests import (
     InitializeStateParameters,
     Parameters,
     PartitionAllData,
-    PartitionErrorData,
     PartitionIdData,
     PartitionIdLeaderEpochData,
     PartitionStateBatchData,
@@ -22,13 +19,9 @@ from sharestate.persister.requests import (
     PartitionStateSummaryData,
     ReadStateParameters,
     ReadSummaryParameters,
-    Result,
     WriteStateParameters,
 )
 from sharestate.values.records import SharePartitionKey
-
-P = TypeVar("P", bound=PartitionIdData)
-R = TypeVar("R", bound=PartitionErrorData)
 
 NOT_INITIALIZED: Final = (
     "The share partition is not initialized: call initialize_state before the leader starts, as a group coordinator "
@@ -38,34 +31,6 @@ NOT_INITIALIZED: Final = (
 _TEXTS: Final[Mapping[str | None, str]] = MappingProxyType(
     {READ_UNINITIALIZED: NOT_INITIALIZED, WRITE_UNINITIALIZED: NOT_INITIALIZED}
 )
-
-
-class StoringPersister(ABC):
-    """The five methods of a persister, which all come to one."""
-
-    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew."""
-        return self._take(request, InitializeStateParameters)
-
-    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
-        """Read the state of share partitions as their leader."""
-        return self._take(request, ReadStateParameters)
-
-    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Change the state of share partitions."""
-        return self._take(request, WriteStateParameters)
-
-    def delete_state(self, request: DeleteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Delete the state of share partitions."""
-        return self._take(request, DeleteStateParameters)
-
-    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
-        """Read the state of share partitions without being their leader."""
-        return self._take(request, ReadSummaryParameters)
-
-    @abstractmethod
-    def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
-        """Return the future of *request*, which should be an instance of *kind*."""
 
 
 def operate(

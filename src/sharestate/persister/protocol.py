@@ -1,21 +1,33 @@
-"""The protocol of persisters: what share-partition leaders and group coordinators rely on."""
+"""
+The protocol of persisters: what share-partition leaders and group coordinators rely on.
+
+``CheckedPersister`` has its five methods for those that take every request in one place.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from sharestate.errors import MalformedInputError
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
+    Parameters,
     PartitionAllData,
     PartitionErrorData,
+    PartitionIdData,
     PartitionStateSummaryData,
     ReadStateParameters,
     ReadSummaryParameters,
     Result,
     WriteStateParameters,
 )
+from sharestate.values.checks import expect
+
+P = TypeVar("P", bound=PartitionIdData)
+R = TypeVar("R", bound=PartitionErrorData)
 
 
 class Persister(Protocol):
@@ -28,28 +40,36 @@ class Persister(Protocol):
     The contract, which ``sharestate.testing.PersisterContract`` tests:
 
     - **Answers.** The result has an entry for every entry of the request, with an error code of its own: a refusal of
-      one partition does not affect another. A future fails only if the request was malformed, and nothing was applied
-      then; a method may raise that error instead.
+      one partition does not affect another. The error codes that a persister has to answer are INVALID_REQUEST,
+      FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH, where the clauses below name them, and they say that nothing was
+      changed. A future fails only if the request was malformed, with MalformedInputError, and nothing was applied then;
+      a method may raise that error instead.
     - **Order.** Writes to one share partition take effect in the order of sending, whatever the order of answers. A
-      read finds every write that was confirmed before it was sent.
-    - **Confirmed is stored.** An answer may be lost, a confirmed change never is. NONE says that the change is stored,
-      a refusal (INVALID_REQUEST and the two fencing codes) that nothing was changed. Any other code leaves it open.
+      read finds every write that was confirmed before it was sent. It answers state batches in ascending order that do
+      not overlap; how many they are does not matter, only the state and the delivery count of each record.
+    - **Confirmed is stored.** An answer may be lost, a confirmed change never is, nor cut: offsets have 64 bits, epochs
+      and delivery complete counts 32, delivery counts 16, and a write may have thousands of batches, in any state. NONE
+      says that the change is stored, one of the three refusals that it is not. Any other code leaves it open.
+    - **Durability.** If the state outlasts the persister, whoever opens it again finds all that was confirmed: start
+      offset, records, delivery complete count, epochs that fence, and deletions.
     - **Idempotence.** The same write again leads to the same state.
     - **Combining.** Of two states of one record the higher delivery count wins, then the higher number of the state.
-      Records below the start offset are dropped. A start offset of -1 leaves the stored one as it is; any
-      other replaces it (from Kafka 4.4 on only a higher one). The delivery complete count that comes with a higher
-      start offset replaces the stored one.
+      Records below the start offset are dropped. A start offset of -1 leaves the stored one as it is; a higher one
+      replaces it. A lower one is ignored from Kafka 4.4 on, and replaces it before. The delivery complete count that
+      comes with a higher start offset replaces the stored one. From Kafka 4.4 on one that comes with an equal start
+      offset replaces a lower count, and one with a lower start offset, or none, is ignored; before, all are stored.
     - **Epochs.** A read or write whose leader epoch is lower than one that has read is refused with
       FENCED_LEADER_EPOCH; then a write or an initialization whose state epoch is lower than one that was initialized,
       with FENCED_STATE_EPOCH. Equal and higher epochs are accepted; only a read's leader epoch and an
-      initialization's state epoch are stored. -1 is never fenced (from Kafka 4.4 on it is INVALID_REQUEST).
+      initialization's state epoch are stored. A negative epoch is refused with INVALID_REQUEST from Kafka 4.4 on;
+      before, -1 is accepted, but for Kafka 4.2 a read with it is fenced like any other.
     - **Uninitialized share partitions.** Reads and writes are refused with INVALID_REQUEST. A summary of one has the
       defaults, and it may be deleted.
 
     A persister retries by itself: its answers are final.
 
     Source:
-        org.apache.kafka.server.share.persister.Persister (Kafka 4.3.1).
+        org.apache.kafka.server.share.persister.Persister (Kafka 4.4.0).
     """
 
     def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
@@ -71,3 +91,39 @@ class Persister(Protocol):
     def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
         """Read the state of share partitions without being their leader; it fences nobody."""
         ...
+
+
+class CheckedPersister(ABC):
+    """The five methods of a persister, which all come to one: a request of the wrong type does not get there."""
+
+    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Initialize the state of share partitions, or start it anew."""
+        return self._checked(request, InitializeStateParameters)
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Read the state of share partitions as their leader."""
+        return self._checked(request, ReadStateParameters)
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Change the state of share partitions."""
+        return self._checked(request, WriteStateParameters)
+
+    def delete_state(self, request: DeleteStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Delete the state of share partitions."""
+        return self._checked(request, DeleteStateParameters)
+
+    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
+        """Read the state of share partitions without being their leader; it fences nobody."""
+        return self._checked(request, ReadSummaryParameters)
+
+    def _checked(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
+        try:
+            return self._take(expect(request, kind, "request"))
+        except MalformedInputError as error:
+            failed: Future[Result[R]] = Future()
+            failed.set_exception(error)
+            return failed
+
+    @abstractmethod
+    def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
+        """Return the future of *request*; a MalformedInputError that it raises becomes that of the future."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from os import PathLike
 
-from sharestate.coordinator.profiles import COORDINATOR_4_3, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.sqlite_log import BUSY_TIMEOUT_S, SqliteLog
 from sharestate.persister.coordinator_persister import CoordinatorPersister, wall_clock_ms
 
@@ -27,7 +27,7 @@ class SqlitePersister(CoordinatorPersister):
         self,
         path: str | PathLike[str],
         *,
-        profile: CoordinatorProfile = COORDINATOR_4_3,
+        profile: CoordinatorProfile = LATEST_COORDINATOR,
         config: CoordinatorConfig | None = None,
         clock: Callable[[], int] = wall_clock_ms,
         busy_timeout_s: float = BUSY_TIMEOUT_S,

@@ -19,7 +19,7 @@ from sharestate.testing.always import (
     judge,
     observe,
 )
-from sharestate.testing.contract import broken_clauses
+from sharestate.testing.contract import broken_clauses, untested_clauses
 from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
 from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
 from sharestate.testing.generator import (
@@ -73,4 +73,5 @@ __all__ = [
     "seeded",
     "seen",
     "trace",
+    "untested_clauses",
 ]

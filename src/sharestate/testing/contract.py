@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
+from unittest import SkipTest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
 
 T = TypeVar("T")
@@ -34,6 +35,11 @@ def fail(message: str) -> NoReturn:
     raise AssertionError(message)
 
 
+def not_tested(reason: str) -> NoReturn:
+    """End a clause that cannot be tested: pytest and unittest report it as skipped, with *reason*."""
+    raise SkipTest(reason)
+
+
 def clauses(contract: Contract) -> Sequence[str]:
     """Return the names of the tests of *contract*."""
     return [name for name in dir(contract) if name.startswith("test_")]
@@ -41,12 +47,22 @@ def clauses(contract: Contract) -> Sequence[str]:
 
 def broken_clauses(contract: Contract) -> dict[str, str]:
     """Return the clauses that do not hold, without pytest: the names of the tests that fail, with their messages."""
-    broken = {}
+    return {
+        name: str(error) if isinstance(error, AssertionError) else repr(error)
+        for name, error in _errors(contract)
+        if not isinstance(error, SkipTest)
+    }
+
+
+def untested_clauses(contract: Contract) -> dict[str, str]:
+    """Return the clauses of which nothing is known, without pytest: the names of the tests, with the reasons."""
+    return {name: str(error) for name, error in _errors(contract) if isinstance(error, SkipTest)}
+
+
+def _errors(contract: Contract) -> Iterator[tuple[str, Exception]]:
+    """Run the tests, and yield the names and errors of those that do not end well."""
     for name in clauses(contract):
         try:
             getattr(contract, name)()
-        except AssertionError as error:
-            broken[name] = str(error)
         except Exception as error:  # noqa: BLE001 - any error of what is tested, or TimeoutError if it never answers
-            broken[name] = repr(error)
-    return broken
+            yield name, error

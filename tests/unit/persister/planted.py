@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
-from sharestate import ErrorCode, InMemoryPersister, RecordState
+from sharestate import ErrorCode, InMemoryPersister, RecordState, SharePartitionKey
+from sharestate.coordinator import CoordinatorProfile
 from sharestate.persister import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -20,6 +21,7 @@ from sharestate.persister import (
     ReadStateParameters,
     ReadSummaryParameters,
     Result,
+    StoredState,
     TopicData,
     WriteStateParameters,
 )
@@ -31,6 +33,8 @@ from .planted_epochs import (
     RemembersTheDeleted,
     SummariesFence,
 )
+
+MAX_EPOCH: Final = 2**31 - 1
 
 
 def answered(result: Result[Any]) -> Future[Result[Any]]:
@@ -71,16 +75,16 @@ class IgnoresLeaderEpochs(Rewriting):
     """A write is never fenced by its leader epoch."""
 
     def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
-        """Return *entry* without its leader epoch."""
-        return evolve(entry, leader_epoch=-1)
+        """Return *entry* with a leader epoch that is never fenced."""
+        return evolve(entry, leader_epoch=MAX_EPOCH)
 
 
 class IgnoresStateEpochs(Rewriting):
     """A write is never fenced by its state epoch."""
 
     def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
-        """Return *entry* without its state epoch."""
-        return evolve(entry, state_epoch=-1)
+        """Return *entry* with a state epoch that is never fenced."""
+        return evolve(entry, state_epoch=MAX_EPOCH)
 
 
 class TakesMinusOneForAnOffset(Rewriting):
@@ -105,6 +109,88 @@ class LosesDeliveryCounts(Rewriting):
     def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
         """Return *entry* with delivery counts of 1."""
         return evolve(entry, state_batches=[batch._replace(delivery_count=1) for batch in entry.state_batches])
+
+
+class LosesTheArchived(Rewriting):
+    """Records that were archived are not stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* without them."""
+        kept = [batch for batch in entry.state_batches if batch.delivery_state != RecordState.ARCHIVED]
+        return evolve(entry, state_batches=kept)
+
+
+class KnowsNoArchivingRecords(Rewriting):
+    """Records on their way to the dead-letter queue, a state that Kafka 4.4 has added, are stored as archived."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with ARCHIVED for ARCHIVING."""
+        return evolve(
+            entry,
+            state_batches=[
+                batch._replace(delivery_state=RecordState.ARCHIVED)
+                if batch.delivery_state == RecordState.ARCHIVING
+                else batch
+                for batch in entry.state_batches
+            ],
+        )
+
+
+class KeepsThreeBatches(Rewriting):
+    """Only the first three state batches of a write are stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with three batches at most."""
+        return evolve(entry, state_batches=entry.state_batches[:3])
+
+
+class CountsToThree(Rewriting):
+    """Delivery counts above three are stored as three."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with delivery counts of 3 at most."""
+        batches = [batch._replace(delivery_count=min(3, batch.delivery_count)) for batch in entry.state_batches]
+        return evolve(entry, state_batches=batches)
+
+
+class HasBytesForCounts(Rewriting):
+    """Of a delivery count the lowest seven bits are stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with delivery counts below 128."""
+        batches = [batch._replace(delivery_count=batch.delivery_count & 0x7F) for batch in entry.state_batches]
+        return evolve(entry, state_batches=batches)
+
+
+class CutsOffsets(Rewriting):
+    """Of the offsets of state batches the lowest 32 bits are stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with offsets below 2**32."""
+        batches = [
+            batch._replace(first_offset=batch.first_offset % 2**32, last_offset=batch.last_offset % 2**32)
+            for batch in entry.state_batches
+        ]
+        return evolve(entry, state_batches=batches)
+
+
+class CutsStartOffsets(Rewriting):
+    """Of a start offset the lowest 32 bits are stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with a start offset below 2**32, or none."""
+        return evolve(entry, start_offset=entry.start_offset % 2**32 if entry.start_offset >= 0 else -1)
+
+
+class RaisesCompleteCounts(Rewriting):
+    """The delivery complete count is never replaced by a lower one."""
+
+    highest = -1
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with the highest count so far."""
+        self.highest = max(self.highest, entry.delivery_complete_count)
+        return evolve(entry, delivery_complete_count=self.highest)
 
 
 class CountsRepetitions(Rewriting):
@@ -164,9 +250,9 @@ class AnswersTheWrongPartition(InMemoryPersister):
 class WritesInReverse(InMemoryPersister):
     """Writes are confirmed at once, kept, and carried out at the next read, the last one first."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, profile: CoordinatorProfile) -> None:
         """Make one that keeps nothing yet."""
-        super().__init__()
+        super().__init__(profile=profile)
         self.kept: list[WriteStateParameters] = []
 
     def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
@@ -196,7 +282,9 @@ class CarriesOutWhatItRefuses(InMemoryPersister):
             topics = tuple(
                 TopicData(
                     topic_id=topic.topic_id,
-                    partitions=tuple(evolve(entry, leader_epoch=-1, state_epoch=-1) for entry in topic.partitions),
+                    partitions=tuple(
+                        evolve(entry, leader_epoch=MAX_EPOCH, state_epoch=MAX_EPOCH) for entry in topic.partitions
+                    ),
                 )
                 for topic in request.topics
             )
@@ -219,9 +307,8 @@ class FailsAsOne(InMemoryPersister):
 class ForgetsTheGroup(InMemoryPersister):
     """All groups share one state."""
 
-    def _take(self, request: Parameters[Any, Any], kind: type[Parameters[Any, Any]]) -> Future[Result[Any]]:
-        is_sound = isinstance(request, kind)
-        return super()._take(evolve(request, group_id="everyone") if is_sound else request, kind)
+    def _take(self, request: Parameters[Any, Any]) -> Future[Result[Any]]:
+        return super()._take(evolve(request, group_id="everyone"))
 
 
 class TakesAnything(InMemoryPersister):
@@ -273,6 +360,21 @@ class LosesTheStateEpoch(InMemoryPersister):
         return answered(Result(topics=topics))
 
 
+class ReadsInReverse(InMemoryPersister):
+    """The last state batch is read first."""
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Read backwards."""
+        topics = tuple(
+            TopicData(
+                topic_id=topic.topic_id,
+                partitions=tuple(evolve(entry, state_batches=entry.state_batches[::-1]) for entry in topic.partitions),
+            )
+            for topic in super().read_state(request).result().topics
+        )
+        return answered(Result(topics=topics))
+
+
 class HasNoSummaries(InMemoryPersister):
     """A summary is refused."""
 
@@ -311,6 +413,53 @@ class LosesCompleteCounts(Rewriting):
         return evolve(entry, delivery_complete_count=-1)
 
 
+class ForgetsWhenClosed(InMemoryPersister):
+    """Nothing is there when it is opened again."""
+
+    def reopened(self) -> InMemoryPersister:
+        """Return one that stores nothing."""
+        return InMemoryPersister()
+
+
+class ForgetsLeadersWhenClosed(InMemoryPersister):
+    """Nobody is fenced when it is opened again."""
+
+    def reopened(self) -> InMemoryPersister:
+        """Return itself without leader epochs."""
+        self._shard.states = {key: evolve(state, highest_leader_epoch=0) for key, state in self._shard.states.items()}
+        return self
+
+
+class RevivesTheDeletedWhenClosed(InMemoryPersister):
+    """A deletion is not stored: what was deleted is there again when it is opened again."""
+
+    def __init__(self, *, profile: CoordinatorProfile) -> None:
+        """Make one that has deleted nothing."""
+        super().__init__(profile=profile)
+        self.deleted: dict[SharePartitionKey, StoredState] = {}
+
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        before = dict(self._shard.states)
+        result = super()._apply(request)
+        self.deleted |= {key: state for key, state in before.items() if key not in self._shard.states}
+        return result
+
+    def reopened(self) -> InMemoryPersister:
+        """Return itself with all that was deleted."""
+        self._shard.states |= self.deleted
+        return self
+
+
+class FencesWhomHasNoEpoch(InMemoryPersister):
+    """A read without an epoch is fenced, as by Kafka 4.2."""
+
+    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
+        """Refuse what has none."""
+        epochs = [entry.leader_epoch for topic in request.topics for entry in topic.partitions]
+        is_refused = -1 in epochs
+        return answered(request.failed(ErrorCode.FENCED_LEADER_EPOCH)) if is_refused else super().read_state(request)
+
+
 class Raises(InMemoryPersister):
     """What is refused is raised."""
 
@@ -326,28 +475,48 @@ BREAKS: dict[type[InMemoryPersister], str] = {
     AnswersTheWrongPartition: "test_requests_before_the_initialization_are_refused",
     CarriesOutWhatItRefuses: "test_a_refusal_changes_nothing",
     CountsRepetitions: "test_a_write_may_be_repeated",
+    CountsToThree: "test_a_write_may_have_many_batches",
+    CutsOffsets: "test_numbers_are_stored_whole",
+    CutsStartOffsets: "test_numbers_are_stored_whole",
     DeletesTheTopic: "test_each_partition_has_its_own_state",
     DropsTheSecondBatch: "test_a_read_finds_the_written_batches",
     FailsAsOne: "test_each_partition_has_its_own_answer",
-    ForgetsStateEpochs: "test_no_epoch_is_never_fenced",
+    FencesWhomHasNoEpoch: "test_a_read_without_an_epoch_follows_the_rules",
+    ForgetsLeadersWhenClosed: "test_epochs_outlast_the_persister",
+    ForgetsStateEpochs: "test_epochs_of_minus_one_follow_the_rules",
     ForgetsTheGroup: "test_groups_have_their_own_state",
+    ForgetsWhenClosed: "test_the_state_outlasts_the_persister",
     FreesOldLeaders: "test_a_new_leader_fences_earlier_leaders",
+    HasBytesForCounts: "test_numbers_are_stored_whole",
     HasNoSummaries: "test_there_is_a_summary_before_the_initialization",
     IgnoresLeaderEpochs: "test_a_lower_leader_epoch_is_fenced",
     IgnoresStateEpochs: "test_a_lower_state_epoch_is_fenced",
+    KeepsThreeBatches: "test_a_write_may_have_many_batches",
     KeepsWhatWasDeleted: "test_a_deletion_forgets",
+    KnowsNoArchivingRecords: "test_every_state_is_stored",
     KnowsTheFirstLeaderOnly: "test_a_new_leader_fences_earlier_leaders",
     LosesCompleteCounts: "test_a_summary_has_the_complete_count",
     LosesDeliveryCounts: "test_the_higher_count_and_state_win",
+    LosesTheArchived: "test_every_state_is_stored",
     LosesTheStateEpoch: "test_a_read_finds_the_initialized_state",
     OnlyEverMovesForward: "test_no_start_offset_keeps_the_stored_one",
     Raises: "test_requests_before_the_initialization_are_refused",
+    RaisesCompleteCounts: "test_a_complete_count_follows_the_rules",
+    ReadsInReverse: "test_a_read_finds_the_written_batches",
     RemembersTheDeleted: "test_a_deletion_forgets",
     RemembersWriters: "test_only_reads_raise_the_leader_epoch",
+    RevivesTheDeletedWhenClosed: "test_a_deletion_outlasts_the_persister",
     StartsAtZero: "test_the_start_offset_is_optional",
     SummariesFence: "test_a_summary_fences_nobody",
     TakesAnything: "test_a_malformed_request_is_refused",
-    TakesMinusOneForAnOffset: "test_no_start_offset_keeps_the_stored_one",
+    TakesMinusOneForAnOffset: "test_the_start_offset_is_optional",
     WritesInReverse: "test_writes_take_effect_in_order",
 }
 """The clause that each of them breaks; some break more."""
+
+UNSEEN: Final[dict[str, set[type[InMemoryPersister]]]] = {
+    "kafka-4.2": {FencesWhomHasNoEpoch},
+    "kafka-4.3": set(),
+    "kafka-4.4": {ForgetsStateEpochs, OnlyEverMovesForward, WritesInReverse},
+}
+"""The bugs that do not break their clause by the rules of a release, most of them because they are its rules."""

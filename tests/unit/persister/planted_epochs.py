@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve
 
 from sharestate import InMemoryPersister, SharePartitionKey
+from sharestate.coordinator import CoordinatorProfile
 from sharestate.persister import (
     InitializeStateParameters,
     Parameters,
@@ -54,9 +55,9 @@ class FreesOldLeaders(InMemoryPersister):
 class RemembersTheDeleted(InMemoryPersister):
     """The epochs of what was deleted go on fencing."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, profile: CoordinatorProfile) -> None:
         """Make one that has deleted nothing."""
-        super().__init__()
+        super().__init__(profile=profile)
         self.deleted: dict[SharePartitionKey, StoredState] = {}
 
     def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:

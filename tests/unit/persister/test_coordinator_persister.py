@@ -22,7 +22,7 @@ from sharestate import (
     StateBatch,
     StateLogError,
 )
-from sharestate.coordinator import COORDINATOR_4_4, CoordinatorConfig, MemoryLog
+from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorConfig, MemoryLog
 from sharestate.persister import (
     CoordinatorPersister,
     InitializeStateParameters,
@@ -35,7 +35,7 @@ from sharestate.persister import (
     TopicData,
     WriteStateParameters,
 )
-from sharestate.testing.persister_contract import PersisterContract
+from sharestate.testing import PersisterContract
 from tests.support.fixtures import accept, fetched, no_reset
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
@@ -43,29 +43,67 @@ KEY = SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=0)
 
 
 class TestCoordinatorPersister(PersisterContract):
-    """`CoordinatorPersister` keeps the contract."""
+    """`CoordinatorPersister` keeps the contract; what is stored outlasts it in its log."""
 
     def make_persister(self) -> Persister:
         """Return one that stores nothing."""
-        return CoordinatorPersister(MemoryLog())
+        self.log = MemoryLog()
+        return CoordinatorPersister(self.log, profile=self.rules)
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - a log in memory ends with its closing
+        """Return another one with the same log."""
+        return CoordinatorPersister(self.log, profile=self.rules)
+
+
+class TestCoordinatorPersister43(TestCoordinatorPersister):
+    """`CoordinatorPersister` keeps the contract of Kafka 4.3."""
+
+    rules = COORDINATOR_4_3
+
+
+class TestCoordinatorPersister42(TestCoordinatorPersister):
+    """`CoordinatorPersister` keeps the contract of Kafka 4.2."""
+
+    rules = COORDINATOR_4_2
 
 
 class TestSqlitePersister(PersisterContract):
-    """`SqlitePersister` keeps the contract."""
+    """`SqlitePersister` keeps the contract, and its file keeps what is stored."""
 
     @pytest.fixture(autouse=True)
     def _in(self, tmp_path: Path) -> Iterator[None]:
         self.path = tmp_path / "state.db"
         self.opened: list[SqlitePersister] = []
         yield
-        for persister in self.opened:
-            persister.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close all that were opened."""
+        while self.opened:
+            self.opened.pop().close()
 
     def make_persister(self) -> Persister:
         """Return one whose file is new."""
-        persister = SqlitePersister(self.path)
+        persister = SqlitePersister(self.path, profile=self.rules)
         self.opened.append(persister)
         return persister
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - there may be two of them
+        """Return one with the same file."""
+        self.close()
+        return self.make_persister()
+
+
+class TestSqlitePersister43(TestSqlitePersister):
+    """`SqlitePersister` keeps the contract of Kafka 4.3."""
+
+    rules = COORDINATOR_4_3
+
+
+class TestSqlitePersister42(TestSqlitePersister):
+    """`SqlitePersister` keeps the contract of Kafka 4.2."""
+
+    rules = COORDINATOR_4_2
 
 
 class TestPersistersInTurn(TestSqlitePersister):

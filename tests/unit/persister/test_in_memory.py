@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from sharestate import ErrorCode, InMemoryPersister, StateBatch
+from sharestate.coordinator import COORDINATOR_4_3
 from sharestate.persister import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -38,8 +39,8 @@ def begin(persister: InMemoryPersister, *, start: int = 0, epoch: int = 0) -> in
 
 
 def initialized() -> InMemoryPersister:
-    """Return a persister that holds what comes from now on."""
-    persister = InMemoryPersister()
+    """Return a persister that holds what comes from now on, by whose rules a start offset shows the last write."""
+    persister = InMemoryPersister(profile=COORDINATOR_4_3)
     begin(persister)
     persister.is_holding = True
     return persister
@@ -85,8 +86,8 @@ def test_a_new_state_counts_from_its_start(start: int, count: int) -> None:
 
 
 def test_the_count_that_was_written_last_is_kept() -> None:
-    """A write replaces the delivery complete count, with a lower one too, and with -1; a summary has it."""
-    persister = InMemoryPersister()
+    """In 4.3 a write replaces the delivery complete count, with a lower one too, and with -1; a summary has it."""
+    persister = InMemoryPersister(profile=COORDINATOR_4_3)
     begin(persister)
     counts = []
     for count in (7, -1, 4):
@@ -112,7 +113,7 @@ def test_old_leaders_stay_fenced_when_a_state_begins_anew() -> None:
 
 def test_a_read_without_an_epoch_frees_no_old_leader() -> None:
     """A read with -1 is taken, as Kafka 4.3.1 takes it, and the epochs before stay as they were."""
-    persister = InMemoryPersister()
+    persister = InMemoryPersister(profile=COORDINATOR_4_3)
     begin(persister)
     read(persister, 5)
     read(persister, -1)
@@ -132,8 +133,8 @@ def test_the_batches_of_one_write_are_combined_first() -> None:
 
 
 def test_the_highest_state_epoch_is_remembered() -> None:
-    """An initialization without an epoch is taken, and does not let older ones in again."""
-    persister = InMemoryPersister()
+    """In 4.3 an initialization without an epoch is taken, and does not let older ones in again."""
+    persister = InMemoryPersister(profile=COORDINATOR_4_3)
 
     assert [begin(persister, epoch=epoch) for epoch in (9, -1, 3)] == [0, 0, ErrorCode.FENCED_STATE_EPOCH]
     assert (stored(persister).state_epoch, stored(persister).highest_state_epoch) == (-1, 9)

@@ -12,29 +12,15 @@ from ssl import SSLError
 from threading import Lock, Thread, current_thread
 from time import monotonic_ns
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from sharestate.errors import ErrorCode, ExternalError, MalformedInputError, ShareStateError, TakeOverRequiredError
 from sharestate.persister.kafka.connection import Limits
 from sharestate.persister.kafka.security import Address, Security, addresses
 from sharestate.persister.kafka.state_manager import Answer, Close, Open, Reorder, Send, StateManager
-from sharestate.persister.requests import (
-    DeleteStateParameters,
-    InitializeStateParameters,
-    Parameters,
-    PartitionAllData,
-    PartitionErrorData,
-    PartitionIdData,
-    PartitionStateSummaryData,
-    ReadStateParameters,
-    ReadSummaryParameters,
-    Result,
-    WriteStateParameters,
-)
+from sharestate.persister.protocol import CheckedPersister, P, R
+from sharestate.persister.requests import Parameters, Result
 from sharestate.values.checks import expect, integer
-
-P = TypeVar("P", bound=PartitionIdData)
-R = TypeVar("R", bound=PartitionErrorData)
 
 READ_BYTES = 2**16
 """The most that is read at once. [bytes]"""
@@ -42,7 +28,7 @@ READ_BYTES = 2**16
 _MAX_TIMEOUT_MS = 2**31 - 1
 
 
-class KafkaPersister:
+class KafkaPersister(CheckedPersister):
     """
     Stores the state of share partitions in the topic ``__share_group_state`` of a Kafka cluster.
 
@@ -51,8 +37,9 @@ class KafkaPersister:
     futures are completed in its own.
 
     **Two leaders.** Brokers believe a request of this class as one of their own. Reading a share partition with a
-    leader epoch fences the leader that a live group has, and its members lose what they have acquired; so it is refused
-    unless *take_over* is True. Initializing and deleting destroy the state of a live group, and writes change it.
+    leader epoch fences the leader that a live group has, and its members lose what they have acquired; so its future
+    fails with TakeOverRequiredError unless *take_over* is True. Initializing and deleting destroy the state of a live
+    group, and writes change it.
 
     **Retries.** COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR and UNKNOWN_TOPIC_OR_PARTITION
     are retried after 2, 4, 8 and 16 s, as in Kafka; so is a broker that cannot be reached. What was sent when its
@@ -110,32 +97,6 @@ class KafkaPersister:
         self._thread = Thread(target=self._serve, name="sharestate-persister", daemon=True)
         self._thread.start()
 
-    # ---- the protocol
-
-    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew."""
-        return self._take(request, InitializeStateParameters)
-
-    def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
-        """
-        Read the state of share partitions as their leader.
-
-        The future fails with TakeOverRequiredError if an entry has a leader epoch and *take_over* is False.
-        """
-        return self._take(request, ReadStateParameters)
-
-    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Change the state of share partitions."""
-        return self._take(request, WriteStateParameters)
-
-    def delete_state(self, request: DeleteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Delete the state of share partitions."""
-        return self._take(request, DeleteStateParameters)
-
-    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Result[PartitionStateSummaryData]]:
-        """Read the state of share partitions without being their leader; it fences nobody."""
-        return self._take(request, ReadSummaryParameters)
-
     # ---- its life
 
     def close(self) -> None:
@@ -164,14 +125,9 @@ class KafkaPersister:
 
     # ---- between the threads
 
-    def _take(self, request: Parameters[P, R], kind: type[Parameters[P, R]]) -> Future[Result[R]]:
+    def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
         future: Future[Result[R]] = Future()
         future.set_running_or_notify_cancel()  # from now on `cancel` does nothing
-        try:
-            expect(request, kind, "request")
-        except MalformedInputError as error:
-            future.set_exception(error)
-            return future
         with self._lock:
             if not self._is_closed:
                 self._loop.call_soon_threadsafe(self._transport.submit, request, future)

@@ -136,14 +136,20 @@ class TestKafkaPersister(PersisterContract):
     """The contract, with sockets and threads."""
 
     @pytest.fixture(autouse=True)
-    def _one_persister(self, server: Server) -> Iterator[None]:
-        self.persister = KafkaPersister(str(server.broker.address), take_over=True)
+    def _broker(self, server: Server) -> Iterator[None]:
+        self.address = str(server.broker.address)
         yield
         self.persister.close()
 
     def make_persister(self) -> Persister:
-        """Return the one that stores nothing."""
+        """Return the one whose broker stores nothing."""
+        self.persister = KafkaPersister(self.address, take_over=True)
         return self.persister
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - there is one
+        """Return another one beside the same broker."""
+        self.persister.close()
+        return self.make_persister()
 
 
 def test_closing_ends_the_thread(server: Server) -> None:

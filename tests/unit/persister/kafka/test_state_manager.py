@@ -18,7 +18,12 @@ from sharestate import (
     SharePartitionKey,
     StateBatch,
 )
-from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4
+from sharestate.coordinator import (
+    COORDINATOR_4_3,
+    COORDINATOR_4_4,
+    LATEST_COORDINATOR,
+    CoordinatorProfile,
+)
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.errors import TakeOverRequiredError
 from sharestate.persister import (
@@ -80,9 +85,11 @@ def message(future: Future[Any]) -> str:
     return text
 
 
-def initialized(*partitions: int, reorder: Reorder = "never") -> Cluster:
+def initialized(
+    *partitions: int, reorder: Reorder = "never", profile: CoordinatorProfile = LATEST_COORDINATOR
+) -> Cluster:
     """Return a cluster with some partitions of TOPIC, whose coordinators are known."""
-    cluster = Cluster(reorder=reorder)
+    cluster = Cluster(FakeBroker(FIRST, profile), reorder=reorder)
     for partition in partitions or (0,):
         cluster.submit(begin(partition=partition))
     cluster.broker.requests.clear()
@@ -95,22 +102,23 @@ def stored(cluster: Cluster, partition: int = 0) -> tuple[int, Any]:
     return state.start_offset, state.state_batches
 
 
-class TestContract43(PersisterContract):
-    """The contract, with a share coordinator of Kafka 4.3."""
-
-    def make_persister(self) -> Persister:
-        """Return one whose broker stores nothing."""
-        return Cluster(FakeBroker(FIRST, COORDINATOR_4_3))
-
-
-class TestContract44(PersisterContract):
+class TestContract(PersisterContract):
     """The contract, with a share coordinator of Kafka 4.4."""
 
-    rules = COORDINATOR_4_4
-
     def make_persister(self) -> Persister:
         """Return one whose broker stores nothing."""
-        return Cluster(FakeBroker(FIRST, COORDINATOR_4_4))
+        self.broker = FakeBroker(FIRST, self.rules)
+        return Cluster(self.broker)
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - it is the broker that stores
+        """Return another one beside the same broker."""
+        return Cluster(self.broker)
+
+
+class TestContract43(TestContract):
+    """The contract, with a share coordinator of Kafka 4.3."""
+
+    rules = COORDINATOR_4_3
 
 
 # ---- retries
@@ -181,10 +189,17 @@ def test_a_found_coordinator_resets_the_count_of_look_ups() -> None:
 # ---- order
 
 
-@pytest.mark.parametrize(("reorder", "start_offset"), [("never", 5), ("as-kafka", 0)])
-def test_f3(reorder: Reorder, start_offset: int) -> None:
+@pytest.mark.parametrize(
+    ("reorder", "profile", "expected"),
+    [
+        ("never", COORDINATOR_4_3, (5, (StateBatch(5, 9, 2, 1),))),
+        ("as-kafka", COORDINATOR_4_3, (0, (StateBatch(0, 9, 2, 1),))),
+        ("as-kafka", COORDINATOR_4_4, (5, (StateBatch(5, 9, 2, 1),))),
+    ],
+)
+def test_f3(reorder: Reorder, profile: CoordinatorProfile, expected: tuple[int, object]) -> None:
     """Retried as Kafka does it, a write takes back the start offset of a later one (F3); here the later one waits."""
-    cluster = initialized(reorder=reorder)
+    cluster = initialized(reorder=reorder, profile=profile)
     cluster.broker.errors[WRITE] = deque([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
     first = cluster.submit(write(0, StateBatch(0, 4, 2, 1)))
     second = cluster.submit(write(5, StateBatch(5, 9, 2, 1)))
@@ -192,7 +207,7 @@ def test_f3(reorder: Reorder, start_offset: int) -> None:
     assert codes(first, second) == [None, None if reorder == "never" else 0]
     cluster.pass_time(2000)
     assert codes(first, second) == [0, 0]
-    assert stored(cluster) == (start_offset, (StateBatch(5, 9, 2, 1),) if start_offset else stored(cluster)[1])
+    assert stored(cluster) == expected
     starts = [request.topics[0].partitions[0].start_offset for request in cluster.broker.sent(WRITE)]
     assert starts == ([0, 0, 5] if reorder == "never" else [0, 5, 0])
 
@@ -222,11 +237,12 @@ def test_what_waits_goes_on_after_an_error() -> None:
 def test_a_partition_that_is_named_twice_is_served_twice() -> None:
     """Each entry has its own answer; Kafka's persister would give both the second one's."""
     cluster = initialized()
-    bad, good = PartitionStateBatchData(partition=0, leader_epoch=-5), PartitionStateBatchData(partition=0)
+    bad, late = PartitionStateBatchData(partition=0, leader_epoch=-5), PartitionStateBatchData(partition=0)
     cluster.submit(ReadStateParameters.of("g", TOPIC, PartitionIdLeaderEpochData(partition=0, leader_epoch=1)))
-    result = cluster.submit(WriteStateParameters.of("g", TOPIC, bad, good)).result(0)
+    result = cluster.submit(WriteStateParameters.of("g", TOPIC, bad, late)).result(0)
 
-    assert [entry.error_code for entry in result.topics[0].partitions] == [ErrorCode.FENCED_LEADER_EPOCH] * 2
+    expected = [ErrorCode.INVALID_REQUEST, ErrorCode.FENCED_LEADER_EPOCH]
+    assert [entry.error_code for entry in result.topics[0].partitions] == expected
     entries = [len(request.topics[0].partitions) for request in cluster.broker.sent(WRITE)]
     assert entries == [1, 1]
 
@@ -528,8 +544,8 @@ def test_a_leader_without_leave_does_not_start() -> None:
 
 
 def test_what_fences_nobody_needs_no_leave() -> None:
-    """A read without a leader epoch and any summary are sent."""
-    cluster = Cluster(take_over=False)
+    """A read without a leader epoch, which Kafka 4.3 answers, and any summary are sent."""
+    cluster = Cluster(FakeBroker(FIRST, COORDINATOR_4_3), take_over=False)
     read = ReadStateParameters.of("g", TOPIC, PartitionIdLeaderEpochData(partition=0, leader_epoch=-1))
     summed = ReadSummaryParameters.of("g", TOPIC, PartitionIdLeaderEpochData(partition=0, leader_epoch=7))
 
