@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
 
 help: ## List the targets
@@ -60,6 +60,14 @@ crash: SEED ?= 0
 crash: $(READY) ## Cut off, tear and kill what a persister writes to a file, in minutes instead of seconds; SEED=
 	$(call judge,crash, \
 	  $(call step,crashes of every kind, CRASHES=all SEED=$(SEED) $(BIN)/python -m pytest -q tests/crash))
+
+# An input that fails is printed in base64, with the command that tries it again.
+fuzz: INPUTS ?= 1000000
+fuzz: SEED ?= 0
+fuzz: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+fuzz: $(READY) ## Try damaged inputs with every decoder, a million with each; INPUTS=, SEED=, JOBS=, DECODER=
+	$(call judge,fuzz, $(call step,damaged inputs, \
+	  $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED) --jobs $(JOBS) $(if $(DECODER),--decoder '$(DECODER)')))
 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \

@@ -312,7 +312,7 @@ class UnknownMagicError(SegmentError):
 
 
 class UnknownCompressionError(SegmentError):
-    """A record batch that is compressed in a way that no broker knows, or that this installation cannot read."""
+    """A record batch that is compressed in a way that no broker knows."""
 
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 

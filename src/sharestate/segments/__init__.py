@@ -5,9 +5,10 @@ A topic partition is a directory of segment files, each named after its first of
 """
 
 try:
-    from sharestate.segments.batches import Compression, LogBatch, LogRecord, TimestampType
+    from sharestate.segments.batches import LogBatch, LogRecord, TimestampType
+    from sharestate.segments.compression import Compression
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "aiokafka":
+    if (error.name or "").partition(".")[0] not in {"aiokafka", "cramjam"}:
         raise
     message = "sharestate.segments needs the extra 'segments': pip install 'sharestate[segments]'"
     raise ModuleNotFoundError(message, name=error.name) from error

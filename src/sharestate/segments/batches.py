@@ -12,11 +12,11 @@ from struct import Struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from aiokafka.errors import UnsupportedCodecError
 from aiokafka.record import MemoryRecords
 from attrs import field, frozen
 
 from sharestate.errors import SegmentError, UnknownCompressionError
+from sharestate.segments.compression import Compression, decompressed
 from sharestate.values.records import MAX_OFFSET, ControlType, RecordBatch
 
 if TYPE_CHECKING:
@@ -25,22 +25,15 @@ if TYPE_CHECKING:
 HEADER: Final = Struct(">qiibIhiqqqhii")
 """A batch up to its records."""
 
+BEFORE_LENGTH: Final = 12
+"""The bytes that the length of a batch does not count: its base offset, and itself. [bytes]"""
+
 _COMPRESSION: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _CONTROL_KEY: Final = Struct(">hh")
 _CONTROL_TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({0: ControlType.ABORT, 1: ControlType.COMMIT})
-
-
-class Compression(IntEnum):
-    """The compression of a batch's records; the numbers are those of the log."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
 
 
 class TimestampType(IntEnum):
@@ -121,10 +114,9 @@ class LogBatch:
         Yield its records, those of control batches too.
 
         Raises:
-            SegmentError: The bytes are no such records, although the checksum is right.
-            UnknownCompressionError: The library that decompresses them is not installed.
+            SegmentError: The bytes are no such records, although the checksum is right, or too many once decompressed.
         """
-        return _records(self.data, self.file, self.byte_offset)
+        return _records(self.data, self.file, self.byte_offset, range(self.first_offset, self.last_offset + 1))
 
     def to_record_batch(self) -> RecordBatch:
         """Return what a fetch for a share group has to know of it."""
@@ -166,27 +158,40 @@ def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
         producer_epoch,
         bool(flags & _TRANSACTIONAL),
         bool(flags & _CONTROL),
-        _control(data, file, byte_offset) if flags & _CONTROL else None,
+        _control(data, file, byte_offset, range(base, base + delta + 1)) if flags & _CONTROL else None,
         Compression(compression),
         data,
     )
 
 
-def _records(data: bytes, file: str, byte_offset: int) -> Iterator[LogRecord]:
+def _records(data: bytes, file: str, byte_offset: int, offsets: range) -> Iterator[LogRecord]:
     try:
-        for record in MemoryRecords(data).next_batch():
+        for record in MemoryRecords(_uncompressed(data)).next_batch():
+            if record.offset not in offsets:
+                message = f"offset {record.offset} in a batch from {offsets[0]} to {offsets[-1]}"
+                raise ValueError(message)  # noqa: TRY301 - said like what the reader raises
             yield LogRecord(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
-    except UnsupportedCodecError as error:
-        raise UnknownCompressionError(error.args[0], file, byte_offset=byte_offset) from error
     except Exception as error:
-        # Each codec has exceptions of its own.
+        # The reader has several, and so have the codecs.
         message = f"the records cannot be read: {error}"
         raise SegmentError(message, file, byte_offset=byte_offset) from error
 
 
-def _control(data: bytes, file: str, byte_offset: int) -> ControlType | None:
+def _uncompressed(data: bytes) -> bytes:
+    """Return a batch as it would be without compression, but for the checksum."""
+    base, _, leader_epoch, magic, crc, flags, *others = HEADER.unpack_from(data)
+    compression = Compression(flags & _COMPRESSION)
+    if compression is Compression.NONE:
+        return data
+    records = decompressed(data[HEADER.size :], compression)
+    length = HEADER.size - BEFORE_LENGTH + len(records)
+    header = HEADER.pack(base, length, leader_epoch, magic, crc, flags & ~_COMPRESSION, *others)
+    return header + records
+
+
+def _control(data: bytes, file: str, byte_offset: int, offsets: range) -> ControlType | None:
     """Return the kind of the transaction marker in a control batch, if there is one."""
-    for record in _records(data, file, byte_offset):
+    for record in _records(data, file, byte_offset, offsets):
         if record.key is not None and len(record.key) >= _CONTROL_KEY.size:
             return _CONTROL_TYPES.get(_CONTROL_KEY.unpack_from(record.key)[1])
     return None

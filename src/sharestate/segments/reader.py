@@ -14,7 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from sharestate.errors import SegmentError, SegmentTailError, UnknownMagicError, UnreadableFileError
-from sharestate.segments.batches import HEADER, LogBatch, decode_batch
+from sharestate.segments.batches import BEFORE_LENGTH, HEADER, LogBatch, decode_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,6 @@ _BUFFER: Final = 2**20
 _MAGIC: Final = 2
 _MAGIC_OFFSET: Final = 16
 _LENGTH: Final = Struct(">8xi")
-_BEFORE_LENGTH: Final = 12
-"""The bytes that the length of a batch does not count: its base offset, and itself. [bytes]"""
-
 _FEWEST_ZEROS: Final = 16
 """Zeros at the end of a batch that cannot be data any more. [bytes]"""
 
@@ -172,7 +169,7 @@ def _size(header: bytes, file: str, byte_offset: int) -> int:
         raise UnknownMagicError(message, file, byte_offset=byte_offset)
     if len(header) < HEADER.size:
         return HEADER.size
-    size = _LENGTH.unpack_from(header)[0] + _BEFORE_LENGTH
+    size = _LENGTH.unpack_from(header)[0] + BEFORE_LENGTH
     if size < HEADER.size:
         message = f"a record batch of {size} bytes; its header takes {HEADER.size}"
         raise SegmentError(message, file, byte_offset=byte_offset)

@@ -15,6 +15,7 @@ from pathlib import Path
 from struct import pack_into
 from typing import Any, Final
 
+import cramjam
 import pytest
 from aiokafka.record.util import calc_crc32c
 
@@ -38,6 +39,7 @@ from sharestate.segments import (
     UnreadableFileError,
     segment_files,
 )
+from sharestate.segments.compression import MAX_RECORDS_BYTES
 
 DATA: Final = Path(__file__).parents[2] / "data" / "segments"
 STATE: Final = DATA / "__share_group_state-1"
@@ -392,20 +394,71 @@ def test_a_control_batch_may_have_lost_its_record(segment: Path) -> None:
     assert (batch.is_control, batch.control, list(batch.records())) == (True, None, [])
 
 
-def test_a_codec_that_is_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch can be read, but not its records."""
-    monkeypatch.setattr("aiokafka.codec.cramjam", None)
-    batch, _ = LogReader(DATA / "zstd.log")
+ZEROS: Final = bytes(MAX_RECORDS_BYTES + 1)
 
-    with pytest.raises(
-        UnknownCompressionError, match=r"zstd\.log, byte 0: Libraries for zstd compression codec not found"
-    ):
+
+@pytest.mark.parametrize(
+    ("codec", "compressed"),
+    [
+        (1, lambda: bytes(cramjam.gzip.compress(ZEROS, level=1))),
+        (2, lambda: b"\x82SNAPPY\0" + bytes(8) + b"\0\0\0\x08\xff\xff\xff\x7f" + bytes(4)),
+        (2, lambda: b"\xff\xff\xff\x7f" + bytes(4)),
+        (3, lambda: bytes(cramjam.lz4.compress(ZEROS))),
+        (4, lambda: bytes(cramjam.zstd.compress(ZEROS))),
+    ],
+    ids=["gzip", "blocks of snappy", "snappy", "lz4", "zstd"],
+)
+def test_records_that_would_take_too_much_memory_are_an_error(
+    segment: Path, codec: int, compressed: Callable[[], bytes]
+) -> None:
+    """A few bytes may be gigabytes of records, or say that they are; there is room for the largest request."""
+
+    def change(data: bytearray) -> None:
+        pack_into(">h", data, 21, codec)
+        data[61:] = compressed()
+        pack_into(">i", data, 8, len(data) - 12)
+
+    segment.write_bytes(changed(BATCHES[0].data, change))
+    (batch,) = LogReader(segment)
+
+    with pytest.raises(SegmentError, match=r"byte 0: the records cannot be read: .*at most 104857600 bytes"):
         list(batch.records())
 
 
-def test_without_the_library_the_error_names_the_extra() -> None:
+@pytest.mark.parametrize("size", [-1, 2**31 - 1])
+def test_a_block_of_an_impossible_size_is_an_error(segment: Path, size: int) -> None:
+    """Snappy's blocks have their sizes before them."""
+
+    def change(data: bytearray) -> None:
+        pack_into(">h", data, 21, 2)
+        data[61:] = b"\x82SNAPPY\0" + bytes(8) + size.to_bytes(4, "big", signed=True) + b"abc"
+        pack_into(">i", data, 8, len(data) - 12)
+
+    segment.write_bytes(changed(BATCHES[0].data, change))
+    (batch,) = LogReader(segment)
+
+    with pytest.raises(SegmentError, match=f"a block of {size} bytes, but 3 are left"):
+        list(batch.records())
+
+
+def test_a_record_is_within_its_batch(segment: Path) -> None:
+    """A record whose offset is less than that of its batch cannot be read."""
+    first = BATCHES[0]
+    assert next(first.records()).offset == first.first_offset
+    assert (
+        first.data[64] == 0
+    )  # the difference; before it are a length, the attributes, and the difference of the timestamp
+    segment.write_bytes(changed(first.data, lambda data: pack_into("B", data, 65, 1)))
+    (batch,) = LogReader(segment)
+
+    with pytest.raises(SegmentError, match="offset -1 in a batch from 0 to "):
+        list(batch.records())
+
+
+@pytest.mark.parametrize("library", ["aiokafka", "cramjam"])
+def test_without_the_library_the_error_names_the_extra(library: str) -> None:
     """`sharestate.segments` says what to install."""
-    command = "import sys; sys.modules['aiokafka'] = None; import sharestate.segments"
+    command = f"import sys; sys.modules[{library!r}] = None; import sharestate.segments"
     run = subprocess.run([sys.executable, "-c", command], capture_output=True, check=False, text=True)
 
     assert run.stderr.strip().endswith(

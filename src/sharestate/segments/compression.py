@@ -1,0 +1,85 @@
+"""
+The records of a compressed batch, within bounds of memory.
+
+The record reader of aiokafka takes as much memory as compressed bytes say they need, and the library below it ends the
+process if that is not there. So records are decompressed here, into room of a fixed size, before it reads them.
+
+Source:
+    CompressionType, SnappyCompression (Kafka 4.3.1); the framing of snappy is that of xerial's SnappyInputStream.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from mmap import mmap
+from struct import Struct
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import cramjam
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_RECORDS_BYTES: Final = 104_857_600
+"""The size of the largest batch that is decompressed: the largest request of brokers, ``socket.request.max.bytes``."""
+
+_XERIAL: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = 16
+_BLOCK_SIZE: Final = Struct(">i")
+
+
+class Compression(IntEnum):
+    """The compression of a batch's records; the numbers are those of the log."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def decompressed(data: bytes, compression: Compression) -> bytes:
+    """
+    Return the records of which *data* was made.
+
+    Raises:
+        ValueError: They are more than MAX_RECORDS_BYTES, or *data* is not compressed in that way.
+    """
+    if compression is Compression.NONE:
+        return data
+    room = mmap(-1, MAX_RECORDS_BYTES)  # the system provides what is written to, and nothing more
+    try:
+        size = _INTO[compression](data, room)
+    except cramjam.DecompressionError as error:
+        message = f"{error}; at most {MAX_RECORDS_BYTES} bytes are decompressed"
+        raise ValueError(message) from error
+    return room[:size]
+
+
+def _unsnapped(data: bytes, room: mmap) -> int:
+    """Decompress *data* into *room*: the blocks of a stream, or a single one without a frame."""
+    if not data.startswith(_XERIAL):
+        return cramjam.snappy.decompress_raw_into(data, room)
+    begin, size = _XERIAL_HEADER, 0
+    left = memoryview(room)
+    while begin < len(data):
+        (block,) = _BLOCK_SIZE.unpack(data[begin : begin + _BLOCK_SIZE.size].ljust(_BLOCK_SIZE.size, b"\xff"))
+        begin += _BLOCK_SIZE.size
+        if not 0 <= block <= len(data) - begin:
+            message = f"a block of {block} bytes, but {max(0, len(data) - begin)} are left"
+            raise ValueError(message)
+        size += cramjam.snappy.decompress_raw_into(data[begin : begin + block], left[size:])
+        begin += block
+    return size
+
+
+_INTO: Final[Mapping[Compression, Callable[[bytes, mmap], int]]] = MappingProxyType(
+    {
+        Compression.GZIP: cramjam.gzip.decompress_into,
+        Compression.SNAPPY: _unsnapped,
+        Compression.LZ4: cramjam.lz4.decompress_into,
+        Compression.ZSTD: cramjam.zstd.decompress_into,
+    }
+)
+"""What decompresses into room of a fixed size, and returns how much it has filled."""
