@@ -107,9 +107,10 @@ oracle: $(READY) ## Search for differences from Kafka's own class; OPS=, KAFKA=,
 oracle-coordinator: OPS ?= 100000
 oracle-coordinator: KAFKA ?= 4.3.1
 oracle-coordinator: SEED ?= 0
-oracle-coordinator: $(READY) ## Search for differences from Kafka's own share coordinator; OPS=, KAFKA=, SEED=
+oracle-coordinator: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+oracle-coordinator: $(READY) ## Search for differences from Kafka's own share coordinator; OPS=, KAFKA=, SEED=, JOBS=
 	$(call judge,oracle-coordinator, $(call step,searching for differences from the share coordinator of Kafka $(KAFKA), \
-	  $(BIN)/python -m tests.oracle.coordinator.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED)))
+	  $(BIN)/python -m tests.oracle.coordinator.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
 
 oracle-mutants: $(READY) ## Check that a search notices each rule that Kafka has changed, put back; takes minutes
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))

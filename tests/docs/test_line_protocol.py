@@ -19,20 +19,13 @@ from sharestate.conversation.served_partition import BATCHES_SPLIT
 from sharestate.conversation.server import MAX_PARTITIONS
 from sharestate.errors import MalformedInputError
 from sharestate.json_lines import MAX_DEPTH, MAX_LINE
+from tests.support.protocol_pages import fields, names, operations, rows, sections
 
 TESTS: Final = Path(__file__).parents[1]
-PAGE: Final = (TESTS.parent / "docs/line-protocol.md").read_text()
 RECORDINGS: Final = sorted((TESTS / "data").glob("[kv]*/**/*.jsonl"))
 
-SECTIONS: Final = {
-    heading.strip(): body for heading, body in re.findall(r"^#+ (.+)\n((?:(?!^#+ ).*\n?)*)", PAGE, re.MULTILINE)
-}
-OPERATIONS: Final = {
-    operation: body
-    for heading, body in SECTIONS.items()
-    if heading.startswith("`")
-    for operation in re.findall(r"\w+", heading)
-}
+SECTIONS: Final = sections("line-protocol.md")
+OPERATIONS: Final = operations(SECTIONS)
 """The text about each operation."""
 
 EVERY: Final = "Every request"
@@ -55,20 +48,6 @@ OFFERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "fire_lock": {"first": 0, "last": 0},
 }
 """The required fields of each operation that has fields."""
-
-
-def rows(section: str, *, columns: int | None = None) -> Iterator[list[str]]:
-    """Yield the rows of the tables of *section* with so many *columns*, without their heads."""
-    for line in section.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        is_head = cells[0] in {"field", "item", "event", "answer", "limit", "response", "exit code"}
-        if line.startswith("| ") and not is_head and columns in {None, len(cells)}:
-            yield cells
-
-
-def fields(section: str) -> dict[str, str]:
-    """Return the default of each field of *section*, by the fields' names."""
-    return {name.strip("`"): default for name, _, default, _ in rows(section, columns=4)}
 
 
 def allowed(request: Mapping[str, Any]) -> set[str]:
@@ -179,11 +158,6 @@ def responses() -> Iterator[Any]:
     for file in RECORDINGS:
         with open_trace(file) as trace:
             yield from (step.response for step in trace.steps)
-
-
-def names(section: str) -> frozenset[str]:
-    """Return the names in the first column of the tables of *section*."""
-    return frozenset(name.strip("`") for name, *_ in rows(section))
 
 
 def test_the_recordings_have_the_fields_of_the_page() -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
-from tests.support.coordinator_data import DATA, RECORDINGS, comparable, differences, exchanges
-from tests.support.coordinator_peer import CoordinatorPeer
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
+from sharestate.conversation import CoordinatorConversation, Level, Verdict, open_trace, replay, write_trace
+from sharestate.coordinator import COORDINATOR_PROFILES, CoordinatorProfile
+from tests.support.coordinator_data import DATA, RECORDINGS, differences, exchanges
 
-RELEASES = {"4.2.1": COORDINATOR_4_2, "4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
+RELEASES = {"4.2.1": KAFKA_4_2, "4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4}
 
 
 def test_all_recordings_are_here() -> None:
@@ -21,11 +22,17 @@ def test_all_recordings_are_here() -> None:
 
 @pytest.mark.parametrize(("kafka", "profile"), RELEASES.items(), ids=RELEASES)
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda file: file.stem)
-def test_we_answer_as_kafka_did(recording: Path, kafka: str, profile: CoordinatorProfile) -> None:
+def test_we_answer_as_kafka_did(recording: Path, kafka: str, profile: Profile, tmp_path: Path) -> None:
     """Every answer, record, byte and state comes out as it did in Kafka."""
-    peer = CoordinatorPeer(profile)
-    for number, (request, response) in enumerate(exchanges(recording, kafka)):
-        assert comparable(peer.ask(request)) == comparable(response), (number, request)
+    with open_trace(recording) as trace:
+        header = trace.header
+    trace_file = tmp_path / recording.name
+    with trace_file.open("w") as stream:
+        write_trace(stream, header, exchanges(recording, kafka))
+
+    outcome = replay(trace_file, profile, Level.FULL)
+
+    assert (outcome.verdict, outcome.deviation) == (Verdict.PASSED, None)
 
 
 @pytest.mark.parametrize("kafka", ["4.2.1", "4.4.0"])
@@ -39,16 +46,17 @@ def test_every_difference_is_of_a_recording(kafka: str) -> None:
     assert differences(kafka)
 
 
-def test_a_request_that_kafka_never_answers_is_refused() -> None:
+@pytest.mark.parametrize("profile", COORDINATOR_PROFILES.values(), ids=lambda profile: profile.name)
+def test_a_request_that_kafka_never_answers_is_refused(profile: CoordinatorProfile) -> None:
     """A reversed state batch, for which Kafka 4.2.1 and 4.3.1 loop for ever, is an invalid request to each release."""
     (recording,) = DATA.glob("found/*.jsonl")
     *before, (request, silence) = exchanges(recording, "4.3.1")
+    conversation = CoordinatorConversation(profile)
+
     assert silence is None
-    for profile in RELEASES.values():
-        peer = CoordinatorPeer(profile)
-        assert [peer.ask(earlier) for earlier, _ in before] == [response for _, response in before]
-        (result,) = peer.ask(request)["result"]
-        assert result["error"] == "INVALID_REQUEST"
+    assert [conversation.answer(earlier, 1) for earlier, _ in before] == [response for _, response in before]
+    (result,) = conversation.answer(request, 1)["result"]
+    assert result["error"] == "INVALID_REQUEST"
 
 
 def test_every_divergence_is_documented() -> None:

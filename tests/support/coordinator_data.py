@@ -38,12 +38,3 @@ def differences(kafka: str) -> dict[tuple[str, int], Any]:
     """Return what another release has answered otherwise, by recording and exchange."""
     rows = map(json.loads, (DATA / f"differences-{kafka}.jsonl").read_text().splitlines()[1:])
     return {(row["recording"], row["exchange"]): row["response"] for row in rows}
-
-
-def comparable(response: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return *response* without the texts of what was raised, which nobody compares."""
-    if isinstance(response, dict):
-        if "raised" in response:
-            return response["raised"]["error"]
-        return {name: comparable(value) for name, value in response.items()}
-    return list(map(comparable, response)) if isinstance(response, (list, tuple)) else response

@@ -18,8 +18,18 @@ from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.kip import kip_command
 from sharestate.cli.report import Report, with_progress
 from sharestate.cli.state import state_group
-from sharestate.conversation import SERVED_SPLIT_LIMIT, Level, UnreadableFileError, bounded_lines, replay, serve
+from sharestate.conversation import (
+    SERVED_SPLIT_LIMIT,
+    Conversation,
+    CoordinatorConversation,
+    Level,
+    UnreadableFileError,
+    bounded_lines,
+    replay,
+    serve,
+)
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
+from sharestate.coordinator import COORDINATOR_PROFILES
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 
 
@@ -69,25 +79,37 @@ sharestate.add_command(state_group)
 @sharestate.command("serve")
 @profile_option
 @split_limit_option
-def serve_command(profile: Profile, split_limit: int) -> None:
+@click.argument("what", type=click.Choice(["partition", "coordinator"]), default="partition")
+def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     """
     Answer requests in the line protocol.
 
     Reads one request per line from standard input and writes one response per line to standard output, each before
     it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
-    {"bad_request": ...}.
+    {"bad_request": ...}. The requests are for share partitions, or with the argument 'coordinator' for share
+    coordinators, which have a protocol of their own; for them, the profile is one of the releases.
 
     \b
     Try it:
       echo '{"op":"open","lifecycle":"ACTIVE"}' | sharestate serve
+      echo '{"op":"combine","existing":[[0,9,0,1]],"new":[[5,9,2,1]]}' | sharestate serve coordinator
 
     Exit code: 0 at the end of the input, 2 if it cannot be read or the output cannot be written.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
+    server = _coordinators(profile) if what == "coordinator" else Conversation(profile, split_limit=split_limit)
     if sys.stdin is None or sys.stdout is None:
         message = "standard input or standard output is closed"
         raise NoVerdict(message)
     requests = io.TextIOWrapper(sys.stdin.buffer, "utf-8", errors="surrogateescape", newline="\n")
-    serve(bounded_lines(requests), sys.stdout, profile, split_limit=split_limit)
+    serve(bounded_lines(requests), sys.stdout, server)
+
+
+def _coordinators(profile: Profile) -> CoordinatorConversation:
+    rules = COORDINATOR_PROFILES.get(profile.name)
+    if rules is None:
+        message = f"share coordinators have the profiles {', '.join(COORDINATOR_PROFILES)}, and not {profile.name}."
+        raise click.BadParameter(message, param_hint="--profile")
+    return CoordinatorConversation(rules)
 
 
 @sharestate.command("replay")
@@ -129,7 +151,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     Replay recorded conversations and compare every response.
 
     Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
-    partitions of this library, and shows where the first response differs from the recorded one.
+    partitions of this library, or to share coordinators if those were recorded, and shows where the first response
+    differs from the recorded one.
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """

@@ -1,13 +1,15 @@
 """
 The line protocol: one JSON object per line, a request and then its response.
 
-The same requests are sent to sharestate and to Kafka's own class, and the responses are compared.
+The same requests are sent to sharestate and to Kafka's own class, and the responses are compared. There is one protocol
+for share partitions, and one for share coordinators.
 """
 
 from sharestate.conversation.compare import Level
+from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.replay import Outcome, Verdict, replay
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
-from sharestate.conversation.server import BadRequestError, Conversation, serve
+from sharestate.conversation.server import BadRequestError, Conversation, LineServer, serve
 from sharestate.conversation.traces import Header, Step, Trace, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import bounded_lines
@@ -16,8 +18,10 @@ __all__ = [
     "SERVED_SPLIT_LIMIT",
     "BadRequestError",
     "Conversation",
+    "CoordinatorConversation",
     "Header",
     "Level",
+    "LineServer",
     "Outcome",
     "Step",
     "Trace",

@@ -54,6 +54,27 @@ def observable(response: Json) -> Json:
             return response
 
 
+def coordinator_view(response: Json, level: Level) -> Json:
+    """
+    Return the part of a share coordinator's *response* that is compared at *level*.
+
+    An error that was raised keeps its ``error`` only, at either level; at level observable no answer has a message.
+    """
+    return _reduced(response) if level is Level.OBSERVABLE else _without_texts_of_raised(response)
+
+
+def _without_texts_of_raised(value: Json) -> Json:
+    match value:
+        case {"raised": raised}:
+            return {"raised": _reduced(raised)}
+        case {**members}:
+            return {name: _without_texts_of_raised(inner) for name, inner in members.items()}
+        case [*items]:
+            return [_without_texts_of_raised(inner) for inner in items]
+        case _:
+            return value
+
+
 def _is_lookup(event: Json) -> bool:
     return isinstance(event, list) and event[:1] == ["lookup"]
 

@@ -63,7 +63,7 @@ _int64: Final = integer()
 _offset: Final = integer(0, MAX_INT64)
 
 
-def _word(*words: str) -> Check[str]:
+def word(*words: str) -> Check[str]:
     """Return the check for one of *words*."""
     return one_of({word: word for word in words})
 
@@ -73,7 +73,7 @@ def _value_of(enumeration: type[E]) -> Check[E]:
     return one_of({each.value: each for each in enumeration})
 
 
-def _name(value: Json, path: str) -> str:
+def name(value: Json, path: str) -> str:
     """Check a member, a key or another name, which states and events may repeat for every record."""
     name = text(value, path)
     return name if len(name) <= MAX_NAME else refuse(f"at most {MAX_NAME} characters", value, path)
@@ -119,7 +119,7 @@ def _duration(value: str, path: str) -> timedelta:
 
 def _topic(value: Json, path: str) -> str:
     """Check the name of a topic; null is no topic, which an empty name stands for."""
-    return "" if value is None else _name(value, path)
+    return "" if value is None else name(value, path)
 
 
 _number: Final = Field(integer(0, 2**31 - 1), default=None)
@@ -272,7 +272,7 @@ def _operation(make: Callable[..., requests.Command], **fields: Field) -> Operat
     return Operation(make, MappingProxyType(fields))
 
 
-_member: Final = Field(_name)
+_member: Final = Field(name)
 
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
     {
@@ -281,7 +281,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
             leader_epoch=Field(_int32, default=0),
             config=Field(opened_config, default=MappingProxyType({})),
             lifecycle=Field(_value_of(Lifecycle), default=Lifecycle.EMPTY),
-            timer=Field(_word("fifo", "mock"), default="fifo"),
+            timer=Field(word("fifo", "mock"), default="fifo"),
         ),
         "initialize": _operation(
             requests.Initialize,
@@ -315,7 +315,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
         "advance": _operation(
             requests.Advance,
             ms=Field(_offset),
-            clock=Field(_word("both", "timer", "time"), default="both"),
+            clock=Field(word("both", "timer", "time"), default="both"),
         ),
         "fire_lock": _operation(requests.ExpireLock, first=Field(_offset), last=Field(_offset)),
         "complete": _operation(
@@ -338,7 +338,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
 ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
     {
         "op": Field(one_of({op: op for op in OPERATIONS})),
-        "key": Field(_name, default=""),
+        "key": Field(name, default=""),
         "answers": Field(list_of(write_answer), default=()),
         "dlq_answers": Field(list_of(dead_letter_answer), default=()),
         "quiet": Field(boolean, default=False),

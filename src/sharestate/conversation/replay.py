@@ -6,17 +6,20 @@ A list of known differences names the traces that have to differ, and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from attrs import evolve, frozen
 
-from sharestate.conversation.compare import Difference, Level, differences
+from sharestate.conversation.compare import Difference, Level, coordinator_view, differences
+from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
-from sharestate.conversation.server import BadRequestError, Conversation, bad_request_json
+from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
 from sharestate.conversation.traces import Step, Trace, open_trace
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
 from sharestate.json_lines import MAX_LINE, Json, read_json
@@ -86,7 +89,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
-    Batches larger than *split_limit* are not split. [records]
+    Its header says whether share partitions or share coordinators were recorded. Batches of share partitions larger
+    than *split_limit* are not split. [records]
 
     Raises:
         UnreadableFileError: It is not a trace, or not of a known version.
@@ -94,7 +98,12 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     with open_trace(path) as trace:
         if obstacles := trace.header.obstacles:
             return _outcome(trace, Verdict.SKIPPED, reason=", ".join(obstacles))
-        return _replayed(trace, Conversation(profile, split_limit=split_limit), level)
+        if not trace.header.is_of_coordinator:
+            return _replayed(trace, Conversation(profile, split_limit=split_limit), level.view)
+        coordinator = COORDINATOR_PROFILES.get(profile.name)
+        if coordinator is None:
+            return _outcome(trace, Verdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
+        return _replayed(trace, CoordinatorConversation(coordinator), partial(coordinator_view, level=level))
 
 
 def _outcome(
@@ -103,11 +112,11 @@ def _outcome(
     return Outcome(file=trace.file, name=trace.header.name, verdict=verdict, deviation=deviation, reason=reason)
 
 
-def _replayed(trace: Trace, conversation: Conversation, level: Level) -> Outcome:
+def _replayed(trace: Trace, server: LineServer, view: Callable[[Json], Json]) -> Outcome:
     has_calls = False
     for step in trace.steps:
         has_calls |= step.op not in NO_CALLS
-        deviation = None if step.op in NOT_SENT else _deviation(step, conversation, level)
+        deviation = None if step.op in NOT_SENT else _deviation(step, server, view)
         if deviation is not None and (has_calls or any(later.op not in NO_CALLS for later in trace.steps)):
             return _outcome(trace, Verdict.FAILED, deviation=deviation)
     if not has_calls:
@@ -115,12 +124,12 @@ def _replayed(trace: Trace, conversation: Conversation, level: Level) -> Outcome
     return _outcome(trace, Verdict.PASSED)
 
 
-def _deviation(step: Step, conversation: Conversation, level: Level) -> Deviation | None:
+def _deviation(step: Step, server: LineServer, view: Callable[[Json], Json]) -> Deviation | None:
     try:
-        got = conversation.answer(step.request, step.line)
+        got = server.answer(step.request, step.line)
     except BadRequestError as error:
         got = bad_request_json(error)
-    found = differences(level.view(step.response), level.view(got))
+    found = differences(view(step.response), view(got))
     return Deviation(step.line, step.request, found) if found else None
 
 

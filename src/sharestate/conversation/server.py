@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
@@ -38,18 +39,8 @@ def _line(number: int) -> Iterator[None]:
         raise BadRequestError(error.message, number, error.field or "") from error
 
 
-MAX_PARTITIONS: Final = 64
-"""The largest number of share partitions in a conversation."""
-
-
-class Conversation:
-    """Any number of independent share partitions under one profile, distinguished by the requests' ``key``."""
-
-    def __init__(self, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
-        """Start without a share partition; batches larger than *split_limit* are not split. [records]"""
-        self._profile = profile
-        self._split_limit = split_limit
-        self._partitions: dict[str, ServedPartition] = {}
+class LineServer(ABC):
+    """What answers the requests of one conversation, in their order."""
 
     def answer_line(self, line: str, number: int) -> Json:
         """
@@ -70,6 +61,29 @@ class Conversation:
         """
         with _line(number):
             return self._answer(value)
+
+    @abstractmethod
+    def _answer(self, value: Json) -> Json:
+        """
+        Return the response to the JSON of a line.
+
+        Raises:
+            MalformedInputError: It is not a valid request; nothing was changed.
+        """
+
+
+MAX_PARTITIONS: Final = 64
+"""The largest number of share partitions in a conversation."""
+
+
+class Conversation(LineServer):
+    """Any number of independent share partitions under one profile, distinguished by the requests' ``key``."""
+
+    def __init__(self, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
+        """Start without a share partition; batches larger than *split_limit* are not split. [records]"""
+        self._profile = profile
+        self._split_limit = split_limit
+        self._partitions: dict[str, ServedPartition] = {}
 
     def _answer(self, value: Json) -> Json:
         request = read_request(value)
@@ -94,20 +108,19 @@ class Conversation:
         return partition.response(result, quiet=request.quiet)
 
 
-def serve(lines: Iterable[str], output: TextIO, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
+def serve(lines: Iterable[str], output: TextIO, server: LineServer) -> None:
     """
     Answer each of *lines* with one line of *output*, which is flushed before the next is read; skip blank ones.
 
-    Memory does not grow with the length of the conversation: neither requests nor responses are kept, and the split
-    limit bounds the records in flight. A response longer than MAX_LINE is left out, and its length given instead. Use
-    :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
+    Neither requests nor responses are kept; for share partitions the split limit bounds the records in flight, so that
+    memory does not grow with the length of the conversation. A response longer than MAX_LINE is left out, and its
+    length given instead. Use :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
     """
-    conversation = Conversation(profile, split_limit=split_limit)
     for number, line in enumerate(lines, 1):
         if is_blank(line):
             continue
         try:
-            response = conversation.answer_line(line, number)
+            response = server.answer_line(line, number)
         except BadRequestError as error:
             response = bad_request_json(error)
         text = write_json(response)

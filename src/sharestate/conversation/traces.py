@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from attrs import asdict, frozen
 
 from sharestate.errors import MalformedInputError, UnreadableFileError
-from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, record, text, version
+from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, nullable, record, text, version
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 
 TRACE_VERSION: Final = 1
@@ -32,6 +32,9 @@ NOT_REPLAYABLE: Final = frozenset(
     }
 )
 """Flags of traces in which something happened that is not in the requests."""
+
+COORDINATOR_CLASSES: Final = frozenset({"PersisterStateBatchCombiner", "ShareCoordinatorShard"})
+"""The last words of the sources of traces that are about share coordinators; their tests' names end with ``Test``."""
 
 
 @frozen(kw_only=True)
@@ -57,6 +60,11 @@ class Header:
     """Peculiarities of the recording; some of them forbid a replay."""
 
     @property
+    def is_of_coordinator(self) -> bool:
+        """True if a share coordinator was recorded, or its combiner; else it was a share partition."""
+        return self.source.rpartition(" ")[2].removesuffix("Test") in COORDINATOR_CLASSES
+
+    @property
     def obstacles(self) -> tuple[str, ...]:
         """The flags that forbid a replay."""
         return tuple(flag for flag in self.flags if flag in NOT_REPLAYABLE)
@@ -73,7 +81,7 @@ class Step:
     """The request, an object."""
 
     response: Json
-    """The response, an object."""
+    """The response, an object; None if there was none."""
 
     @property
     def op(self) -> str:
@@ -114,7 +122,7 @@ _header: Final = record(
 )
 
 _step: Final = record(
-    {"request": Field(an_object), "response": Field(an_object)},
+    {"request": Field(an_object), "response": Field(nullable(an_object))},
     lambda request, response: (request, response),
     extensible=True,
 )

@@ -9,23 +9,32 @@ The exit status is 0 if all agreed, 1 if not, and 2 if Kafka's could not be buil
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from itertools import count
+from multiprocessing import get_context, util
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import click
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 
+from sharestate.conversation import BadRequestError, CoordinatorConversation, Level
+from sharestate.conversation.compare import Difference, coordinator_view, differences
 from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.oracle.search.kafka import Kafka
-from tests.support.coordinator_data import comparable
-from tests.support.coordinator_peer import CoordinatorPeer
+from tests.oracle.search.kafka import Kafka, KafkaDiedError
+from tests.oracle.search.report import bar_of
 
 Json = Any
 
@@ -36,6 +45,9 @@ PROFILE_OF: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
 """The profile that follows a release."""
 
 FINDINGS: Final = Path("build/oracle")
+
+CHUNK: Final = 50
+"""How many sequences a job is given at a time: about two seconds' work. [sequences]"""
 
 
 @frozen
@@ -48,6 +60,23 @@ class Finding:
     ours: Json
     """What the library answers to the last one."""
 
+    differences: tuple[Difference, ...]
+    """Where the two differ."""
+
+
+@frozen(kw_only=True)
+class Task:
+    """What all jobs of a search have in common."""
+
+    command: tuple[str, ...]
+    """What runs Kafka."""
+
+    profile: CoordinatorProfile
+    """The library's rules."""
+
+    plants: tuple[str, ...] = ()
+    """Modules whose ``plant`` changes the library first: the search has to notice."""
+
 
 def coordinator(kafka: str) -> Oracle:
     """Return Kafka's share coordinator of a release, built unless it was."""
@@ -59,49 +88,125 @@ def profile_of(kafka: str) -> CoordinatorProfile:
     return PROFILE_OF[kafka.rpartition(".")[0]]
 
 
-def difference(kafka: Kafka, profile: CoordinatorProfile, requests: Sequence[Json]) -> Finding | None:
-    """Send *requests* to both, and return where they first differ."""
-    kafka.ask([json.dumps(request) for request in requests])
-    peer = CoordinatorPeer(profile)
-    finding: Finding | None = None
-    exchanges: list[tuple[Json, Json]] = []
-    for request in requests:
-        response = json.loads(kafka.response())  # taken to the end, so that the next sequence finds the pipe empty
-        if finding is None:
-            exchanges.append((request, response))
-            ours = peer.ask(request)
-            if comparable(ours) != comparable(response):
-                finding = Finding(tuple(exchanges), ours)
-    return finding
+def task_of(kafka: str) -> Task:
+    """
+    Return what searches beside the release *kafka*.
+
+    Raises:
+        OracleError: Its coordinator cannot be built.
+    """
+    return Task(command=tuple(coordinator(kafka).command(DRIVER)), profile=profile_of(kafka))
 
 
-def shrunk(kafka: Kafka, profile: CoordinatorProfile, finding: Finding) -> Finding:
-    """Return a conversation with as few requests as still differ."""
-    size = len(finding.exchanges) // 2
-    while size:
-        for start in range(1, len(finding.exchanges) - 1, size):
-            requests = [request for request, _ in finding.exchanges]
-            fewer = difference(kafka, profile, requests[:start] + requests[start + size :])
-            if fewer is not None:
-                finding = fewer
-                break
-        else:
-            size //= 2
-    return finding
+# ---- one job
 
 
-def search(kafka: Kafka, profile: CoordinatorProfile, *, operations: int, seed: int) -> tuple[int, Finding | None]:
+@define
+class Worker:
+    """Sends sequences to both, the library here and Kafka in a JVM beside it."""
+
+    task: Task
+    kafka: Kafka = field(init=False)
+    _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Start the JVM."""
+        for module in self.task.plants:
+            import_module(module).plant()
+        self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
+        self.kafka = Kafka(self.task.command, Path(self._scratch.name) / "jvm.log")
+
+    def close(self) -> None:
+        """End the JVM."""
+        self.kafka.close()
+        self._scratch.cleanup()
+
+    def search(self, numbers: Iterable[int]) -> tuple[int, Finding | None]:
+        """Compare the sequences *numbers* up to the first difference; return the number of requests that agreed."""
+        compared = 0
+        for number in numbers:
+            requests = RandomSequence(number).requests()
+            finding = self.difference(requests)
+            if finding is not None:
+                return compared, self._shrunk(finding)
+            compared += len(requests)
+        return compared, None
+
+    def difference(self, requests: Sequence[Json]) -> Finding | None:
+        """Send *requests* to both, and return where they first differ."""
+        self.kafka.ask([json.dumps(request) for request in requests])
+        responses = [json.loads(self.kafka.response()) for _ in requests]
+        exchanges = tuple(zip(requests, responses, strict=True))
+        conversation = CoordinatorConversation(self.task.profile)
+        for number, (request, response) in enumerate(exchanges, 1):
+            ours = _answer(conversation, request, number)
+            found = differences(coordinator_view(response, Level.FULL), coordinator_view(ours, Level.FULL))
+            if found:
+                return Finding(exchanges[:number], ours, found)
+        return None
+
+    def _shrunk(self, finding: Finding) -> Finding:
+        """Return a conversation with as few requests as still differ."""
+        size = len(finding.exchanges) // 2
+        while size:
+            for start in range(1, len(finding.exchanges) - 1, size):
+                requests = [request for request, _ in finding.exchanges]
+                fewer = self.difference(requests[:start] + requests[start + size :])
+                if fewer is not None:
+                    finding = fewer
+                    break
+            else:
+                size //= 2
+        return finding
+
+
+def _answer(conversation: CoordinatorConversation, request: Json, number: int) -> Json:
+    try:
+        return conversation.answer(request, number)
+    except BadRequestError as error:
+        return {"bad_request": error.field, "message": error.message}
+
+
+# ---- several jobs
+
+
+_worker: list[Worker] = []
+"""The worker of this process: a pool hands functions to processes, not objects."""
+
+
+def _begin(task: Task) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
+    worker = Worker(task)
+    _worker.append(worker)
+    util.Finalize(None, worker.close, exitpriority=1)
+
+
+def _chunk(begin: int) -> tuple[int, Finding | None]:
+    return _worker[0].search(range(begin, begin + CHUNK))
+
+
+def search(task: Task, *, operations: int, seed: int = 0, jobs: int = 1) -> tuple[int, Finding | None]:
     """Compare sequences from number *seed* on until so many requests agree or one does not; return their number."""
     compared = 0
-    for number in count(seed):
-        if compared >= operations:
-            break
-        requests = RandomSequence(number).requests()
-        finding = difference(kafka, profile, requests)
-        if finding is not None:
-            return compared, shrunk(kafka, profile, finding)
-        compared += len(requests)
-    return compared, None
+    finding: Finding | None = None
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (task,)) as pool, bar_of(operations) as show:
+        for chunk in _submitted(pool, seed, 2 * jobs):
+            agreed, finding = chunk.result()
+            compared += agreed
+            show(compared, f"{compared:,} requests")
+            if finding is not None or compared >= operations:
+                break
+        pool.shutdown(cancel_futures=True)
+    return compared, finding
+
+
+def _submitted(pool: ProcessPoolExecutor, first: int, ahead: int) -> Iterator[Future[tuple[int, Finding | None]]]:
+    """Yield the chunks from the sequence *first* on, in order, with *ahead* of them under way."""
+    under_way: deque[Future[tuple[int, Finding | None]]] = deque()
+    for begin in count(first, CHUNK):
+        under_way.append(pool.submit(_chunk, begin))
+        if len(under_way) == ahead:
+            yield under_way.popleft()
 
 
 def write(finding: Finding, kafka: str, file: Path) -> None:
@@ -115,29 +220,35 @@ def write(finding: Finding, kafka: str, file: Path) -> None:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--ops", default=100_000, show_default=True, help="How many requests to compare at least.")
 @click.option("--seed", default=0, show_default=True, help="The number of the first sequence.")
-@click.option("--kafka", "release", default=RELEASES[0], show_default=True, help=f"One of {', '.join(RELEASES)}.")
+@click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
+@click.option("--kafka", default=RELEASES[0], show_default=True, help=f"One of {', '.join(RELEASES)}.")
+@click.option(
+    "--plant", "plants", multiple=True, metavar="MODULE", help="Call its plant() first, which changes the library."
+)
 @click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
-def main(*, ops: int, seed: int, release: str, out: Path) -> None:
+def main(  # noqa: PLR0913 - one parameter for each option
+    *, ops: int, seed: int, jobs: int, kafka: str, plants: tuple[str, ...], out: Path
+) -> None:
     """Search for differences between the library's share coordinator and Kafka's."""
+    begun = time.monotonic()
     try:
-        oracle = coordinator(release)
-    except OracleError as error:
+        task = evolve(task_of(kafka), plants=plants)
+        compared, finding = search(task, operations=ops, seed=seed, jobs=jobs)
+    except (OracleError, KafkaDiedError, BrokenProcessPool) as error:
         click.echo(f"coordinator search: {error}", err=True)
         sys.exit(2)
-    out.mkdir(parents=True, exist_ok=True)
-    begun = time.monotonic()
-    with Kafka(oracle.command(DRIVER), out / "coordinator.log") as kafka:
-        compared, finding = search(kafka, profile_of(release), operations=ops, seed=seed)
     took = time.monotonic() - begun
     if finding is None:
-        click.echo(f"Kafka {release}: {compared} requests from sequence {seed} on, 0 differences; {took:.0f} s")
+        click.echo(f"Kafka {kafka}: {compared} requests from sequence {seed} on, 0 differences; {took:.0f} s")
         return
-    file = out / f"coordinator-{release}.jsonl"
-    write(finding, release, file)
+    file = out / f"coordinator-{kafka}.jsonl"
+    write(finding, kafka, file)
+    click.echo(f"Kafka {kafka}: a difference after {len(finding.exchanges)} requests, in {file}")
     request, response = finding.exchanges[-1]
-    click.echo(f"Kafka {release}: a difference after {len(finding.exchanges)} requests, in {file}")
     for name, value in {"request": request, "Kafka": response, "library": finding.ours}.items():
         click.echo(f"{name}: {json.dumps(value)}")
+    for difference in finding.differences:
+        click.echo(str(difference))
     sys.exit(1)
 
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from random import Random
 from typing import Any, Final
 
-from sharestate.coordinator import encode_record
-from tests.support.coordinator_json import base64, record
+from sharestate import ErrorCode
+from sharestate.conversation import CoordinatorConversation
+from sharestate.coordinator import COORDINATOR_4_3
 
 Json = Any
 
 TOPICS: Final = ("AAECAwQFBgcICQoLDA0ODw", "-_-_-_-_-_-_-_-_-_-_-A", "IoNTqcc65nJltKVVhKBPPQ")
 GROUPS: Final = ("G", "group:2", "gr\u00fcppe-3", "\U0001d11e")
-FAILURES: Final = (
-    "NOT_ENOUGH_REPLICAS",
-    "REQUEST_TIMED_OUT",
-    "NETWORK_EXCEPTION",
-    "NOT_LEADER_OR_FOLLOWER",
-    "KAFKA_STORAGE_ERROR",
-    "MESSAGE_TOO_LARGE",
-    "RECORD_LIST_TOO_LARGE",
-    "CLUSTER_AUTHORIZATION_FAILED",
-    "UNKNOWN_SERVER_ERROR",
-)
+FAILURES: Final = tuple(code.name for code in ErrorCode if code)
+UNKNOWN: Final = {"key": "AAcAAkcxAAECAwQFBgcICQoLDA0ODwAAAAA=", "value": None}
+"""A record of a type that no release knows."""
+
+CODEC: Final = CoordinatorConversation(COORDINATOR_4_3)
+"""Returns the bytes of records, which the same recordings hold against Kafka's as everything else."""
+
 LENGTH: Final = 60
 """The requests of a sequence after the one that opens the coordinator. [requests]"""
 
@@ -48,6 +46,7 @@ _OPS: Final = {
     "route": 2,
     "combine": 10,
     "decode": 2,
+    "encode": 1,
 }
 
 
@@ -103,7 +102,7 @@ class Sequence:
     def _append(self) -> Json:
         if self._random.random() >= self._late:
             return "ok"
-        return self._random.choice(("written", "hold", {"error": self._random.choice(FAILURES)}))
+        return self._random.choice(("written", "hold", "drop", {"error": self._random.choice(FAILURES)}))
 
     def _initialize(self, op: str) -> Json:
         start = self._random.choice((-1, self._start, self._start + 10))
@@ -141,6 +140,9 @@ class Sequence:
 
     # ---- requests for shards
 
+    def _state(self, op: str) -> Json:
+        return {"op": op}
+
     def _plain(self, op: str) -> Json:
         request: Json = {"op": op}
         if self._random.random() < 0.3:
@@ -156,10 +158,10 @@ class Sequence:
         return {**self._plain(op), "fails": self._random.random() < 0.2}
 
     def _commit(self, op: str) -> Json:
-        return {"op": op, **({"upto": self._random.randrange(12)} if self._random.random() < 0.3 else {})}
+        return self._plain(op) | ({"upto": self._random.randrange(12)} if self._random.random() < 0.3 else {})
 
     def _restart(self, op: str) -> Json:
-        return {"op": op, "keep": self._random.choice(("written", "committed", self._random.randrange(20)))}
+        return self._plain(op) | {"keep": self._random.choice(("written", "committed", self._random.randrange(20)))}
 
     def _timeout(self, op: str) -> Json:
         return {"op": op, "pending": self._random.randrange(6)}
@@ -174,13 +176,18 @@ class Sequence:
         offset = self._random.randrange(3)
         rows = []
         for _ in range(self._random.randrange(12)):
-            rows.append({"offset": offset, **self._record()})
+            rows.append({"offset": offset, **self._any_record()})
             offset += self._random.choice((1, 1, 1, 5))
-        return {"op": op, "shard": self._random.randrange(self._partitions), "records": rows}
+        if rows and self._random.random() < 0.2:
+            del rows[0]["offset"]
+        return {"op": op, "shard": self._random.randrange(self._partitions), "records": rows, "start": offset % 3}
 
     def _replay(self, op: str) -> Json:
         shard = self._random.randrange(self._partitions)
-        return {"op": op, "shard": shard, "offset": self._random.randrange(100), "record": self._record()}
+        return {"op": op, "shard": shard, "offset": self._random.randrange(100), "record": self._any_record()}
+
+    def _any_record(self) -> Json:
+        return self._random.choice((self._record, self._record, self._raw_record, self._unknown_record))()
 
     def _record(self) -> Json:
         random = self._random
@@ -222,7 +229,17 @@ class Sequence:
         return {"op": op, "existing": self._batches(existing), "new": self._batches(new), "start": start}
 
     def _decode(self, op: str) -> Json:
-        key, value = encode_record(record(self._record()))
-        if value is not None and self._random.random() < 0.5:
-            value = value[: self._random.randrange(len(value))]
-        return {"op": op, "record": {"key": base64(key), "value": base64(value)}}
+        row = self._raw_record()
+        if row["value"] is not None and self._random.random() < 0.5:
+            value = b64decode(row["value"])
+            row["value"] = b64encode(value[: self._random.randrange(len(value))]).decode()
+        return {"op": op, "record": row}
+
+    def _encode(self, op: str) -> Json:
+        return {"op": op, "record": self._record()}
+
+    def _unknown_record(self) -> Json:
+        return dict(UNKNOWN)
+
+    def _raw_record(self) -> Json:
+        return CODEC.answer({"op": "encode", "record": self._record()}, 1)["result"]

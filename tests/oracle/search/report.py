@@ -36,18 +36,20 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress_bar(operations: int) -> Iterator[Callable[[Progress], None]]:
-    """Yield what to tell the progress of a search for *operations*; nothing is shown but on a terminal."""
+def bar_of(operations: int) -> Iterator[Callable[[int, str], None]]:
+    """Yield what to tell how many *operations* were compared, and a text; nothing is shown but on a terminal."""
     shown = console(stderr=True)
     columns = (TextColumn("searching"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn())
     with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
         task = bar.add_task("", total=operations, told="")
+        yield lambda compared, told: bar.update(task, completed=compared, told=told)
 
-        def tell(progress: Progress) -> None:
-            told = f"{progress.tally.total:,} operations, sequence {progress.next}"
-            bar.update(task, completed=progress.compared, told=told)
 
-        yield tell
+@contextmanager
+def progress_bar(operations: int) -> Iterator[Callable[[Progress], None]]:
+    """Yield what to tell the progress of a search for *operations*; nothing is shown but on a terminal."""
+    with bar_of(operations) as tell:
+        yield lambda progress: tell(progress.compared, f"{progress.tally.total:,} operations, sequence {progress.next}")
 
 
 def show(progress: Progress, complaints: Iterable[str], seconds: float, directory: Path) -> None:

@@ -61,6 +61,35 @@ def test_all_recordings_pass_but_for_known_differences(profile: str, recorded: t
     ]
 
 
+def test_recordings_of_share_coordinators_are_replayed() -> None:
+    """Their headers tell them from those of share partitions; with both, there is one report."""
+    recordings = (DATA / "coordinator/4.3.1", DATA / "coordinator/kafka-tests", DATA / "coordinator/found")
+    known = DATA / "coordinator/known-differences.json"
+
+    result = replay("--profile", "kafka-4.3", "--level", "full", "--known-differences", known, *recordings, VECTORS)
+
+    count = 41 + 39 + 1 + len(list(VECTORS.glob("*.jsonl")))
+    assert "1 known difference" in result.stdout
+    assert f"of {count} as expected" in last_line(result)
+
+
+def test_a_difference_of_a_share_coordinator_is_shown_with_its_place() -> None:
+    """By the rules of 4.4 another message is one at level full, and another start offset at either."""
+    recording = DATA / "coordinator/4.3.1/coordinator-000.jsonl"
+
+    result = replay("--profile", "kafka-4.4", recording)
+
+    assert result.exit_code == 1
+    assert f"{recording}:" in "".join(line.strip("│").strip() for line in result.stdout.splitlines())
+
+
+def test_recordings_of_share_coordinators_are_skipped_under_other_profiles() -> None:
+    """No share coordinator has the rules of the KIP's text."""
+    result = replay("--profile", "kip-932", DATA / "coordinator/4.3.1/combiner.jsonl")
+
+    assert (result.exit_code, last_line(result)) == (0, "0 of 0 as expected, 1 skipped")
+
+
 def test_known_differences_can_be_listed() -> None:
     """The list gives the trace, the row and the reason of each."""
     result = replay("--list-known", "--known-differences", KNOWN, DATA / "vectors/section19")

@@ -45,6 +45,36 @@ def test_the_profile_can_be_chosen() -> None:
     assert len(served(story, "--profile", "kafka-4.3-healed")[-1]["events"]) == 3
 
 
+def test_share_coordinators_are_served_too() -> None:
+    """With the argument 'coordinator', requests are for share coordinators; combiners of two releases differ."""
+    combine = '{"op":"combine","existing":[[0,4,2,1],[5,9,0,1]],"new":[[5,9,2,1]]}\n'
+
+    assert served(combine, "coordinator", "--profile", "kafka-4.3") == [{"result": [[0, 4, 2, 1], [5, 9, 2, 1]]}]
+    assert served(combine, "coordinator") == [{"result": [[0, 9, 2, 1]]}]
+
+
+def test_a_bad_request_to_a_share_coordinator_is_answered() -> None:
+    """It has the same form as that of a share partition."""
+    bad, good = served('{"op":"open","partitions":0}\n{"op":"open"}\n', "coordinator")
+
+    assert bad["bad_request"].keys() == {"line", "field", "message"}
+    assert (bad["bad_request"]["line"], bad["bad_request"]["field"]) == (1, "partitions")
+    assert good == {"result": None, "records": [], "events": [], "state": []}
+
+
+def test_share_partitions_can_be_named() -> None:
+    """The argument 'partition' is what is served without one."""
+    assert served(OPEN, "partition") == served(OPEN)
+
+
+def test_a_profile_that_no_share_coordinator_has_is_refused() -> None:
+    """The message lists those that there are."""
+    result = CliRunner().invoke(sharestate, ["serve", "coordinator", "--profile", "kip-932"])
+
+    assert result.exit_code == 2
+    assert "kafka-4.2, kafka-4.3, kafka-4.4" in " ".join(result.stderr.split())
+
+
 def test_bytes_that_are_not_text_are_answered() -> None:
     """A line that is not UTF-8 is a bad request like any other; the next one is answered."""
     bad, good = served(b'{"op":"\xff"}\n' + OPEN.encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharestate import KAFKA_4_3
-from sharestate.conversation import BadRequestError, bounded_lines, serve
+from sharestate.conversation import BadRequestError, Conversation, bounded_lines, serve
 from tests.support.client import Client
 
 FETCH = {"member": "m1", "batch_size": 100, "max_records": 500, "fetch_offset": 0, "batches": [[0, 9]]}
@@ -164,7 +164,7 @@ def test_a_line_that_is_not_an_object_is_refused(active: Client, value: object) 
 def served(text: str) -> list[Any]:
     """Return what serve answers to the lines of *text*."""
     output = io.StringIO()
-    serve(io.StringIO(text), output, KAFKA_4_3)
+    serve(io.StringIO(text), output, Conversation(KAFKA_4_3))
     return [json.loads(line) for line in output.getvalue().splitlines()]
 
 

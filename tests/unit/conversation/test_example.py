@@ -10,42 +10,43 @@ from typing import Final
 
 import pytest
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, Profile
-from sharestate.conversation import Conversation, serve
+from sharestate import KAFKA_4_3, KAFKA_4_4
+from sharestate.conversation import Conversation, CoordinatorConversation, LineServer, serve
 from sharestate.conversation.compare import differences
+from sharestate.coordinator import COORDINATOR_4_3
 
 EXAMPLES: Final = {
     name: Path(__file__).with_name(name).read_text().splitlines()
-    for name in ("example.txt", "example-dead-letters.txt")
+    for name in ("example.txt", "example-dead-letters.txt", "example-coordinator.txt")
 }
 
 each_example = pytest.mark.parametrize(
-    ("lines", "profile"),
+    ("lines", "server"),
     [
-        pytest.param(EXAMPLES["example.txt"], KAFKA_4_3, id="4.3"),
-        pytest.param(EXAMPLES["example.txt"], KAFKA_4_4, id="4.4"),
-        pytest.param(EXAMPLES["example-dead-letters.txt"], KAFKA_4_4, id="dead letters"),
+        pytest.param(EXAMPLES["example.txt"], Conversation(KAFKA_4_3), id="4.3"),
+        pytest.param(EXAMPLES["example.txt"], Conversation(KAFKA_4_4), id="4.4"),
+        pytest.param(EXAMPLES["example-dead-letters.txt"], Conversation(KAFKA_4_4), id="dead letters"),
+        pytest.param(EXAMPLES["example-coordinator.txt"], CoordinatorConversation(COORDINATOR_4_3), id="coordinator"),
     ],
 )
 
 
 @each_example
-def test_every_response_is_kafkas(lines: list[str], profile: Profile) -> None:
+def test_every_response_is_kafkas(lines: list[str], server: LineServer) -> None:
     """The responses to the example's requests are equal to Kafka's, in full."""
-    conversation = Conversation(profile)
     exchanges = [(json.loads(request[2:]), json.loads(response[2:])) for request, response in pairwise(lines)][::2]
 
     assert len(exchanges) == len(lines) / 2
     for number, (request, response) in enumerate(exchanges, 1):
-        assert differences(response, conversation.answer(request, number)) == ()
+        assert differences(response, server.answer(request, number)) == ()
 
 
 @each_example
-def test_serve_answers_each_line_with_one_line(lines: list[str], profile: Profile) -> None:
+def test_serve_answers_each_line_with_one_line(lines: list[str], server: LineServer) -> None:
     """Served as text, each request is answered with one line of JSON, which says the same."""
     output = io.StringIO()
 
-    serve((line[2:] + "\n" for line in lines if line.startswith(">")), output, profile)
+    serve((line[2:] + "\n" for line in lines if line.startswith(">")), output, server)
 
     answered = [json.loads(line) for line in output.getvalue().splitlines()]
     assert answered == [json.loads(line[2:]) for line in lines if line.startswith("<")]

@@ -159,7 +159,7 @@ def test_a_response_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch
     ]
     output = io.StringIO()
 
-    serve([json.dumps(request) for request in requests], output, KAFKA_4_3)
+    serve([json.dumps(request) for request in requests], output, Conversation(KAFKA_4_3))
 
     _, acquired, released, timers = map(json.loads, output.getvalue().splitlines())
     assert acquired["state"]["end_offset"] == 8
