@@ -3,193 +3,37 @@ A pure-Python model of what Kafka brokers do for share groups (KIP-932, queues f
 
 Import from here, and the requests and answers of persisters from ``sharestate.persister``. The core does no I/O, reads
 no clock and starts no thread: time comes in as ``now_ms``, and side effects are returned as values.
+
+The names are loaded when the first of them is used, so that what needs only a part, such as the command line or a
+reader of files, begins at once.
 """
 
-from typing import TYPE_CHECKING
-
-from sharestate.dead_letters import DeadLetterQueue, InMemoryDeadLetterQueue
-from sharestate.errors import (
-    AlreadyInitializedError,
-    CoordinatorNotAvailableError,
-    DeadLetterFailedError,
-    DeadLetterQueueConfigError,
-    ErrorCode,
-    ExternalError,
-    FormatError,
-    GroupIdNotFoundError,
-    InitializationError,
-    InvalidConfigurationError,
-    InvalidRecordStateError,
-    InvalidRequestError,
-    InvariantError,
-    LeaderNotAvailableError,
-    LeaderStateError,
-    MalformedInputError,
-    NoReadPendingError,
-    NotLeaderOrFollowerError,
-    OffsetNotAvailableError,
-    RecordFormatError,
-    RequestRefusedError,
-    ResetOffsetRequiredError,
-    ResponseFormatError,
-    ShareStateError,
-    SnapshotError,
-    SplitLimitError,
-    StateLogError,
-    TakeOverRequiredError,
-    TimeReversedError,
-    UnknownDeadLetterError,
-    UnknownRecordTypeError,
-    UnknownRecordVersionError,
-    UnknownServerError,
-    UnknownTopicOrPartitionError,
-    UnknownWriteError,
-    UnsupportedSaslMechanismError,
-    WriteFailedError,
-    persister_error,
-)
-from sharestate.leader import Leader, PollResult, monotonic_ms
-from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
-from sharestate.partition.state import GapWindow
-from sharestate.persister import InMemoryPersister, Persister
-from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
-from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
-from sharestate.values.effects import Cause, Effects, Transition
-from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.profiles import (
-    KAFKA_4_2,
-    KAFKA_4_3,
-    KAFKA_4_4,
-    KIP_932,
-    LATEST,
-    PROFILES,
-    Amendment,
-    BrokerWritePolicy,
-    KipWritePolicy,
-    Profile,
-    Quirk,
-    WritePolicy,
-)
-from sharestate.values.records import (
-    NO_PRODUCER_ID,
-    AbortedTransaction,
-    AcquiredRecords,
-    AcquireMode,
-    ControlType,
-    RecordBatch,
-    RecordState,
-    SharePartitionKey,
-)
-from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, StateRun, WriteShareGroupState
-from sharestate.values.snapshot import Snapshot
-from sharestate.values.transactions import TransactionIndex
+from importlib import import_module
 
 __version__ = "0.2.0.dev0"
 
-__all__ = [
-    "KAFKA_4_2",
-    "KAFKA_4_3",
-    "KAFKA_4_4",
-    "KIP_932",
-    "LATEST",
-    "NO_PRODUCER_ID",
-    "PROFILES",
-    "AbortedTransaction",
-    "AcknowledgeType",
-    "AcknowledgementBatch",
-    "AcquireMode",
-    "AcquiredRecords",
-    "AlreadyInitializedError",
-    "Amendment",
-    "AsyncLeader",
-    "AutoOffsetReset",
-    "BatchView",
-    "BrokerWritePolicy",
-    "Cause",
-    "ControlType",
-    "CoordinatorNotAvailableError",
-    "DeadLetterCause",
-    "DeadLetterFailedError",
-    "DeadLetterQueue",
-    "DeadLetterQueueConfigError",
-    "DeadLetterRequest",
-    "Effects",
-    "ErrorCode",
-    "ExternalError",
-    "FetchedRecords",
-    "FormatError",
-    "GapWindow",
-    "GroupIdNotFoundError",
-    "InMemoryDeadLetterQueue",
-    "InMemoryPersister",
-    "InitializationError",
-    "InvalidConfigurationError",
-    "InvalidRecordStateError",
-    "InvalidRequestError",
-    "InvariantError",
-    "IsolationLevel",
-    "KipWritePolicy",
-    "Leader",
-    "LeaderNotAvailableError",
-    "LeaderStateError",
-    "Lifecycle",
-    "MalformedInputError",
-    "NoReadPendingError",
-    "NotLeaderOrFollowerError",
-    "OffsetNotAvailableError",
-    "OffsetReset",
-    "PersistedState",
-    "Persister",
-    "PollResult",
-    "Profile",
-    "Quirk",
-    "ReadShareGroupState",
-    "RecordBatch",
-    "RecordFormatError",
-    "RecordRun",
-    "RecordState",
-    "RequestRefusedError",
-    "ResetOffsetRequiredError",
-    "ResponseFormatError",
-    "ShareConfig",
-    "SharePartition",
-    "SharePartitionKey",
-    "ShareStateError",
-    "Snapshot",
-    "SnapshotError",
-    "SplitLimitError",
-    "StateBatch",
-    "StateLogError",
-    "StateRun",
-    "TakeOverRequiredError",
-    "TimeReversedError",
-    "TransactionIndex",
-    "Transition",
-    "UnknownDeadLetterError",
-    "UnknownRecordTypeError",
-    "UnknownRecordVersionError",
-    "UnknownServerError",
-    "UnknownTopicOrPartitionError",
-    "UnknownWriteError",
-    "UnsupportedSaslMechanismError",
-    "WriteFailedError",
-    "WritePolicy",
-    "WriteShareGroupState",
-    "monotonic_ms",
-    "persister_error",
-]
+TYPE_CHECKING = False  # the name is enough for type checkers; `typing` takes longer to load than the rest of this
 
 if TYPE_CHECKING:
-    from sharestate.leader.async_leader import AsyncLeader
+    from sharestate.api import *  # noqa: F403 - what it exports is listed there
+    from sharestate.api import __all__ as __all__
 else:  # hidden from type checkers, for which every name would exist
 
     def __getattr__(name: str) -> object:
-        """Import AsyncLeader on first use: asyncio takes longer to load than the rest of the library."""
-        if name == "AsyncLeader":
-            from sharestate.leader.async_leader import AsyncLeader  # noqa: PLC0415 - on first use
+        """Load the names on the first use of one; modules of the package are loaded one by one."""
+        module = f"{__name__}.{name}"
+        try:
+            return import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+        api = import_module("sharestate.api")
+        if not hasattr(api, name):
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        globals()[name] = getattr(api, name)
+        return globals()[name]
 
-            return AsyncLeader
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+    def __dir__() -> list[str]:
+        """Return the names, for those who look around."""
+        return [*globals(), *import_module("sharestate.api").__all__]

@@ -1,4 +1,4 @@
-"""What `import sharestate` loads."""
+"""What `import sharestate` loads, and what its names do."""
 
 import subprocess
 import sys
@@ -13,30 +13,65 @@ LIST_NEW_MODULES = """
 import sys
 before = set(sys.modules)
 import sharestate
-print(*{name for name in sys.modules.keys() - before})
+{use}
+print(*{{name for name in sys.modules.keys() - before}})
 """
 
 
-def new_modules() -> set[str]:
-    """Return the modules that `import sharestate` loads into a fresh interpreter."""
-    command = [sys.executable, "-c", LIST_NEW_MODULES]
+def new_modules(use: str) -> set[str]:
+    """Return the modules that `import sharestate` and *use* load into a fresh interpreter."""
+    command = [sys.executable, "-c", LIST_NEW_MODULES.format(use=use)]
     return set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
 
 
-def test_the_import_loads_only_the_core_dependencies() -> None:
-    """`import sharestate` loads attrs, sortedcontainers and the standard library, and nothing else."""
-    loaded = {name.partition(".")[0] for name in new_modules()}
+def test_nothing_is_loaded_before_a_name_is_used() -> None:
+    """A command that is interrupted at its beginning, or needs one module, does not wait for all of them."""
+    loaded = new_modules("")
+
+    assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {"sharestate"}
+
+
+def test_the_names_load_only_the_core_dependencies() -> None:
+    """They take attrs, sortedcontainers and the standard library, and nothing else."""
+    loaded = {name.partition(".")[0] for name in new_modules("sharestate.Leader")}
 
     assert "sharestate" in loaded
     assert loaded - sys.stdlib_module_names - {"sharestate"} <= CORE_DEPENDENCIES
 
 
-def test_the_import_does_not_load_asyncio() -> None:
+def test_the_names_do_not_load_asyncio() -> None:
     """Only who uses AsyncLeader pays for asyncio, which takes longer to load than everything else."""
-    loaded = new_modules()
+    loaded = new_modules("from sharestate import Leader")
 
     assert "sharestate.leader.leader" in loaded
     assert loaded.isdisjoint({"asyncio", "sharestate.leader.async_leader"})
+
+
+def test_names_are_found_in_every_way() -> None:
+    """By a star, by `dir`, and modules of the package too, as if all had been loaded at once."""
+    command = """
+import sharestate
+assert sharestate.leader.Leader is sharestate.Leader
+assert {*sharestate.__all__} <= {*dir(sharestate)}
+names = {}
+exec("from sharestate import *", names)
+assert names["Leader"] is sharestate.Leader
+assert {*sharestate.__all__} <= {*names}
+assert not hasattr(sharestate, "Follower")
+"""
+    subprocess.run([sys.executable, "-c", command], check=True)
+
+
+def test_each_package_can_be_the_first() -> None:
+    """No package counts on others having been loaded before it."""
+    command = """
+import importlib, sys
+for name in ("errors", "values", "coordinator", "partition", "segments", "persister", "state_topic", "leader"):
+    for loaded in [each for each in sys.modules if each.startswith("sharestate")]:
+        del sys.modules[loaded]
+    importlib.import_module(f"sharestate.{name}")
+"""
+    subprocess.run([sys.executable, "-c", command], check=True)
 
 
 def test_a_name_that_is_loaded_on_first_use_is_there() -> None:

@@ -1,10 +1,19 @@
 """The command line; it needs the extra ``cli``."""
 
+import os
+import signal
 import sys
+from types import FrameType
+
+INTERRUPTED = 128 + 2
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code; without the extra, show how to install it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:  # it may be ignored
+        signal.signal(signal.SIGINT, _exit_at_once)
     try:
         from sharestate.cli.commands import run  # noqa: PLC0415 - click and rich may be missing
     except ModuleNotFoundError as error:
@@ -12,4 +21,10 @@ def main() -> None:
             raise
         print("sharestate: the command line needs the extra 'cli': pip install 'sharestate[cli]'", file=sys.stderr)  # noqa: T201 - click is missing
         sys.exit(2)
+    signal.signal(signal.SIGINT, handler)
     sys.exit(run())
+
+
+def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
+    """End the process: while modules are loaded there is nothing to clean up, and an exception might be caught."""
+    os._exit(INTERRUPTED)

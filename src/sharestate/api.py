@@ -1,0 +1,188 @@
+"""The names that ``sharestate`` exports; import them from there."""
+
+from typing import TYPE_CHECKING
+
+from sharestate.dead_letters import DeadLetterQueue, InMemoryDeadLetterQueue
+from sharestate.errors import (
+    AlreadyInitializedError,
+    CoordinatorNotAvailableError,
+    DeadLetterFailedError,
+    DeadLetterQueueConfigError,
+    ErrorCode,
+    ExternalError,
+    FormatError,
+    GroupIdNotFoundError,
+    InitializationError,
+    InvalidConfigurationError,
+    InvalidRecordStateError,
+    InvalidRequestError,
+    InvariantError,
+    LeaderNotAvailableError,
+    LeaderStateError,
+    MalformedInputError,
+    NoReadPendingError,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    RecordFormatError,
+    RequestRefusedError,
+    ResetOffsetRequiredError,
+    ResponseFormatError,
+    ShareStateError,
+    SnapshotError,
+    SplitLimitError,
+    StateLogError,
+    TakeOverRequiredError,
+    TimeReversedError,
+    UnknownDeadLetterError,
+    UnknownRecordTypeError,
+    UnknownRecordVersionError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    UnknownWriteError,
+    UnsupportedSaslMechanismError,
+    WriteFailedError,
+    persister_error,
+)
+from sharestate.leader import Leader, PollResult, monotonic_ms
+from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.state import GapWindow
+from sharestate.persister import InMemoryPersister, Persister
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
+from sharestate.values.effects import Cause, Effects, Transition
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.profiles import (
+    KAFKA_4_2,
+    KAFKA_4_3,
+    KAFKA_4_4,
+    KIP_932,
+    LATEST,
+    PROFILES,
+    Amendment,
+    BrokerWritePolicy,
+    KipWritePolicy,
+    Profile,
+    Quirk,
+    WritePolicy,
+)
+from sharestate.values.records import (
+    NO_PRODUCER_ID,
+    AbortedTransaction,
+    AcquiredRecords,
+    AcquireMode,
+    ControlType,
+    RecordBatch,
+    RecordState,
+    SharePartitionKey,
+)
+from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, StateRun, WriteShareGroupState
+from sharestate.values.snapshot import Snapshot
+from sharestate.values.transactions import TransactionIndex
+
+__all__ = [
+    "KAFKA_4_2",
+    "KAFKA_4_3",
+    "KAFKA_4_4",
+    "KIP_932",
+    "LATEST",
+    "NO_PRODUCER_ID",
+    "PROFILES",
+    "AbortedTransaction",
+    "AcknowledgeType",
+    "AcknowledgementBatch",
+    "AcquireMode",
+    "AcquiredRecords",
+    "AlreadyInitializedError",
+    "Amendment",
+    "AsyncLeader",
+    "AutoOffsetReset",
+    "BatchView",
+    "BrokerWritePolicy",
+    "Cause",
+    "ControlType",
+    "CoordinatorNotAvailableError",
+    "DeadLetterCause",
+    "DeadLetterFailedError",
+    "DeadLetterQueue",
+    "DeadLetterQueueConfigError",
+    "DeadLetterRequest",
+    "Effects",
+    "ErrorCode",
+    "ExternalError",
+    "FetchedRecords",
+    "FormatError",
+    "GapWindow",
+    "GroupIdNotFoundError",
+    "InMemoryDeadLetterQueue",
+    "InMemoryPersister",
+    "InitializationError",
+    "InvalidConfigurationError",
+    "InvalidRecordStateError",
+    "InvalidRequestError",
+    "InvariantError",
+    "IsolationLevel",
+    "KipWritePolicy",
+    "Leader",
+    "LeaderNotAvailableError",
+    "LeaderStateError",
+    "Lifecycle",
+    "MalformedInputError",
+    "NoReadPendingError",
+    "NotLeaderOrFollowerError",
+    "OffsetNotAvailableError",
+    "OffsetReset",
+    "PersistedState",
+    "Persister",
+    "PollResult",
+    "Profile",
+    "Quirk",
+    "ReadShareGroupState",
+    "RecordBatch",
+    "RecordFormatError",
+    "RecordRun",
+    "RecordState",
+    "RequestRefusedError",
+    "ResetOffsetRequiredError",
+    "ResponseFormatError",
+    "ShareConfig",
+    "SharePartition",
+    "SharePartitionKey",
+    "ShareStateError",
+    "Snapshot",
+    "SnapshotError",
+    "SplitLimitError",
+    "StateBatch",
+    "StateLogError",
+    "StateRun",
+    "TakeOverRequiredError",
+    "TimeReversedError",
+    "TransactionIndex",
+    "Transition",
+    "UnknownDeadLetterError",
+    "UnknownRecordTypeError",
+    "UnknownRecordVersionError",
+    "UnknownServerError",
+    "UnknownTopicOrPartitionError",
+    "UnknownWriteError",
+    "UnsupportedSaslMechanismError",
+    "WriteFailedError",
+    "WritePolicy",
+    "WriteShareGroupState",
+    "monotonic_ms",
+    "persister_error",
+]
+
+if TYPE_CHECKING:
+    from sharestate.leader.async_leader import AsyncLeader
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import AsyncLeader on first use: asyncio takes longer to load than the rest of the library."""
+        if name == "AsyncLeader":
+            from sharestate.leader.async_leader import AsyncLeader  # noqa: PLC0415 - on first use
+
+            return AsyncLeader
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
