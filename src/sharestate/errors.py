@@ -320,6 +320,10 @@ class UnknownCompressionError(SegmentError):
 # ---- bytes that cannot be read
 
 
+class HistoryError(UnreadableFileError):
+    """A file that is no history, or an event in it that is malformed; ``line`` is the row in Parquet, from 1 on."""
+
+
 @define(eq=False, slots=False)
 class FormatError(ShareStateError, ValueError):
     """
@@ -388,6 +392,22 @@ class MalformedInputError(ShareStateError, ValueError):
     def __str__(self) -> str:
         """Return the message, after the argument that it is about."""
         return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
+
+
+@define(eq=False, slots=False)
+class HistoryOrderError(MalformedInputError):
+    """
+    An event of a share partition that is not the next one: one is missing, comes again, or comes to another replay.
+
+    Attributes:
+        key: The share partition: group id, topic id and partition.
+        seq: The event's number.
+        expected: The number that has to come.
+    """
+
+    key: tuple[str, str, int] = ("", "", 0)
+    seq: int = 0
+    expected: int = 0
 
 
 class UnsupportedSaslMechanismError(MalformedInputError):

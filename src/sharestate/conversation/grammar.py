@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -45,7 +43,7 @@ from sharestate.json_checks import (
 from sharestate.json_lines import Json, brief
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.config import AutoOffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig, read_auto_offset_reset
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import NO_PRODUCER_ID, AbortedTransaction, AcquireMode, ControlType, RecordBatch
 
@@ -84,38 +82,6 @@ def name(value: Json, path: str) -> str:
 DEFAULT_CONFIG: Final = ShareConfig(max_record_locks=200, delivery_count_limit=5, record_lock_duration_ms=30_000)
 """The config of a new share partition; it is that of Kafka's tests, not a broker's defaults."""
 
-_BY_DURATION: Final = "by_duration:"
-_ISO_8601: Final = re.compile(
-    r"P(?=.)(?:(?P<days>\d+)D)?(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
-    re.ASCII | re.IGNORECASE,
-)
-_named_reset: Final = one_of({"latest": AutoOffsetReset.latest(), "earliest": AutoOffsetReset.earliest()})
-
-
-def auto_offset_reset(value: Json, path: str) -> AutoOffsetReset:
-    """
-    Check the strategy for a start without persisted state; null is latest.
-
-    >>> auto_offset_reset("by_duration:PT1H30M", "").duration
-    datetime.timedelta(seconds=5400)
-    """
-    if value is None:
-        return AutoOffsetReset.latest()
-    name = text(value, path)
-    if not name.startswith(_BY_DURATION):
-        return _named_reset(name, path)
-    return AutoOffsetReset.by_duration(_duration(name.removeprefix(_BY_DURATION), path))
-
-
-def _duration(value: str, path: str) -> timedelta:
-    match = _ISO_8601.fullmatch(value)
-    if match is None:
-        refuse("a duration as PnDTnHnMn.nS", value, path)
-    try:
-        return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
-    except OverflowError:
-        refuse(f"a duration up to {timedelta.max.days} days", value, path)
-
 
 def _topic(value: Json, path: str) -> str:
     """Check the name of a topic; null is no topic, which an empty name stands for."""
@@ -146,7 +112,7 @@ group_config: Final[Check[Mapping[str, Any]]] = record(
     {
         **_OPENED,
         "renew_acknowledge_enable": Field(boolean, default=None),
-        "auto_offset_reset": Field(auto_offset_reset, default=None),
+        "auto_offset_reset": Field(read_auto_offset_reset, default=None),
     },
     _given,
 )

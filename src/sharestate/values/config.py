@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from attrs import field, frozen
 from attrs.validators import optional
 
+from sharestate import json_checks
+from sharestate.json_lines import Json
 from sharestate.values.checks import instance, number, refuse
+
+_BY_DURATION: Final = "by_duration:"
+_ISO_8601: Final = re.compile(
+    r"P(?=.)(?:(?P<days>\d+)D)?(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 class OffsetReset(Enum):
@@ -71,6 +80,47 @@ class AutoOffsetReset:
     def by_duration(cls, duration: timedelta) -> Self:
         """Start at the first record that is not older than *duration*."""
         return cls(OffsetReset.BY_DURATION, duration)
+
+    def __str__(self) -> str:
+        """
+        Return the strategy as it stands in a group's configuration.
+
+        >>> str(AutoOffsetReset.by_duration(timedelta(hours=1)))
+        'by_duration:PT3600S'
+        """
+        if self.duration is None:
+            return self.strategy.value
+        seconds, rest = divmod(self.duration // timedelta(microseconds=1), 10**6)
+        fraction = f".{rest:06}".rstrip("0") if rest else ""
+        return f"{_BY_DURATION}PT{seconds}{fraction}S"
+
+
+_named_reset: Final = json_checks.one_of({"latest": AutoOffsetReset.latest(), "earliest": AutoOffsetReset.earliest()})
+
+
+def read_auto_offset_reset(value: Json, path: str) -> AutoOffsetReset:
+    """
+    Check the strategy as it stands in a group's configuration; null is latest.
+
+    >>> read_auto_offset_reset("by_duration:PT1H30M", "").duration
+    datetime.timedelta(seconds=5400)
+    """
+    if value is None:
+        return AutoOffsetReset.latest()
+    name = json_checks.text(value, path)
+    if not name.startswith(_BY_DURATION):
+        return _named_reset(name, path)
+    return AutoOffsetReset.by_duration(_duration(name.removeprefix(_BY_DURATION), path))
+
+
+def _duration(value: str, path: str) -> timedelta:
+    match = _ISO_8601.fullmatch(value)
+    if match is None:
+        json_checks.refuse("a duration as PnDTnHnMn.nS", value, path)
+    try:
+        return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
+    except OverflowError:
+        json_checks.refuse(f"a duration up to {timedelta.max.days} days", value, path)
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,36 @@
+"""
+Histories: what happened to share partitions, in a format of its own, and its replay.
+
+A history records what was observed, over many share partitions, with absolute times. It is what a broker's log is
+imported to, and what a program that embeds the library can write.
+"""
+
+from sharestate.errors import HistoryError, HistoryOrderError
+from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, OUTPUT_COLUMNS, OUTPUTS, AppendedBatch
+from sharestate.history.events import Event, Header
+from sharestate.history.files import create_history, open_history
+from sharestate.history.replay import Replay
+from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
+from sharestate.history.runner import ReplaySettings, ReplaySummary, replay_events, replay_files
+
+__all__ = [
+    "DEFAULT_OUTPUTS",
+    "EVENT_COLUMNS",
+    "HISTORY_VERSION",
+    "KINDS",
+    "OUTPUTS",
+    "OUTPUT_COLUMNS",
+    "AppendedBatch",
+    "Event",
+    "Header",
+    "HistoryError",
+    "HistoryOrderError",
+    "OutputRow",
+    "Replay",
+    "ReplaySettings",
+    "ReplaySummary",
+    "create_history",
+    "open_history",
+    "replay_events",
+    "replay_files",
+]

@@ -1,0 +1,97 @@
+"""
+Replays over Arrow record batches (extra ``parquet``): record batches of events in, record batches of rows out.
+
+The form in which Spark calls a replay (``mapInArrow``): the events of a share partition come one after the other, those
+of another one after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from sharestate.history.arrow import EventDecoder, encode_rows, expect_columns
+from sharestate.history.events import Event
+from sharestate.history.replay import Replay
+from sharestate.history.rows import OutputRow
+from sharestate.history.runner import ReplaySettings
+
+STATE: Final = "state"
+"""The column with the state of an earlier replay, which a batch may have besides those of events."""
+
+
+def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = None) -> Iterator[Any]:
+    """
+    Replay record batches of events, and yield record batches of rows, with the columns of ``OUTPUT_SCHEMA``.
+
+    The events of each share partition have to be together, in the order of ``seq``, in one batch or over several; a
+    share partition that comes back later is refused. A row may carry, in the column ``state``, what an earlier replay
+    has put into its ``state`` row: it comes before the events of its share partition, has the key besides, and the
+    replay goes on from there. A share partition of which there is only that has no events, and its rows are made all
+    the same.
+
+    Raises:
+        HistoryError: A column is missing or of another type, or a value is not what it has to be.
+        HistoryOrderError: A share partition's events are not in order, or are split.
+        MalformedInputError: An event is malformed.
+        SnapshotError: A state is malformed.
+    """
+    fold = _Fold(ReplaySettings() if settings is None else settings)
+    decoder = EventDecoder()
+    checked = None
+    for batch in batches:
+        if batch.schema != checked:
+            expect_columns(batch.schema)
+            checked = batch.schema
+        yield from encode_rows(fold.rows_of(batch, decoder))
+    yield from encode_rows(fold.finish())
+
+
+class _Fold:
+    """The replay of the share partition that is at hand."""
+
+    def __init__(self, settings: ReplaySettings) -> None:
+        self._settings = settings
+        self._replay: Replay | None = None
+
+    def rows_of(self, batch: Any, decoder: EventDecoder) -> list[OutputRow]:  # noqa: ANN401 - Arrow's batches have no types
+        """Return the rows of one record batch."""
+        rows: list[OutputRow] = []
+        states = _states(batch)
+        if states is None:
+            for event in decoder.decode(batch):
+                rows += self._apply(event)
+            return rows
+        is_event = pa.array([state is None for state in states])
+        events = iter(decoder.decode(batch.filter(is_event)))
+        for state in states:
+            rows += self._apply(next(events)) if state is None else self._restore(state)
+        return rows
+
+    def _apply(self, event: Event) -> list[OutputRow]:
+        replay = self._replay
+        if replay is not None and event[:3] == replay.key:
+            return replay.apply(event)
+        rows = self.finish()
+        self._replay = self._settings.begin(event[:3])
+        return rows + self._replay.apply(event)
+
+    def _restore(self, state: str) -> list[OutputRow]:
+        rows = self.finish()
+        self._replay = Replay.restore(state, outputs=self._settings.outputs)
+        return rows
+
+    def finish(self) -> list[OutputRow]:
+        """Return the rows of the end of the share partition that is at hand."""
+        return [] if self._replay is None else self._replay.finish()
+
+
+def _states(batch: Any) -> list[str | None] | None:  # noqa: ANN401 - Arrow's batches have no types
+    """Return the states in *batch*; None if there are none."""
+    index = batch.schema.get_field_index(STATE)
+    if index < 0 or batch.column(index).null_count == batch.num_rows:
+        return None
+    states: list[str | None] = batch.column(index).to_pylist()
+    return states

@@ -1,0 +1,348 @@
+"""Events of a history: as values, and as the JSON of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from attrs import field, frozen
+
+from sharestate.errors import HistoryOrderError, MalformedInputError
+from sharestate.history.columns import (
+    EVENT_COLUMNS,
+    HISTORY_VERSION,
+    INFERRED,
+    KINDS,
+    Column,
+    ListOf,
+    Need,
+    Rows,
+    Scalar,
+    Type,
+)
+from sharestate.json_checks import (
+    COMMENT,
+    Check,
+    Field,
+    a_list,
+    an_object,
+    boolean,
+    integer,
+    list_of,
+    nullable,
+    one_of,
+    record,
+    refuse,
+    text,
+    version,
+)
+from sharestate.json_lines import Json
+
+MARK: Final = "sharestate_history"
+"""The field of a header that carries the version of the format."""
+
+
+class Event(NamedTuple):
+    """
+    Something that happened to a share partition.
+
+    Attributes:
+        group_id: The share group.
+        topic_id: The topic's id.
+        partition: The partition's index.
+        seq: Its place among the events of the share partition: 0, 1, 2 ... without holes.
+        at_us: When it arrived; None if not known, like the other times. [µs since 1970]
+        taken_us: When a handler took it. [µs since 1970]
+        handled_us: When the handler was done. [µs since 1970]
+        done_us: When its answer was ready. [µs since 1970]
+        connection: Its connection, within which the order is binding; None if not known.
+        request_no: The number of its request in that connection; None if not known.
+        kind: One of ``KINDS``.
+        member_id: The member; None without one.
+        request: The fields of the request, without those that are null; None without a request.
+        response: The fields of the response, without those that are null; None if it was not observed.
+        inferred: Whether it was not observed, but follows from something else.
+    """
+
+    group_id: str
+    topic_id: str
+    partition: int
+    seq: int
+    at_us: int | None
+    taken_us: int | None
+    handled_us: int | None
+    done_us: int | None
+    connection: str | None
+    request_no: int | None
+    kind: str
+    member_id: str | None
+    request: dict[str, Any] | None
+    response: dict[str, Any] | None
+    inferred: bool
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """The share partition: group id, topic id and partition."""
+        return self[:3]
+
+    @classmethod
+    def of(  # noqa: PLR0913 - the columns that events of programs have
+        cls,
+        key: tuple[str, str, int],
+        seq: int,
+        kind: str,
+        *,
+        at_us: int | None = None,
+        member_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+        response: Mapping[str, Any] | None = None,
+    ) -> Event:
+        """Make an event of which nothing is known but the arguments; fields that are None are left out."""
+        return cls(
+            *key,
+            seq,
+            at_us,
+            None,
+            None,
+            None,
+            None,
+            None,
+            kind,
+            member_id,
+            None if request is None else _without_nulls(request),
+            None if response is None else _without_nulls(response),
+            False,  # noqa: FBT003 - the columns in order
+        )
+
+
+def _without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(names)
+
+
+@frozen(kw_only=True)
+class Header:
+    """The first line of a history."""
+
+    source: str = ""
+    """Where the history comes from."""
+
+    created_ms: int | None = None
+    """When it was made; None if not known. [ms since 1970]"""
+
+    lacks: frozenset[str] = field(default=frozenset(), converter=_names)
+    """The kinds that the source does not log. A replay takes what they would say for done: see ``Replay``."""
+
+    def to_json(self) -> Json:
+        """Return the header as it stands in a file."""
+        return {
+            MARK: HISTORY_VERSION,
+            "source": self.source,
+            "created_ms": self.created_ms,
+            "lacks": sorted(self.lacks),
+        }
+
+
+def _header(**fields: Any) -> Header:  # noqa: ANN401 - the fields of the table
+    fields.pop(MARK)
+    return Header(**fields)
+
+
+read_header: Final[Check[Header]] = record(
+    {
+        MARK: Field(version(HISTORY_VERSION)),
+        "source": Field(text, ""),
+        "created_ms": Field(nullable(integer()), None),
+        "lacks": Field(list_of(one_of({name: name for name in KINDS})), ()),
+    },
+    _header,
+)
+"""The check for the header of a file."""
+
+
+class SequenceCheck:
+    """A check that each share partition's events come one after the other, from 0 on."""
+
+    def __init__(self) -> None:
+        """Start before the first event."""
+        self._next: dict[tuple[str, str, int], int] = {}
+
+    def expect(self, event: Event) -> None:
+        """
+        Check that *event* is the next one of its share partition.
+
+        Raises:
+            HistoryOrderError: An event is missing, or was there already.
+        """
+        key = event[:3]
+        expected = self._next.get(key, 0)
+        if event.seq != expected:
+            raise order_error(key, event.seq, expected)
+        self._next[key] = expected + 1
+
+
+def order_error(key: tuple[str, str, int], seq: int, expected: int) -> HistoryOrderError:
+    """Return the error for an event *seq* of *key* where *expected* has to come."""
+    if seq < expected:
+        what = f"event {seq} comes again, or too late"
+    elif expected == 0:
+        what = f"the first event is {seq}: the beginning is missing, or was given to another replay"
+    else:
+        what = f"event {expected} is missing: {seq} comes after {expected - 1}"
+    where = "{}-{}-{}".format(*key)
+    return HistoryOrderError(f"{what} ({where})", "seq", key=key, seq=seq, expected=expected)
+
+
+# ---- JSON, by the tables
+
+
+def check_of(type_: Type) -> Check[Any]:
+    """Return the check for a JSON value of *type_*."""
+    match type_:
+        case Scalar.TEXT:
+            return text
+        case Scalar.BOOLEAN:
+            return boolean
+        case Scalar():
+            return integer(-(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1)
+        case ListOf(item):
+            return list_of(check_of(item))
+        case Rows():
+            return list_of(_row_check(type_))
+
+
+def _row_check(rows: Rows) -> Check[Any]:
+    """Return the check for one of *rows*: a list of its required fields, and an object of the others if any."""
+    required = [(column.name, _column_check(column)) for column in rows.columns if column.need is Need.REQUIRED]
+    others = {column.name: column for column in rows.columns if column.need is not Need.REQUIRED}
+    check_others = _fields_check(tuple(others.values()))
+    sizes = (len(required), len(required) + bool(others))
+
+    def check(value: Json, path: str) -> Any:  # noqa: ANN401 - a row of *rows*
+        items = a_list(value, path)
+        if len(items) not in sizes:
+            refuse(f"a list of {' or '.join(map(str, dict.fromkeys(sizes)))}", value, path)
+        values = [each(item, f"{path}[{i}]") for i, ((_, each), item) in enumerate(zip(required, items, strict=False))]
+        optional = check_others(items[-1], f"{path}[{len(items) - 1}]") if len(items) > len(required) else {}
+        return rows.make(*values, **optional)
+
+    return check
+
+
+def _column_check(column: Column) -> Check[Any]:
+    return one_of({name: name for name in column.values}) if column.values else check_of(column.type)
+
+
+def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
+    """Return the check for an object with *columns*; nulls are left out of what it returns."""
+    checks = {column.name: _column_check(column) for column in columns}
+    needs = [column for column in columns if column.need is not Need.OPTIONAL]
+
+    def check(value: Json, path: str) -> dict[str, Any]:
+        members = an_object(value, path)
+        fields = {}
+        for name, member in members.items():
+            if name not in checks:
+                if name == COMMENT:
+                    continue
+                message = f"unknown field; expected one of {', '.join((*checks, COMMENT))}"
+                raise MalformedInputError(message, f"{path}.{name}")
+            if member is not None:
+                fields[name] = checks[name](member, f"{path}.{name}")
+        for column in needs:
+            if column.name not in fields and (column.need is Need.REQUIRED or "error" not in fields):
+                missing = "missing"
+                raise MalformedInputError(missing, f"{path}.{column.name}")
+        return fields
+
+    return check
+
+
+def _top(column: Column) -> Field:
+    check = _column_check(column)
+    return Field(check) if column.need is Need.REQUIRED else Field(nullable(check), None)
+
+
+def _inferred(value: Json, path: str) -> bool:
+    return value is not None and boolean(value, path)
+
+
+_TOP: Final[Mapping[str, Field]] = MappingProxyType(
+    {column.name: _top(column) for column in EVENT_COLUMNS}
+    | {name: Field(nullable(an_object), None) for name in ("request", "response")}
+    | {INFERRED.name: Field(_inferred, default=False)}
+)
+_check_top: Final[Check[Event]] = record(_TOP, Event)
+_REQUESTS: Final = {kind.name: _fields_check(kind.request) for kind in KINDS.values()}
+_RESPONSES: Final = {kind.name: _fields_check(kind.response) for kind in KINDS.values()}
+
+
+def read_event(value: Json, path: str = "") -> Event:
+    """
+    Return the event that a JSON *value* stands for.
+
+    Raises:
+        MalformedInputError: A field is missing, unknown or not what it has to be; ``field`` says which.
+    """
+    event = _check_top(value, path)
+    return complete(event, _REQUESTS[event.kind], _RESPONSES[event.kind])
+
+
+def complete(event: Event, check_request: Check[Any], check_response: Check[Any]) -> Event:
+    """Return *event* with its request and response checked."""
+    request, response = event.request, event.response
+    if request is not None or any(each.need is Need.REQUIRED for each in KINDS[event.kind].request):
+        request = check_request({} if request is None else request, "request")
+    if response is not None:
+        response = check_response(response, "response")
+    return event._replace(request=request, response=response)
+
+
+def write_event(event: Event) -> Json:
+    """Return *event* as JSON: what is null or false is left out."""
+    value = {
+        name: member
+        for name, member in zip(event._fields, event, strict=True)
+        if member is not None and member is not False
+    }
+    kind = KINDS[event.kind]
+    if event.request is not None:
+        value["request"] = _fields_json(kind.request, event.request)
+    if event.response is not None:
+        value["response"] = _fields_json(kind.response, event.response)
+    return value
+
+
+def _fields_json(columns: tuple[Column, ...], fields: Mapping[str, Any]) -> Json:
+    value = {}
+    for column in columns:
+        member = fields.get(column.name)
+        if member is not None:
+            value[column.name] = json_of(column.type, member)
+    return value
+
+
+def json_of(type_: Type, value: Any) -> Json:  # noqa: ANN401 - a value of that type
+    """Return a *value* of *type_* as JSON."""
+    if isinstance(type_, Scalar):
+        return value
+    return list(value) if isinstance(type_, ListOf) else _rows_json(type_, value)
+
+
+def _rows_json(rows: Rows, value: Any) -> Json:  # noqa: ANN401 - a sequence of rows
+    required = rows.required
+    if required == len(rows.columns):
+        if rows.columns[-1].type == ListOf(Scalar.INT8):
+            return [[*row[:-1], list(row[-1])] for row in value]
+        return [list(row) for row in value]
+    names = [column.name for column in rows.columns[required:]]
+    return [_row_json(row, required, names) for row in value]
+
+
+def _row_json(row: tuple[Any, ...], required: int, names: list[str]) -> Json:
+    others = {name: value for name, value in zip(names, row[required:], strict=True) if value is not None}
+    return [*row[:required], others] if others else list(row[:required])

@@ -1,0 +1,116 @@
+"""Files of histories, by their suffix: ``.jsonl``, ``.jsonl.gz`` or ``.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol, Self
+
+from sharestate.errors import HistoryError
+from sharestate.history.events import Event, Header
+from sharestate.history.json_files import JsonHistory, JsonHistoryWriter
+
+
+class HistoryReader(Protocol):
+    """A history that is being read: its header, its events, and how far reading is."""
+
+    header: Header
+    """Its header."""
+
+    @property
+    def size(self) -> int:
+        """The size: bytes of JSON Lines, events of Parquet."""
+
+    @property
+    def position(self) -> int:
+        """How much of that was read so far."""
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events, and close the file."""
+
+    def __enter__(self) -> Self:
+        """Return the history."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class HistoryFile(Protocol):
+    """A history that is being written."""
+
+    def write(self, events: Iterable[Event], /) -> None:
+        """Append events."""
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+
+
+def is_parquet(path: Path | str) -> bool:
+    """
+    Return whether *path* is named like Parquet; if not, it is named like JSON Lines.
+
+    Raises:
+        HistoryError: It is named like neither.
+    """
+    name = str(path)
+    if name.endswith(".parquet"):
+        return True
+    if name.endswith((".jsonl", ".jsonl.gz")):
+        return False
+    message = "expected a name that ends with .jsonl, .jsonl.gz or .parquet"
+    raise HistoryError(message, name)
+
+
+def open_history(path: Path | str) -> HistoryReader:
+    """
+    Open a history to read it: its ``header``, then, by iterating, its events.
+
+    Raises:
+        HistoryError: It cannot be read, is no history, or is of a version that is not known.
+    """
+    if not is_parquet(path):
+        return JsonHistory(path)
+    reader: HistoryReader = parquet_files().ParquetHistory(path)
+    return reader
+
+
+def create_history(path: Path | str, header: Header | None = None) -> HistoryFile:
+    """
+    Open a history to write it: a context manager whose ``write`` takes events.
+
+    Raises:
+        HistoryError: The name says no format.
+        OSError: It cannot be written.
+    """
+    header = Header() if header is None else header
+    if not is_parquet(path):
+        return JsonHistoryWriter(path, header)
+    writer: HistoryFile = parquet_files().ParquetHistoryWriter(path, header)
+    return writer
+
+
+def parquet_files() -> ModuleType:
+    """
+    Return the module for Parquet.
+
+    Raises:
+        ModuleNotFoundError: The extra ``parquet`` is not installed.
+    """
+    try:
+        return import_module("sharestate.history.parquet_files")
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        message = "Parquet needs the extra 'parquet': pip install 'sharestate[parquet]'"
+        raise ModuleNotFoundError(message, name=error.name) from error

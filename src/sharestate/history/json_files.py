@@ -1,0 +1,148 @@
+"""Histories as JSON Lines: a header, then one event in each line; compressed if the name ends with ``.gz``."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self, TextIO
+
+from sharestate.errors import HistoryError, MalformedInputError
+from sharestate.history.events import Event, Header, SequenceCheck, read_event, read_header, write_event
+from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
+
+
+class JsonHistory:
+    """
+    A history in JSON Lines, opened to be read once.
+
+    Args:
+        path: The file.
+
+    Raises:
+        HistoryError: It cannot be read, or does not begin with a header of a version that is known.
+
+    Attributes:
+        header: Its header.
+        position: How much of the file was read so far. [bytes]
+        size: The size of the file. [bytes]
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Open the file and read its header."""
+        self._path = Path(path)
+        try:
+            self.size = self._path.stat().st_size
+            self._file = self._path.open("rb")
+        except OSError as error:
+            raise HistoryError(error.strerror, str(path)) from error
+        binary = gzip.GzipFile(fileobj=self._file) if self._path.suffix == ".gz" else self._file
+        self._stream = io.TextIOWrapper(binary, "utf-8", errors="surrogateescape", newline="\n")
+        self._lines = self._numbered(self._stream)
+        self.header = self._read_header()
+
+    @property
+    def position(self) -> int:
+        """How much of the file was read so far. [bytes]"""
+        return self.size if self._file.closed else self._file.tell()
+
+    def __iter__(self) -> Iterator[Event]:
+        """
+        Yield the events, in the order of the lines.
+
+        Raises:
+            HistoryError: A line is no event, or a share partition's events are not in order; those before it were
+                yielded.
+        """
+        sequence = SequenceCheck()
+        with self:
+            for number, line in self._lines:
+                try:
+                    event = read_event(read_json(line))
+                    sequence.expect(event)
+                except MalformedInputError as error:
+                    raise HistoryError(error.message, str(self._path), number, error.field or "") from error
+                yield event
+
+    def __enter__(self) -> Self:
+        """Return the history."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._file.close()  # which a decompressing stream leaves open
+
+    def _read_header(self) -> Header:
+        number = 1
+        try:
+            number, line = next(self._lines, (1, ""))
+            return read_header(read_json(line), "")
+        except HistoryError:
+            self.close()
+            raise
+        except MalformedInputError as error:
+            self.close()
+            raise HistoryError(error.message, str(self._path), number, error.field or "") from error
+
+    def _numbered(self, stream: TextIO) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank, with their numbers."""
+        number = 0
+        try:
+            for number, line in enumerate(bounded_lines(stream), 1):
+                if not is_blank(line):
+                    yield number, line
+        except (OSError, EOFError, zlib.error) as error:
+            message = f"cannot be read: {error}"
+            raise HistoryError(message, str(self._path), number + 1) from error
+
+
+class JsonLinesFile:
+    """JSON Lines that are being written, the first of them a header; compressed if the name ends with ``.gz``."""
+
+    def __init__(self, path: Path | str, header: Json) -> None:
+        """Open the file, and write *header*."""
+        name = str(path)
+        if name.endswith(".gz"):
+            self._stream: TextIO = gzip.open(name, "wt", compresslevel=6, encoding="ascii", newline="\n")  # noqa: SIM115 - closed by close
+        else:
+            self._stream = Path(name).open("w", encoding="ascii", newline="\n")  # noqa: SIM115 - as above
+        self.write_lines([header])
+
+    def write_lines(self, values: Iterable[Json]) -> None:
+        """Append *values*, each as a line."""
+        self._stream.writelines(f"{write_json(value)}\n" for value in values)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+class JsonHistoryWriter:
+    """Writes a history as JSON Lines; a context manager that closes the file."""
+
+    def __init__(self, path: Path | str, header: Header) -> None:
+        """Open the file, and write *header*."""
+        self._file = JsonLinesFile(path, header.to_json())
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Append *events*."""
+        self._file.write_lines(map(write_event, events))
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

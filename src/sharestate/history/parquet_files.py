@@ -1,0 +1,184 @@
+"""Histories as Parquet (extra ``parquet``): the same columns, the header in the metadata of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sharestate.errors import HistoryError, MalformedInputError
+from sharestate.history.arrow import (
+    EVENT_SCHEMA,
+    OUTPUT_SCHEMA,
+    EventDecoder,
+    encode_events,
+    encode_rows,
+    expect_columns,
+)
+from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
+from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
+from sharestate.json_lines import read_json, write_json
+
+BATCH_ROWS: Final = 10_000
+"""The number of events in a record batch. [events]"""
+
+
+class ParquetHistory:
+    """
+    A history in Parquet, opened to be read once.
+
+    Args:
+        path: The file.
+
+    Raises:
+        HistoryError: It cannot be read, is no history of a version that is known, or lacks a column.
+
+    Attributes:
+        header: Its header.
+        position: How many of its events were read so far. [events]
+        size: The number of its events. [events]
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Open the file, and read its header."""
+        self._path = str(path)
+        try:
+            self._file = pq.ParquetFile(self._path)
+        except (OSError, pa.ArrowInvalid) as error:
+            message = f"cannot be read: {error}"
+            raise HistoryError(message, self._path) from error
+        self.position = 0
+        self.size: int = self._file.metadata.num_rows
+        try:
+            self.header = self._read_header()
+            expect_columns(self._file.schema_arrow, self._path)
+        except HistoryError:
+            self.close()
+            raise
+
+    def batches(self) -> Iterator[Any]:
+        """
+        Yield the record batches of events.
+
+        Raises:
+            HistoryError: The file is damaged.
+        """
+        names = EVENT_SCHEMA.names
+        try:
+            for batch in self._file.iter_batches(BATCH_ROWS, columns=names):
+                yield batch.select(names)
+                self.position += batch.num_rows
+        except (OSError, pa.ArrowException) as error:
+            message = f"cannot be read: {error}"
+            raise HistoryError(message, self._path, self.position + 1) from error
+
+    def __iter__(self) -> Iterator[Event]:
+        """
+        Yield the events, in the order of the rows.
+
+        Raises:
+            HistoryError: A row is no event, or a share partition's events are not in order; ``line`` is the row.
+        """
+        decoder = EventDecoder(self._path)
+        sequence = SequenceCheck()
+        row = 0
+        with self:
+            for batch in self.batches():
+                for event in decoder.decode(batch):
+                    row += 1
+                    try:
+                        sequence.expect(event)
+                    except MalformedInputError as error:
+                        raise HistoryError(error.message, self._path, row, error.field or "") from error
+                    yield event
+
+    def __enter__(self) -> Self:
+        """Return the history."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _read_header(self) -> Header:
+        text = (self._file.metadata.metadata or {}).get(MARK.encode(), b"{}")
+        try:
+            return read_header(read_json(text.decode("utf-8", "surrogateescape")), "")
+        except MalformedInputError as error:
+            raise HistoryError(error.message, self._path, None, error.field or "") from error
+
+
+class ParquetHistoryWriter:
+    """Writes a history as Parquet; a context manager that closes the file."""
+
+    def __init__(self, path: Path | str, header: Header) -> None:
+        """Open the file, and write *header*."""
+        metadata = {MARK: write_json(header.to_json())}
+        self._file = pq.ParquetWriter(str(path), EVENT_SCHEMA.with_metadata(metadata), compression="zstd")
+        self._events: list[Event] = []
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Append *events*; they are written a record batch at a time."""
+        for event in events:
+            self._events.append(event)
+            if len(self._events) == BATCH_ROWS:
+                self._flush()
+
+    def write_batch(self, batch: Any) -> None:  # noqa: ANN401 - Arrow's batches have no types
+        """Append the events of a record batch."""
+        self._flush()
+        self._file.write_batch(batch)
+
+    def _flush(self) -> None:
+        if self._events:
+            self._file.write_batch(encode_events(self._events))
+            self._events = []
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._flush()
+        self._file.close()
+
+
+class ParquetRows:
+    """Writes the rows of a replay as Parquet, each kind of them in a directory ``kind=...`` of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        """Make *directory*, which must not be there."""
+        directory.mkdir(parents=True)
+        self._directory = directory
+        self._files: dict[str, Any] = {}
+        columns = [field for field in OUTPUT_SCHEMA if field.name != "kind"]  # the name of the directory says it
+        self._schema = pa.schema(columns, metadata={ROWS_MARK: str(ROWS_VERSION)})
+
+    def write_rows(self, rows: Iterable[OutputRow]) -> None:
+        """Append *rows*."""
+        for batch in encode_rows(rows):
+            kind = batch.column("kind")[0].as_py()
+            if kind not in self._files:
+                path = self._directory / f"kind={kind}" / "part-0.parquet"
+                path.parent.mkdir()
+                self._files[kind] = pq.ParquetWriter(str(path), self._schema, compression="zstd")
+            self._files[kind].write_batch(
+                batch.select(self._schema.names).replace_schema_metadata(self._schema.metadata)
+            )
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()

@@ -1,0 +1,70 @@
+"""The states of a share partition's records by ranges, for what transitions do not say: the state before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sortedcontainers import SortedDict
+
+from sharestate.partition.share_partition import SharePartition
+from sharestate.values.effects import Cause, Transition
+from sharestate.values.records import RecordState
+
+
+class RecordStates:
+    """
+    The states of the records in flight, as the transitions so far have left them.
+
+    Complexity:
+        O(log n) for each range of equal state that a transition touches, n the ranges.
+    """
+
+    def __init__(self) -> None:
+        """Start with no records in flight."""
+        self._runs: SortedDict[int, tuple[int, RecordState]] = SortedDict()
+
+    def clear(self) -> None:
+        """Forget all records."""
+        self._runs.clear()
+
+    def load(self, partition: SharePartition) -> None:
+        """Take over the records of *partition*."""
+        self.clear()
+        for batch in partition.batches():
+            for run in batch.runs:
+                self._runs[run.first_offset] = run.last_offset, run.state
+
+    def apply(self, transition: Transition) -> Iterator[tuple[int, int, int | None, int | None]]:
+        """Apply *transition*; yield its ranges: first and last offset, state before and after."""
+        first, last = transition.first_offset, transition.last_offset
+        after = None if transition.cause is Cause.PASSED else transition.state
+        at = first
+        for begin, end, before in self._take(first, last):
+            if at < begin:
+                yield at, begin - 1, None, _number(after)
+            yield begin, end, int(before), _number(after)
+            at = end + 1
+        if at <= last:
+            yield at, last, None, _number(after)
+        if after is not None:
+            self._runs[first] = last, after
+
+    def _take(self, first: int, last: int) -> list[tuple[int, int, RecordState]]:
+        """Remove the ranges within *first* .. *last*, cutting those that reach beyond, and return them."""
+        index = max(self._runs.bisect_right(first) - 1, 0)
+        taken = []
+        for begin in list(self._runs.irange(self._runs.peekitem(index)[0] if self._runs else first, last)):
+            end, state = self._runs[begin]
+            if end < first:
+                continue
+            del self._runs[begin]
+            if begin < first:
+                self._runs[begin] = first - 1, state
+            if end > last:
+                self._runs[last + 1] = end, state
+            taken.append((max(begin, first), min(end, last), state))
+        return taken
+
+
+def _number(state: RecordState | None) -> int | None:
+    return None if state is None else int(state)

@@ -1,0 +1,593 @@
+"""
+One share partition's history as a fold: events in, rows out.
+
+The rules. The time of an event is when a handler took it; if that is not known, when it arrived; if that is not known
+either, or is before the event ahead of it, the time of that one. Before an event every acquisition lock expires that is
+due by then, with a write each. Answers to writes and dead letters are the exception: what they answer shows how many
+locks had expired, so before them locks expire only until there is something that they answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Self
+
+from attrs import evolve
+
+from sharestate.errors import ErrorCode, MalformedInputError, RequestRefusedError, ResetOffsetRequiredError
+from sharestate.history.columns import (
+    DEAD_LETTER_CAUSES,
+    ERROR_NAMES,
+    ERRORS,
+    KINDS,
+    MODES,
+    AppendedBatch,
+)
+from sharestate.history.events import Event, order_error
+from sharestate.history.known_log import KnownLog
+from sharestate.history.record_states import RecordStates
+from sharestate.history.replay_state import (
+    ReplayState,
+    Settings,
+    WriteContent,
+    content_in,
+    content_json,
+    content_of,
+)
+from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow, outputs_of
+from sharestate.json_lines import Json, write_json
+from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
+from sharestate.values.config import OffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetterRequest
+from sharestate.values.effects import Effects, Transition
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.profiles import LATEST, Profile
+from sharestate.values.records import AcquiredRecords, AcquireMode, SharePartitionKey
+from sharestate.values.requests import PersistedState, WriteShareGroupState
+from sharestate.values.snapshot import Snapshot
+
+REFUSALS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
+"""The errors of an acknowledgement that no failed write has."""
+
+_ANSWERS: Final = frozenset({"write", "dead_letter"})
+"""The kinds before which locks expire only as far as they have to."""
+
+_READS_STATE: Final = ("state_epoch", "start_offset", "state_batches")
+
+
+class Replay:
+    """
+    The replay of one share partition's history.
+
+    Nothing can be checked before its state is read for the first time: earlier events are counted as unchecked, and so
+    is everything after a read whose answer was not observed.
+
+    Args:
+        key: The share partition.
+        profile: Its rules, until a ``config`` event names others.
+        config: The group's settings, until ``config`` events change them; Kafka's defaults if None.
+        lacks: The kinds that the history lacks because nobody logged them. Without ``write`` every write succeeds at
+            once, but for one whose acknowledgement was answered with an error that only a failed write has; without
+            ``dead_letter`` the dead-letter queue answers at once; without ``log`` nothing can be checked after a
+            fetch of which it is not known what was read.
+        outputs: The kinds of rows to make; see ``OUTPUTS``.
+
+    Raises:
+        MalformedInputError: An argument is of the wrong type, or *lacks* or *outputs* names an unknown kind.
+
+    >>> replay = Replay(("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0))
+    >>> read = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
+    >>> replay.apply(Event.of(replay.key, 0, "initialize", at_us=0, request={"leader_epoch": 1}, response=read))
+    []
+    >>> fetch = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
+    >>> answer = {"acquired": (AcquiredRecords(0, 4, 1),)}
+    >>> for row in replay.apply(
+    ...     Event.of(replay.key, 1, "fetch", at_us=5_000, member_id="m1", request=fetch, response=answer)
+    ... ):
+    ...     print(row.kind, row.values)
+    acquisition (0, 4, 'm1', 1)
+    >>> (row,) = replay.apply(Event.of(replay.key, 2, "close", at_us=40_000_000, member_id="m1"))
+    >>> row.kind, row.at_us, write_json(row.to_json()["state_batches"])  # the lock has expired before
+    ('write', 30006000, '[[0,4,0,1]]')
+    """
+
+    def __init__(
+        self,
+        key: tuple[str, str, int],
+        *,
+        profile: Profile = LATEST,
+        config: ShareConfig | None = None,
+        lacks: frozenset[str] = frozenset(),
+        outputs: frozenset[str] = DEFAULT_OUTPUTS,
+    ) -> None:
+        """Start before the first event."""
+        group_id, topic_id, partition = key
+        self.key = key
+        self._partition_key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
+        self._settings = Settings(profile, ShareConfig() if config is None else config)
+        if lacks - KINDS.keys():
+            message = f"expected some of {', '.join(KINDS)}, got {', '.join(sorted(lacks - KINDS.keys()))}"
+            raise MalformedInputError(message, "lacks")
+        self._lacks = lacks
+        self._outputs = outputs_of(outputs)
+        self._seq = self._row_seq = -1
+        self._at_us: int | None = None
+        self._now_ms = 0
+        self._partition: SharePartition | None = None
+        self._log = KnownLog()
+        self._pending: dict[int, WriteShareGroupState] = {}
+        self._expected: dict[int, tuple[str, str | None]] = {}
+        self._dead_letters: dict[int, DeadLetterRequest] = {}
+        self._abandoned: list[WriteContent] = []
+        self._counts: Counter[str] = Counter()
+        self._rows: list[OutputRow] = []
+        self._states = RecordStates() if "transition" in self._outputs else None
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event; -1 before the first one."""
+        return self._seq
+
+    @property
+    def partition(self) -> SharePartition | None:
+        """The share partition, to read; None as long as its state is not known."""
+        return self._partition
+
+    def apply(self, event: Event) -> list[OutputRow]:
+        """
+        Apply the next event, and return the rows that it makes.
+
+        Raises:
+            HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
+            MalformedInputError: A field of it is not what it has to be; ``field`` says which. Only the locks that were
+                due have expired.
+        """
+        if event.seq != self._seq + 1 or event[:3] != self.key:
+            self._refuse(event)
+        kind = event.kind
+        self._row_seq = event.seq
+        self._take_time(event.at_us if event.taken_us is None else event.taken_us)
+        if self._partition is not None and kind not in _ANSWERS:
+            self._expire()
+        handler = self._HANDLERS.get(kind)
+        if handler is None:
+            message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
+            raise MalformedInputError(message, "kind")
+        try:
+            handler(self, event)
+        except KeyError as error:
+            message = "missing, or an unknown name"
+            raise MalformedInputError(message, str(error.args[0])) from error
+        self._seq = event.seq
+        self._counts[f"events.{kind}"] += 1
+        return self._take_rows()
+
+    def finish(self) -> list[OutputRow]:
+        """Return the rows of the end: counts, the snapshot, and where to go on; more events may still follow."""
+        if "metric" in self._outputs:
+            counts = self._counts.copy()
+            counts["writes_unanswered"] += len(self._pending)
+            for name in sorted(counts):
+                self._add("metric", (name, counts[name]))
+        if "snapshot" in self._outputs and self._partition is not None:
+            self._add("snapshot", (self._partition.snapshot().to_json(),))
+        if "state" in self._outputs:
+            self._add("state", (self.state(),))
+        return self._take_rows()
+
+    def state(self) -> str:
+        """Return the state after the last event as versioned JSON, from which ``restore`` goes on."""
+        settings = self._settings
+        return ReplayState(
+            key=self.key,
+            seq=self._seq,
+            at_us=self._at_us,
+            lacks=self._lacks,
+            profile=settings.profile,
+            config=settings.config,
+            isolation=settings.isolation,
+            leader_epoch=settings.leader_epoch,
+            log=self._log,
+            snapshot=None if self._partition is None else self._partition.snapshot(),
+            pending={number: content_of(write) for number, write in self._pending.items()},
+            abandoned=tuple(self._abandoned),
+            expected=self._expected,
+            counts=dict(self._counts),
+        ).to_json()
+
+    @classmethod
+    def restore(cls, text: str, *, outputs: frozenset[str] = DEFAULT_OUTPUTS) -> Self:
+        """
+        Return a replay that goes on where ``state`` was taken.
+
+        Raises:
+            SnapshotError: *text* is no such state, or of a version that is not known.
+        """
+        state = ReplayState.from_json(text)
+        replay = cls(state.key, profile=state.profile, config=state.config, lacks=state.lacks, outputs=outputs)
+        replay._settings.isolation = state.isolation
+        replay._settings.leader_epoch = state.leader_epoch
+        replay._seq = replay._row_seq = state.seq
+        replay._take_time(state.at_us)
+        replay._log = state.log
+        replay._pending = {
+            n: WriteShareGroupState(replay._partition_key, n, *each) for n, each in state.pending.items()
+        }
+        replay._abandoned = list(state.abandoned)
+        replay._expected = state.expected
+        replay._counts.update(state.counts)
+        if state.snapshot is not None:
+            replay._take_back(state.snapshot)
+        return replay
+
+    def _take_back(self, snapshot: Snapshot) -> None:
+        partition = SharePartition.restore(snapshot, record_transitions=self._states is not None)
+        self._partition = partition
+        self._dead_letters = {
+            number: DeadLetterRequest(self._partition_key, number, *dead_letter)
+            for number, dead_letter, *_ in snapshot.dead_letters
+        }
+        if self._states is not None:
+            self._states.load(partition)
+
+    # ---- rows
+
+    def _add(self, kind: str, values: tuple[Any, ...], at_us: int | None = None) -> None:
+        self._rows.append(OutputRow(self.key, self._row_seq, self._at_us if at_us is None else at_us, kind, values))
+
+    def _take_rows(self) -> list[OutputRow]:
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _add_difference(self, name: str, observed: Json, computed: Json) -> None:
+        self._counts["differences"] += 1
+        if "difference" in self._outputs:
+            self._add("difference", (name, write_json(observed), write_json(computed)))
+
+    def _refuse(self, event: Event) -> None:
+        if event[:3] != self.key:
+            message = f"expected an event of {'{}-{}-{}'.format(*self.key)}"
+            raise MalformedInputError(message, "group_id, topic_id, partition")
+        raise order_error(self.key, event.seq, self._seq + 1)
+
+    # ---- time
+
+    def _take_time(self, us: int | None) -> None:
+        if us is not None and (self._at_us is None or us > self._at_us):
+            self._at_us = us
+            self._now_ms = us // 1000
+
+    def _expire(self) -> None:
+        """Expire every lock that is due."""
+        while self._expire_next():
+            pass
+
+    def _expire_next(self) -> bool:
+        """Expire the next lock that is due, if there is one; its rows have the first instant at which it was."""
+        partition = self._active()
+        due_ms = partition.next_deadline_ms()
+        if due_ms is None or due_ms > self._now_ms:
+            return False
+        effects = partition.expire_next(now_ms=self._now_ms)
+        if effects is not None:
+            self._counts["locks_expired"] += 1
+            self._carry_out(effects, at_us=due_ms * 1000)
+        return effects is not None
+
+    # ---- effects
+
+    def _active(self) -> SharePartition:
+        partition = self._partition
+        if partition is None:
+            message = "nothing has read the state yet"
+            raise MalformedInputError(message, "kind")
+        return partition
+
+    def _carry_out(self, effects: Effects, at_us: int | None = None) -> None:
+        if effects.transitions:
+            self._add_transitions(effects.transitions, at_us)
+        for write in effects.writes:
+            self._add_write(write, at_us)
+        for request in effects.dead_letters:
+            self._counts["dead_letters"] += 1
+            self._dead_letters[request.number] = request
+            if "dead_letter" in self._outputs:
+                _, _, first, last, count, cause = request
+                self._add("dead_letter", (first, last, count, cause.value), at_us)
+        if "write" in self._lacks:
+            for write in effects.writes:
+                self._answer_write(write.number, self._implied_error(write.number))
+        if "dead_letter" in self._lacks:
+            for request in effects.dead_letters:
+                self._answer_dead_letter(request.number)
+
+    def _add_write(self, write: WriteShareGroupState, at_us: int | None) -> None:
+        self._counts["writes"] += 1
+        self._pending[write.number] = write
+        if "write" in self._outputs:
+            _, number, start_offset, count, state_epoch, leader_epoch, batches = write
+            self._add("write", (number, start_offset, count, state_epoch, leader_epoch, tuple(batches)), at_us)
+
+    def _add_transitions(self, transitions: tuple[Transition, ...], at_us: int | None = None) -> None:
+        if self._states is None:
+            return
+        for transition in transitions:
+            for first, last, before, after in self._states.apply(transition):
+                member_id, count, cause = transition.member_id, transition.delivery_count, transition.cause.value
+                self._add("transition", (first, last, member_id, count, cause, before, after, transition.write), at_us)
+
+    def _answer_write(self, number: int, error: ErrorCode | None) -> None:
+        """Report the outcome of a write, and compare it with what its member was answered."""
+        partition = self._active()
+        del self._pending[number]
+        if error is None:
+            effects = partition.write_succeeded(number)
+        else:
+            self._counts["writes_failed"] += 1
+            effects = partition.write_failed(number, error)
+        expected = self._expected.pop(number, None)
+        if expected is not None:
+            name, observed = expected
+            computed = None if effects.error is None else ERROR_NAMES[effects.error.code]
+            if observed != computed:
+                self._add_difference(name, {"error": observed}, {"error": computed})
+        self._carry_out(effects)
+
+    def _implied_error(self, number: int) -> ErrorCode | None:
+        """Return why a write has failed that was not observed itself, if its member's answer says so."""
+        _, observed = self._expected.get(number, ("", None))
+        error = None if observed is None else ERRORS[observed]
+        return None if error in REFUSALS else error
+
+    def _answer_dead_letter(self, number: int) -> None:
+        partition = self._active()
+        del self._dead_letters[number]
+        self._carry_out(partition.dead_letter_answered(number))
+
+    def _member_writes(self, event: Event, effects: Effects) -> None:
+        """Carry out what a member's request has led to, and compare its answer now or as soon as its write has one."""
+        if event.response is not None:
+            observed = event.response.get("error")
+            if effects.writes:
+                self._expected[effects.writes[0].number] = event.kind, observed
+            elif observed is not None:
+                self._add_difference(event.kind, {"error": observed}, {"error": None})
+        self._carry_out(effects)
+
+    # ---- the kinds of events
+
+    def _unchecked(self) -> None:
+        self._counts["events_unchecked"] += 1
+
+    def _config(self, event: Event) -> None:
+        self._settings.change(event.request or {})
+        if self._partition is not None and event.request:
+            self._configure(self._partition)
+
+    def _configure(self, partition: SharePartition) -> None:
+        config = self._settings.config
+        if config.dead_letter_queue and not partition.profile.has_dead_letter_queue:
+            config = evolve(config, dead_letter_queue=False)
+        self._carry_out(partition.configure(config))
+
+    def _appended(self, event: Event) -> None:
+        self._log.append((event.request or {})["batches"])
+
+    def _log_start(self, event: Event) -> None:
+        offset = (event.request or {})["offset"]
+        self._log.start_offset = max(self._log.start_offset, offset)
+        if self._partition is None:
+            self._unchecked()
+        else:
+            self._carry_out(self._partition.advance_log_start(offset))
+
+    def _initialize(self, event: Event) -> None:
+        request, response = event.request or {}, event.response
+        self._settings.leader_epoch = request.get("leader_epoch", self._settings.leader_epoch)
+        self._counts["writes_unanswered"] += len(self._pending)
+        self._abandoned = list(map(content_of, self._pending.values()))
+        for requests in (self._pending, self._expected, self._dead_letters):
+            requests.clear()
+        self._partition = None
+        if self._states is not None:
+            self._states.clear()
+        if response is None:
+            self._unchecked()
+            return
+        partition = SharePartition(
+            self._partition_key,
+            leader_epoch=self._settings.leader_epoch,
+            profile=self._settings.profile,
+            config=self._settings.effective,
+            record_transitions=self._states is not None,
+        )
+        partition.initialize()
+        effects = self._take_over(partition, request, response)
+        self._partition = partition
+        self._carry_out(effects)
+
+    def _take_over(self, partition: SharePartition, request: dict[str, Any], response: dict[str, Any]) -> Effects:
+        error = response.get("error")
+        if error is not None:
+            return partition.read_failed(ERRORS[error])
+        state = PersistedState(**{name: response[name] for name in _READS_STATE})
+        try:
+            return partition.read_succeeded(state)
+        except ResetOffsetRequiredError:
+            return partition.read_succeeded(state, reset_offset=self._reset_offset(partition, request))
+
+    def _reset_offset(self, partition: SharePartition, request: dict[str, Any]) -> int:
+        offset: int | None = request.get("reset_offset")
+        if offset is not None:
+            return offset
+        match partition.config.auto_offset_reset.strategy:
+            case OffsetReset.EARLIEST:
+                return self._log.start_offset
+            case OffsetReset.LATEST:
+                return self._log.end_offset
+            case OffsetReset.BY_DURATION:
+                message = "missing: nothing is persisted, and the log does not say where by_duration begins"
+                raise MalformedInputError(message, "request.reset_offset")
+
+    def _fence(self, _event: Event) -> None:
+        if self._partition is None:
+            self._unchecked()
+        else:
+            self._carry_out(self._partition.fence())
+
+    def _close(self, event: Event) -> None:
+        if self._partition is None:
+            self._unchecked()
+        else:
+            self._member_writes(event, self._partition.release(event.member_id or "", now_ms=self._now_ms))
+
+    def _acknowledge(self, event: Event) -> None:
+        if self._partition is None:
+            self._unchecked()
+            return
+        batches = (event.request or {})["batches"]
+        try:
+            effects = self._partition.acknowledge(event.member_id or "", batches, now_ms=self._now_ms)
+        except RequestRefusedError as refusal:
+            self._add_transitions(refusal.transitions)
+            if event.response is not None:
+                observed, computed = event.response.get("error"), ERROR_NAMES[refusal.code]
+                if observed != computed:
+                    self._add_difference("acknowledge", {"error": observed}, {"error": computed})
+            return
+        self._member_writes(event, effects)
+
+    def _fetch(self, event: Event) -> None:
+        partition = self._partition
+        if partition is None:
+            self._unchecked()
+            return
+        request, response = event.request or {}, event.response
+        lock_ms = response.get("lock_ms") if response else None
+        if lock_ms is not None and lock_ms != self._settings.config.record_lock_duration_ms:
+            self._settings.config = evolve(self._settings.config, record_lock_duration_ms=lock_ms)
+            self._configure(partition)
+        fetched = self._read(partition, request)
+        acquired: tuple[AcquiredRecords, ...] = ()
+        if fetched is not None:
+            effects = self._acquire(partition, event.member_id or "", request, fetched)
+            acquired = effects.acquired
+            self._carry_out(effects)
+        if response is not None and response.get("acquired", ()) != acquired and self._partition is not None:
+            observed = {name: value for name, value in response.items() if name in {"error", "acquired"}}
+            self._add_difference("fetch", observed, {"acquired": acquired})
+        self._log.forget_below(partition.start_offset)
+
+    def _acquire(
+        self, partition: SharePartition, member_id: str, request: dict[str, Any], fetched: FetchedRecords
+    ) -> Effects:
+        try:
+            effects = partition.acquire(
+                member_id,
+                fetched,
+                now_ms=self._now_ms,
+                max_records=request.get("max_records", MAX_POLL_RECORDS),
+                batch_size=request.get("batch_size", MAX_POLL_RECORDS),
+                mode=MODES[request["mode"]] if "mode" in request else AcquireMode.BATCH_OPTIMIZED,
+            )
+        except RequestRefusedError as refusal:  # a batch that is too large to be split
+            return Effects(transitions=refusal.transitions)
+        for first, last, count in effects.acquired:
+            self._counts["records_acquired"] += last - first + 1
+            if "acquisition" in self._outputs:
+                self._add("acquisition", (first, last, member_id, count))
+        return effects
+
+    def _read(self, partition: SharePartition, request: dict[str, Any]) -> FetchedRecords | None:
+        """Return what a fetch has read; None if nothing. If that cannot be known, nothing can be checked any more."""
+        batches: tuple[AppendedBatch, ...] | None = request.get("batches")
+        if batches is not None:
+            read = [batch.record_batch for batch in batches]
+            aborted = request.get("aborted")
+            if aborted is None:
+                is_committed = self._settings.isolation is IsolationLevel.READ_COMMITTED
+                aborted = self._log.aborted_in(read) if is_committed else ()
+            offset = partition.next_fetch_offset() if "fetch_offset" not in request else request["fetch_offset"]
+            return FetchedRecords(
+                fetch_offset=offset, batches=read, aborted_transactions=aborted, isolation=self._settings.isolation
+            )
+        has_room = partition.can_acquire()
+        offset = request["fetch_offset"] if "fetch_offset" in request else partition.next_fetch_offset()
+        if not has_room or request.get("max_records") == 0 or request.get("max_bytes") == 0:
+            return None
+        if offset < self._log.begin or "log" in self._lacks:
+            self._partition = None
+            self._unchecked()
+            return None
+        if offset < self._log.start_offset:
+            self._carry_out(partition.advance_log_start(self._log.start_offset))
+            return None
+        return self._log.read(offset, self._settings.isolation, _share_of(request))
+
+    def _write(self, event: Event) -> None:
+        if self._partition is None:
+            self._unchecked()
+            return
+        content = content_in(event.request or {})
+        error = (event.response or {}).get("error")
+        number = self._find_write(content)
+        while number is None and self._expire_next():
+            number = self._find_write(content)
+        if number is None and content in self._abandoned:  # of the leader before this one: it decides nothing here
+            self._abandoned.remove(content)
+            return
+        if number is None:
+            number = next((n for n, write in self._pending.items() if write.state_batches == content[-1]), None)
+            computed = None if number is None else content_json(content_of(self._pending[number]))
+            self._add_difference("write", content_json(content), computed)
+        if number is not None:
+            self._answer_write(number, None if error is None else ERRORS[error])
+
+    def _find_write(self, content: WriteContent) -> int | None:
+        """Return the number of the oldest pending write with *content*."""
+        head, batches = content[:4], content[4]
+        for number, write in self._pending.items():
+            if write[2:6] == head and write.state_batches == batches:
+                return number
+        return None
+
+    def _dead_letter(self, event: Event) -> None:
+        if self._partition is None:
+            self._unchecked()
+            return
+        request = event.request or {}
+        content = request["first"], request["last"], request["delivery_count"], DEAD_LETTER_CAUSES[request["cause"]]
+        number = self._find_dead_letter(content)
+        while number is None and self._expire_next():
+            number = self._find_dead_letter(content)
+        if number is None:
+            self._add_difference("dead_letter", request, None)
+        else:
+            self._answer_dead_letter(number)
+
+    def _find_dead_letter(self, content: tuple[Any, ...]) -> int | None:
+        return next((number for number, each in self._dead_letters.items() if each[2:] == content), None)
+
+    _HANDLERS: ClassVar[Mapping[str, Callable[[Replay, Event], None]]] = MappingProxyType(
+        {
+            "config": _config,
+            "log": _appended,
+            "log_start": _log_start,
+            "initialize": _initialize,
+            "fetch": _fetch,
+            "acknowledge": _acknowledge,
+            "close": _close,
+            "disconnect": _close,
+            "write": _write,
+            "fence": _fence,
+            "dead_letter": _dead_letter,
+        }
+    )
+
+
+def _share_of(request: Mapping[str, Any]) -> int | None:
+    """Return the bytes that a partition of a fetch may take; the partitions get equal shares. [bytes]"""
+    most: int | None = request.get("max_bytes")
+    return None if most is None else most // max(1, request.get("partitions", 1))

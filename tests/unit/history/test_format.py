@@ -1,0 +1,303 @@
+"""The format of histories: JSON Lines and Parquet hold the same, and what is malformed is refused at its place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sharestate.error_codes import ErrorCode
+from sharestate.history import KINDS, Event, Header, HistoryError, create_history, open_history
+from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
+from sharestate.history.columns import EVENT_COLUMNS, OUTPUTS, Column, ListOf, Need, Rows, Scalar, Type, union
+from sharestate.history.events import read_event, write_event
+from sharestate.json_lines import Json
+
+KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
+LINE: dict[str, Any] = {
+    "group_id": "g",
+    "topic_id": "dGhlIHRvcGljJ3MgaWQhIQ",
+    "partition": 0,
+    "seq": 0,
+    "at_us": 5,
+    "kind": "log_start",
+    "request": {"offset": 3},
+}
+HEADER = {"sharestate_history": 1}
+FORMATS = [".jsonl", ".jsonl.gz", ".parquet"]
+
+
+# ---- any events, by the tables
+
+
+def values(column: Column) -> st.SearchStrategy[Any]:
+    """Return the values of a field."""
+    return st.sampled_from(column.values) if column.values else of_type(column.type)
+
+
+def of_type(type_: Type) -> st.SearchStrategy[Any]:
+    """Return the values of a type."""
+    match type_:
+        case Scalar.TEXT:
+            return st.text(st.characters(codec="utf-8"), max_size=5)
+        case Scalar.BOOLEAN:
+            return st.booleans()
+        case Scalar():
+            return st.integers(-(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1)
+        case ListOf(item):
+            return st.lists(of_type(item), max_size=3).map(tuple)
+        case Rows():
+            fields = [
+                values(each) if each.need is Need.REQUIRED else st.none() | values(each) for each in type_.columns
+            ]
+            return st.lists(st.builds(type_.make, *fields), max_size=3).map(tuple)
+
+
+def structs(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return the requests or responses with *columns*."""
+    needed = {each.name: values(each) for each in columns if each.need is not Need.OPTIONAL}
+    return st.fixed_dictionaries(
+        needed, optional={each.name: values(each) for each in columns if each.need is Need.OPTIONAL}
+    )
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Event]:
+    """Return events of two share partitions."""
+    made = []
+    numbers = [0, 0]
+    for kind_name in draw(st.lists(st.sampled_from(sorted(KINDS)), max_size=12)):
+        kind = KINDS[kind_name]
+        partition = draw(st.integers(0, 1))
+        top = {
+            column.name: draw(st.none() | values(column))
+            for column in EVENT_COLUMNS
+            if column.need is Need.OPTIONAL and column.name != "kind"
+        }
+        needs = any(column.need is Need.REQUIRED for column in kind.request)
+        request = draw(structs(kind.request)) if needs or draw(st.booleans()) else None
+        response = draw(structs(kind.response)) if draw(st.booleans()) else None
+        made.append(
+            Event(
+                group_id="g",
+                topic_id="t",
+                partition=partition,
+                seq=numbers[partition],
+                kind=kind_name,
+                request=request,
+                response=response,
+                inferred=draw(st.booleans()),
+                **top,
+            )
+        )
+        numbers[partition] += 1
+    return made
+
+
+@given(made=events())
+def test_json_holds_every_event(made: list[Event]) -> None:
+    """An event that is written as JSON and read again is the same."""
+    assert [read_event(json.loads(json.dumps(write_event(event)))) for event in made] == made
+
+
+@given(made=events())
+def test_arrow_holds_every_event(made: list[Event]) -> None:
+    """Events that are written as a record batch and read again are the same."""
+    assert EventDecoder().decode(encode_events(made)) == made
+
+
+@given(made=events(), cut=st.integers(0, 12))
+def test_a_slice_of_a_record_batch_is_decoded_alone(made: list[Event], cut: int) -> None:
+    """A slice of a record batch, whose columns share the memory of the whole, has the events of the slice."""
+    assert EventDecoder().decode(encode_events(made).slice(cut)) == made[cut:]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(made=events())
+def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
+    """JSON Lines, compressed or not, and Parquet give back the events and the header."""
+    header = Header(source="a test", created_ms=7, lacks=frozenset({"write", "log"}))
+    for suffix in FORMATS:
+        path = tmp_path / f"history{suffix}"
+        with create_history(path, header) as file:
+            file.write(made)
+
+        history = open_history(path)
+
+        assert history.header == header
+        assert list(history) == made
+
+
+# ---- refusals
+
+
+def refused(path: Path) -> HistoryError:
+    """Return the error with which reading *path* ends."""
+    with pytest.raises(HistoryError) as caught:
+        list(open_history(path))
+    return caught.value
+
+
+def lines(tmp_path: Path, *values: Json) -> Path:
+    """Write *values* as JSON lines."""
+    path = tmp_path / "history.jsonl"
+    path.write_text("".join(f"{json.dumps(value)}\n" for value in values))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kind": "fetched"}, "kind"),
+        ({"seq": "0"}, "seq"),
+        ({"seq": True}, "seq"),
+        ({"at_us": 1.5}, "at_us"),
+        ({"partition": 2**31}, "partition"),
+        ({"member": "m1"}, "member"),
+        ({"request": None}, "request.offset"),
+        ({"request": {"offset": "3"}}, "request.offset"),
+        ({"request": {"offset": 3, "ofset": 3}}, "request.ofset"),
+        ({"kind": "acknowledge", "request": {"batches": [[0, 1, [1]], [2, 3]]}}, "request.batches[1]"),
+        ({"kind": "acknowledge", "request": {"batches": [[0, 1, [300]]]}}, "request.batches[0][2][0]"),
+        ({"kind": "log", "request": {"batches": [[0, 1, {"size": 3}]]}}, "request.batches[0][2].size"),
+        ({"kind": "fetch", "request": {}, "response": {}}, "response.acquired"),
+        ({"kind": "fetch", "request": {}, "response": {"error": "none"}}, "response.error"),
+    ],
+)
+def test_a_malformed_event_is_refused_at_its_place(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+    """An event with a wrong, unknown or missing field is refused with file, line and field."""
+    path = lines(tmp_path, HEADER, LINE, {**LINE, "seq": 1, **changes})
+
+    error = refused(path)
+
+    assert (error.file, error.line, error.field) == (str(path), 3, field)
+
+
+@pytest.mark.parametrize("name", ["group_id", "topic_id", "partition", "seq", "kind"])
+def test_a_column_that_is_needed_is_missed(tmp_path: Path, name: str) -> None:
+    """A line without a column that is required, and a Parquet file without any column, are refused by its name."""
+    path = lines(tmp_path, HEADER, {each: value for each, value in LINE.items() if each != name})
+    assert refused(path).field == name
+
+    whole = tmp_path / "history.parquet"
+    with create_history(whole) as file:
+        file.write([read_event(LINE)])
+    table = pq.read_table(whole)
+    pq.write_table(table.drop_columns([name]), whole)
+
+    assert refused(whole).field == name
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(("numbers", "line"), [([0, 1, 3], 3), ([0, 1, 1], 3), ([1], 1)])
+def test_a_hole_or_a_repetition_is_noticed(tmp_path: Path, suffix: str, numbers: list[int], line: int) -> None:
+    """An event that is missing, comes twice or begins late is an error at its line, or its row in Parquet."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path) as file:
+        file.write([read_event({**LINE, "seq": number}) for number in numbers])
+
+    error = refused(path)
+
+    assert error.field == "seq"
+    assert error.line == line + (suffix != ".parquet")
+
+
+@pytest.mark.parametrize("header", [{"sharestate_history": 2}, {"sharestate_history": True}, {}, LINE])
+def test_an_unknown_version_is_refused(tmp_path: Path, header: Json) -> None:
+    """A file of another version, or that is no history, is refused in both formats before any event."""
+    path = lines(tmp_path, header, LINE)
+    assert refused(path).line == 1
+
+    other = tmp_path / "history.parquet"
+    table = pa.Table.from_batches([encode_events([read_event(LINE)])])
+    pq.write_table(table.replace_schema_metadata({"sharestate_history": json.dumps(header)}), other)
+
+    assert "sharestate_history" in refused(other).field or header == LINE
+
+
+def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
+    """A Parquet file with a column of another type is refused with its name, inside of structs too."""
+    path = tmp_path / "history.parquet"
+    with create_history(path) as file:
+        file.write([read_event(LINE)])
+    table = pq.read_table(path)
+    index = table.schema.get_field_index("seq")
+    pq.write_table(table.set_column(index, "seq", table["seq"].cast(pa.int32())), path)
+
+    error = refused(path)
+
+    assert (error.field, error.message) == ("seq", "expected int64, got int32")
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        ({"kind": "log_start", "request": {"offset": None}}, "request.offset"),
+        ({"kind": "log_start", "request": None}, "request"),
+        ({"kind": "close", "request": {}, "response": {"error": "oops"}}, "response.error"),
+        ({"kind": "fetch", "request": {}, "response": {"lock_ms": 5}}, "response.acquired"),
+        ({"kind": "nothing", "request": None}, "kind"),
+    ],
+)
+def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str, Any], field: str) -> None:
+    """A row of Parquet with a wrong name or a null where there may be none is refused with its number."""
+    good = encode_events([read_event(LINE)]).to_pylist()[0]
+    rows = [good, {**good, "seq": 1, **event}]
+    path = tmp_path / "history.parquet"
+    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
+    pq.write_table(table, path)
+
+    error = refused(path)
+
+    assert (error.line, error.field) == (2, field)
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    """A compressed file that is cut off, a Parquet file that is none, and a missing file are refused by name."""
+    path = tmp_path / "history.jsonl.gz"
+    whole = gzip.compress("".join(f"{json.dumps(each)}\n" for each in (HEADER, LINE)).encode())
+    path.write_bytes(whole[:-9])
+    assert refused(path).file == str(path)
+
+    other = tmp_path / "history.parquet"
+    other.write_bytes(b"PAR1")
+    assert refused(other).file == str(other)
+    assert refused(tmp_path / "none.jsonl").message == "No such file or directory"
+    assert "ends with" in (refused(tmp_path / "history.csv").message or "")
+
+
+# ---- the tables
+
+
+def test_columns_of_one_name_have_one_type() -> None:
+    """Fields that share a column of a struct, or of the rows, are of one type but for lists of rows."""
+    tables = (
+        union(kind.request for kind in KINDS.values()),
+        union(kind.response for kind in KINDS.values()),
+        union(output.columns for output in OUTPUTS.values()),
+    )
+    for table in tables:
+        for columns in table.values():
+            types = {Rows if isinstance(column.type, Rows) else column.type for column in columns}
+            assert len(types) == 1
+
+
+def test_every_error_of_kafka_has_a_name() -> None:
+    """The names of errors are Kafka's in lower case, and there is none for success."""
+    assert KINDS["close"].response[0].values == tuple(
+        code.name.lower() for code in ErrorCode if code is not ErrorCode.NONE
+    )
+
+
+def test_schemas_are_in_the_order_of_the_tables() -> None:
+    """Arrow's columns are those of the tables, in their order: Spark matches them by position."""
+    assert EVENT_SCHEMA.names == [*(column.name for column in EVENT_COLUMNS), "request", "response", "inferred"]
+    assert OUTPUT_SCHEMA.names[:6] == ["group_id", "topic_id", "partition", "seq", "at_us", "kind"]
+    assert OUTPUT_SCHEMA.names[6:] == list(union(output.columns for output in OUTPUTS.values()))

@@ -1,0 +1,477 @@
+"""The replay of one share partition's history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sharestate import (
+    KAFKA_4_3,
+    KAFKA_4_4,
+    AcknowledgementBatch,
+    AcquiredRecords,
+    Profile,
+    ShareConfig,
+    Snapshot,
+    SnapshotError,
+    StateBatch,
+)
+from sharestate.errors import MalformedInputError
+from sharestate.history import OUTPUTS, AppendedBatch, Event, HistoryOrderError, OutputRow, Replay
+
+KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
+LOCK_MS = 1000
+CONFIG = ShareConfig(record_lock_duration_ms=LOCK_MS, delivery_count_limit=2)
+NOTHING: dict[str, Any] = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
+
+
+class Life:
+    """A history that is replayed as it is made."""
+
+    def __init__(
+        self, *, profile: Profile = KAFKA_4_3, lacks: frozenset[str] = frozenset(), is_read: bool = True
+    ) -> None:
+        """Begin with an initialization without persisted state, if *is_read*."""
+        self.replay = Replay(KEY, profile=profile, config=CONFIG, lacks=lacks, outputs=frozenset(OUTPUTS))
+        self.seq = 0
+        self.rows: list[OutputRow] = []
+        if is_read:
+            self.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+
+    def add(
+        self,
+        kind: str,
+        at_ms: int,
+        request: dict[str, Any] | None = None,
+        response: dict[str, Any] | None = None,
+        member_id: str | None = "m1",
+    ) -> list[tuple[Any, ...]]:
+        """Replay the next event; return kind and values of its rows but those of transitions."""
+        event = Event.of(
+            KEY, self.seq, kind, at_us=at_ms * 1000, member_id=member_id, request=request, response=response
+        )
+        rows = self.replay.apply(event)
+        self.seq += 1
+        self.rows += rows
+        return [(row.kind, *row.values) for row in rows if row.kind != "transition"]
+
+    def fetch(self, at_ms: int, first: int, last: int, count: int = 1) -> list[tuple[Any, ...]]:
+        """Fetch a batch of the log and acquire all of it."""
+        read = {"fetch_offset": first, "batches": (AppendedBatch(first, last),)}
+        return self.add("fetch", at_ms, read, {"acquired": (AcquiredRecords(first, last, count),)})
+
+    def acknowledge(self, at_ms: int, first: int, last: int, type_: int, error: str | None = None) -> list[Any]:
+        """Acknowledge a range."""
+        response = {} if error is None else {"error": error}
+        batches = (AcknowledgementBatch(first, last, (type_,)),)
+        return self.add("acknowledge", at_ms, {"batches": batches}, response)
+
+    def write(
+        self,
+        at_ms: int,
+        *batches: tuple[int, int, int, int],
+        start: int = 0,
+        complete: int = 0,
+        error: str | None = None,
+    ) -> list[Any]:
+        """Answer a write."""
+        request = {
+            "start_offset": start,
+            "delivery_complete_count": complete,
+            "state_epoch": 0,
+            "leader_epoch": 7,
+            "state_batches": tuple(StateBatch(*batch) for batch in batches),
+        }
+        return self.add("write", at_ms, request, {} if error is None else {"error": error})
+
+    def metrics(self) -> dict[str, int]:
+        """Return the counts at the end."""
+        return {row.values[0]: row.values[1] for row in self.replay.finish() if row.kind == "metric"}
+
+
+def differences(rows: list[OutputRow]) -> list[tuple[Any, ...]]:
+    """Return the values of the differences among *rows*."""
+    return [row.values for row in rows if row.kind == "difference"]
+
+
+# ---- the order of events
+
+
+@pytest.mark.parametrize(("seq", "text"), [(0, "again"), (3, "missing")])
+def test_an_event_that_is_not_the_next_one_is_refused(seq: int, text: str) -> None:
+    """A repeated and a missing event are refused, and change nothing."""
+    life = Life()
+    life.fetch(1, 0, 4)
+    before = life.replay.state()
+
+    with pytest.raises(HistoryOrderError, match=text) as caught:
+        life.replay.apply(Event.of(KEY, seq, "close"))
+
+    assert (caught.value.seq, caught.value.expected) == (seq, 2)
+    assert life.replay.state() == before
+
+
+def test_a_key_opens_with_its_first_event() -> None:
+    """A replay that begins in the middle of a history is refused: another one has the beginning."""
+    with pytest.raises(HistoryOrderError, match="the beginning is missing"):
+        Replay(KEY).apply(Event.of(KEY, 5, "close"))
+
+
+def test_an_event_of_another_share_partition_is_refused() -> None:
+    """A replay takes the events of one share partition."""
+    with pytest.raises(MalformedInputError, match="expected an event of g-"):
+        Replay(KEY).apply(Event.of(("h", *KEY[1:]), 0, "close"))
+
+
+def test_time_does_not_go_back() -> None:
+    """An event whose time is before the one ahead of it happens at the time of that one."""
+    life = Life()
+    life.fetch(50, 0, 4)
+    life.fetch(20, 5, 9)
+
+    assert [row.at_us for row in life.rows if row.kind == "acquisition"] == [50_000, 50_000]
+
+
+# ---- locks, writes and their outcomes
+
+
+def test_locks_expire_before_the_event_after_their_deadline() -> None:
+    """A lock that is due expires with a write of its own, at the first instant at which it is due."""
+    life = Life()
+    life.fetch(0, 0, 4)
+
+    assert life.fetch(LOCK_MS, 5, 5) == [("acquisition", 5, 5, "m1", 1)]
+    rows = life.add("config", LOCK_MS + 500, {})
+
+    assert rows == [("write", 0, 0, 0, 0, 7, ((0, 4, 0, 1),))]
+    assert life.rows[-1].at_us == (LOCK_MS + 1) * 1000
+    assert life.metrics()["locks_expired"] == 1
+
+
+def test_locks_do_not_expire_before_an_answer_that_is_there() -> None:
+    """A write's answer takes effect before locks that were due by then, unless it answers the write of one of them."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.fetch(0, 5, 9)
+    life.acknowledge(1, 0, 4, 1)
+    late = LOCK_MS + 1
+
+    assert life.write(late, (0, 4, 2, 1), complete=5) == []
+    assert life.write(late, (5, 9, 0, 1), start=5) == [("write", 1, 5, 0, 0, 7, ((5, 9, 0, 1),))]
+    assert differences(life.rows) == []
+
+
+def test_a_failed_write_rolls_back() -> None:
+    """After a failed write the records are their member's again, whose answer has the error."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1, error="coordinator_not_available")
+
+    life.write(2, (0, 4, 2, 1), complete=5, error="not_coordinator")
+
+    assert differences(life.rows) == []
+    assert life.acknowledge(3, 0, 4, 2) == [("write", 1, 0, 0, 0, 7, ((0, 4, 0, 1),))]
+
+
+def test_an_answer_that_does_not_fit_the_outcome_is_a_difference() -> None:
+    """A member that was answered success, though its write has failed, is a difference."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1)
+
+    life.write(2, (0, 4, 2, 1), complete=5, error="not_coordinator")
+
+    assert differences(life.rows) == [("acknowledge", '{"error":null}', '{"error":"coordinator_not_available"}')]
+
+
+def test_a_write_that_was_not_computed_is_a_difference() -> None:
+    """A write with another head answers the one with the same batches; one that nothing resembles answers none."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 2)
+
+    life.write(2, (0, 4, 0, 1), start=3)
+    life.write(2, (0, 4, 2, 1))
+
+    (name, observed, computed), (_, _, nothing) = differences(life.rows)
+    assert name == "write"
+    assert observed.startswith('{"start_offset":3,')
+    assert computed.startswith('{"start_offset":0,')
+    assert nothing == "null"
+    assert life.metrics()["writes_unanswered"] == 0
+
+
+def test_writes_succeed_at_once_where_none_were_logged() -> None:
+    """In a history that lacks writes the SPSO advances with the acknowledgement."""
+    life = Life(lacks=frozenset({"write"}))
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1)
+
+    assert life.replay.partition is not None
+    assert life.replay.partition.start_offset == 5
+
+
+def test_an_error_implies_a_failed_write_where_none_were_logged() -> None:
+    """In a history that lacks writes, an answer with an error that is no refusal says that the write has failed."""
+    life = Life(lacks=frozenset({"write"}))
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1, error="coordinator_not_available")
+
+    assert differences(life.rows) == []
+    assert life.metrics()["writes_failed"] == 1
+
+
+# ---- fetches and acknowledgements
+
+
+def test_what_was_acquired_otherwise_is_a_difference() -> None:
+    """An acquisition with other ranges than the answer's is a difference with both sides."""
+    life = Life()
+
+    life.add(
+        "fetch",
+        0,
+        {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)},
+        {"acquired": (AcquiredRecords(0, 3, 1),)},
+    )
+
+    assert differences(life.rows) == [("fetch", '{"acquired":[[0,3,1]]}', '{"acquired":[[0,4,1]]}')]
+
+
+def test_a_refusal_is_compared() -> None:
+    """An acknowledgement that is refused is answered with its error; success is a difference."""
+    life = Life()
+    life.fetch(0, 0, 4)
+
+    life.acknowledge(1, 5, 9, 1, error="invalid_request")
+    assert differences(life.rows) == []
+
+    life.acknowledge(1, 5, 9, 1)
+    assert differences(life.rows) == [("acknowledge", '{"error":null}', '{"error":"invalid_request"}')]
+
+
+def test_the_answer_says_how_long_locks_are() -> None:
+    """The duration of locks in an answer is in force from that fetch on."""
+    life = Life()
+    read = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
+    life.add("fetch", 0, read, {"acquired": (AcquiredRecords(0, 4, 1),), "lock_ms": 5})
+
+    assert life.add("config", 6, {})[0][0] == "write"
+
+
+@pytest.mark.parametrize("kind", ["close", "disconnect"])
+def test_a_closed_session_releases(kind: str) -> None:
+    """A close and a lost connection release what the member holds."""
+    life = Life()
+    life.fetch(0, 0, 4)
+
+    assert life.add(kind, 1) == [("write", 0, 0, 0, 0, 7, ((0, 4, 0, 1),))]
+
+
+def test_a_fetch_reads_the_log_that_is_known() -> None:
+    """A fetch without batches reads whole batches from its offset on, as many as fit, but at least one."""
+    life = Life()
+    life.add("log", 0, {"batches": (AppendedBatch(0, 4, bytes=100), AppendedBatch(5, 9, bytes=100))})
+    life.add("log", 0, {"batches": (AppendedBatch(10, 14, bytes=100),)})
+
+    assert life.add("fetch", 1, {"max_bytes": 200}) == [("acquisition", 0, 9, "m1", 1)]
+    assert life.add("fetch", 1, {"max_bytes": 10}) == [("acquisition", 10, 14, "m1", 1)]
+    assert life.add("fetch", 1, {"max_bytes": 10}) == []
+
+
+def test_a_committed_read_ends_at_the_last_stable_offset() -> None:
+    """With read_committed nothing is read of an open transaction, and an aborted one is archived, not acquired."""
+    life = Life(is_read=False)
+    life.add("config", 0, {"isolation": "read_committed"})
+    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    life.add("log", 0, {"batches": (AppendedBatch(0, 4, producer_id=9, transactional=True),)})
+
+    assert life.add("fetch", 1, {}, {"acquired": ()}) == []
+
+    life.add("log", 2, {"batches": (AppendedBatch(5, 5, producer_id=9, control="abort"),)})
+    life.add("fetch", 3, {}, {"acquired": (AcquiredRecords(5, 5, 1),)})
+    assert differences(life.rows) == []
+
+
+def test_the_log_start_moves() -> None:
+    """Records below the log start are archived, and a fetch below it reads nothing but learns of it."""
+    life = Life()
+    life.fetch(0, 0, 4)
+
+    life.add("log_start", 1, {"offset": 3})
+
+    assert life.replay.partition is not None
+    assert life.replay.partition.start_offset == 3
+
+
+# ---- a share partition's life
+
+
+def test_nothing_is_checked_before_the_state_is_read() -> None:
+    """Events before the first read are counted, and make no rows; the same after a read without an answer."""
+    life = Life(is_read=False)
+    read = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
+    for _ in range(2):
+        assert life.add("fetch", 0, read, {"acquired": (AcquiredRecords(0, 4, 1),)}) == []
+        life.add("initialize", 0, {"leader_epoch": 7})
+
+    assert life.metrics()["events_unchecked"] == 4
+
+
+def test_an_initialization_makes_a_new_share_partition() -> None:
+    """The state that was read is what the next share partition begins with; the old one's writes change nothing."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 2)
+    read = {"state_epoch": 3, "start_offset": 0, "state_batches": (StateBatch(0, 9, 2, 1),)}
+
+    life.add("initialize", 2, {"leader_epoch": 8}, read)
+    life.write(3, (0, 4, 0, 1))
+
+    assert life.replay.partition is not None
+    assert (life.replay.partition.start_offset, life.replay.partition.leader_epoch) == (10, 8)
+    assert differences(life.rows) == []
+    assert life.metrics()["writes_unanswered"] == 1
+
+
+@pytest.mark.parametrize(("reset", "start"), [("earliest", 2), ("latest", 10)])
+def test_without_state_it_starts_where_the_config_says(reset: str, start: int) -> None:
+    """With nothing persisted, earliest is the log start, and latest the log end, at that moment."""
+    life = Life(is_read=False)
+    life.add("config", 0, {"auto_offset_reset": reset})
+    life.add("log", 0, {"batches": (AppendedBatch(0, 9),)})
+    life.add("log_start", 0, {"offset": 2})
+    life.add("initialize", 0, {}, {**NOTHING, "start_offset": -1})
+
+    assert life.replay.partition is not None
+    assert life.replay.partition.start_offset == start
+
+
+def test_a_start_by_duration_has_to_be_known() -> None:
+    """Where by_duration begins does not follow from a history: without it the event is refused."""
+    life = Life(is_read=False)
+    life.add("config", 0, {"auto_offset_reset": "by_duration:PT1H"})
+
+    with pytest.raises(MalformedInputError, match="by_duration") as caught:
+        life.add("initialize", 0, {}, {**NOTHING, "start_offset": -1})
+
+    assert caught.value.field == "request.reset_offset"
+
+
+def test_config_before_and_after_a_read() -> None:
+    """Settings and profile are those of the share partition that is read next; some change while it runs."""
+    life = Life(is_read=False)
+    life.add("config", 0, {"profile": "kafka-4.2", "delivery_count_limit": 9, "leader_epoch": 4})
+    life.add("initialize", 0, {}, NOTHING)
+    life.add("config", 0, {"profile": "kafka-4.3", "delivery_count_limit": 3, "record_lock_duration_ms": 77})
+    partition = life.replay.partition
+
+    assert partition is not None
+    assert (partition.profile.name, partition.leader_epoch) == ("kafka-4.2", 4)
+    assert (partition.config.delivery_count_limit, partition.config.record_lock_duration_ms) == (9, 77)
+
+
+def test_a_dead_letter_is_answered() -> None:
+    """A rejected record goes to the queue after its write, and is archived with its answer."""
+    life = Life(profile=KAFKA_4_4, is_read=False)
+    life.add("config", 0, {"dlq_topic": "dlq"})
+    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    life.fetch(0, 0, 0)
+    life.acknowledge(1, 0, 0, 3)
+    letter = {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}
+
+    rows = life.write(2, (0, 0, 3, 1), complete=0)
+    assert rows == [("dead_letter", 0, 0, 1, "client_reject")]
+    assert life.add("dead_letter", 3, letter)[0][0] == "write"
+    assert life.add("dead_letter", 3, letter) == [
+        ("difference", "dead_letter", '{"first":0,"last":0,"delivery_count":1,"cause":"client_reject"}', "null")
+    ]
+
+
+# ---- rows
+
+
+def test_transitions_say_from_where_to_where() -> None:
+    """A transition has the states before and after; null before a record is in flight, and after it was passed."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1)
+    life.write(2, (0, 4, 2, 1), complete=5)
+
+    assert [
+        (first, last, cause, before, after)
+        for first, last, _, _, cause, before, after, _ in (row.values for row in life.rows if row.kind == "transition")
+    ] == [
+        (0, 4, "acquired", None, 1),
+        (0, 4, "accepted", 1, 2),
+        (0, 4, "confirmed", 2, 2),
+        (0, 4, "passed", 2, None),
+    ]
+
+
+def test_only_the_outputs_that_are_asked_for_are_made() -> None:
+    """A replay without outputs makes no rows."""
+    replay = Replay(KEY, outputs=frozenset())
+    rows = replay.apply(Event.of(KEY, 0, "initialize", at_us=0, response=NOTHING))
+    rows += replay.finish()
+
+    assert rows == []
+
+
+# ---- going on later
+
+
+@pytest.mark.parametrize("cut", range(9))
+def test_a_replay_goes_on_where_another_has_stopped(cut: int) -> None:
+    """A replay that is restored after any event makes the rows that the first one would have made."""
+    events: list[tuple[str, int, dict[str, Any] | None, dict[str, Any] | None]] = [
+        ("config", 0, {"isolation": "read_committed", "auto_offset_reset": "earliest"}, None),
+        (
+            "log",
+            0,
+            {"batches": (AppendedBatch(0, 4, 9, transactional=True), AppendedBatch(5, 5, 9, None, "abort"))},
+            None,
+        ),
+        ("log", 0, {"batches": (AppendedBatch(6, 9), AppendedBatch(10, 10, 8, transactional=True))}, None),
+        ("initialize", 0, {"leader_epoch": 7}, {**NOTHING, "start_offset": -1}),
+        ("fetch", 1, {}, {"acquired": (AcquiredRecords(5, 9, 1),)}),
+        ("acknowledge", 2, {"batches": (AcknowledgementBatch(6, 9, (2,)),)}, {}),
+        ("log", 3, {"batches": (AppendedBatch(11, 11, 8, None, "abort"),)}, None),
+        ("fetch", 4, {}, {"acquired": (AcquiredRecords(11, 11, 1),)}),
+        ("close", LOCK_MS + 5, None, {}),
+    ]
+
+    def rows_of(replay: Replay, first: int, last: int) -> list[OutputRow]:
+        rows = []
+        for seq, (kind, at_ms, request, response) in list(enumerate(events))[first:last]:
+            event = Event.of(KEY, seq, kind, at_us=at_ms * 1000, member_id="m1", request=request, response=response)
+            rows += replay.apply(event)
+        return rows
+
+    everything = frozenset(OUTPUTS)
+    whole = Replay(KEY, profile=KAFKA_4_3, config=CONFIG, outputs=everything)
+    expected = rows_of(whole, 0, 9)
+    first = Replay(KEY, profile=KAFKA_4_3, config=CONFIG, outputs=everything)
+    earlier = rows_of(first, 0, cut)
+    second = Replay.restore(first.state(), outputs=everything)
+
+    assert earlier + rows_of(second, cut, 9) == expected
+    assert second.finish() == whole.finish()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"sharestate_replay":2}'])
+def test_a_state_that_is_none_is_refused(text: str) -> None:
+    """What is no state of a replay, or of another version, is refused."""
+    with pytest.raises(SnapshotError):
+        Replay.restore(text)
+
+
+def test_the_snapshot_is_the_share_partition_at_the_end() -> None:
+    """The row of the snapshot has the share partition as the replay leaves it."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    (row,) = (row for row in life.replay.finish() if row.kind == "snapshot")
+
+    assert life.replay.partition is not None
+    assert Snapshot.from_json(row.values[0]) == life.replay.partition.snapshot()

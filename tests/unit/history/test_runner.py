@@ -1,0 +1,180 @@
+"""Replays of many share partitions, from file to file and over Arrow record batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from sharestate import AcquiredRecords, MalformedInputError
+from sharestate.history import (
+    OUTPUTS,
+    AppendedBatch,
+    Event,
+    Header,
+    HistoryError,
+    HistoryOrderError,
+    ReplaySettings,
+    create_history,
+    replay_events,
+    replay_files,
+)
+from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, encode_events, encode_rows
+from sharestate.history.arrow_replay import replay_batches
+
+LATE_US = 60_000_000
+EVERYTHING = ReplaySettings(outputs=frozenset(OUTPUTS))
+
+
+def life(partition: int) -> list[Event]:
+    """Return the history of one share partition: as many acquisitions as its number, whose locks expire."""
+    key = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", partition)
+    read = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
+    events = [Event.of(key, 0, "initialize", at_us=0, request={"leader_epoch": 1}, response=read)]
+    for number in range(partition):
+        fetched = {"fetch_offset": 5 * number, "batches": (AppendedBatch(5 * number, 5 * number + 4),)}
+        acquired = {"acquired": (AcquiredRecords(5 * number, 5 * number + 4, 1),)}
+        events.append(Event.of(key, number + 1, "fetch", at_us=1, member_id="m", request=fetched, response=acquired))
+    return [*events, Event.of(key, partition + 1, "config", at_us=LATE_US, request={})]
+
+
+SORTED = [event for partition in range(4) for event in life(partition)]
+INTERLEAVED = sorted(SORTED, key=lambda event: (event.seq, event.partition))
+
+
+def batches(events: list[Event], size: int) -> list[Any]:
+    """Return *events* in record batches of *size*."""
+    return [encode_events(events[at : at + size]) for at in range(0, len(events), size)]
+
+
+def rows(made: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the rows of record batches, in the order of share partition, kind and number."""
+    found = pa.Table.from_batches(made, OUTPUT_SCHEMA).to_pylist()
+    return sorted(
+        found, key=lambda row: (row["partition"], row["kind"], row["seq"], row["first_offset"] or 0, row["name"] or "")
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_record_batches_may_end_anywhere(size: int) -> None:
+    """The rows are the same wherever the record batches end, and those of the events one by one."""
+    assert rows(replay_batches(batches(SORTED, size), EVERYTHING)) == rows(
+        encode_rows(replay_events(INTERLEAVED, EVERYTHING))
+    )
+
+
+def test_rows_have_the_schema() -> None:
+    """Every record batch of rows has the columns of the schema in their order: Spark matches them by position."""
+    for batch in replay_batches(batches(SORTED, 5), EVERYTHING):
+        assert batch.schema == OUTPUT_SCHEMA
+
+
+def test_a_share_partition_that_comes_back_is_refused() -> None:
+    """A share partition whose events are not together is refused."""
+    with pytest.raises(HistoryOrderError):
+        list(replay_batches(batches(INTERLEAVED, 100)))
+
+
+def test_a_column_that_is_missing_is_refused() -> None:
+    """Record batches without a column are refused by its name."""
+    with pytest.raises(HistoryError) as caught:
+        list(replay_batches([batch.drop_columns(["connection"]) for batch in batches(SORTED, 9)]))
+
+    assert caught.value.field == "connection"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+def test_a_stream_goes_on_from_its_states(cut: int) -> None:
+    """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""
+    first = [event for event in SORTED if event.seq <= cut]
+    second = [event for event in SORTED if event.seq > cut]
+    made = list(replay_batches(batches(first, 4), EVERYTHING))
+    states = [row for row in rows(made) if row["kind"] == "state"]
+    assert len(states) == 4
+
+    schema = EVENT_SCHEMA.append(pa.field("state", pa.string()))
+    opening = [
+        {**dict.fromkeys(schema.names), **{name: row[name] for name in row if name in schema.names}} for row in states
+    ]
+    table = pa.Table.from_batches([encode_events(second)]).append_column("state", pa.nulls(len(second), pa.string()))
+    table = pa.concat_tables([pa.Table.from_pylist(opening, schema), table], promote_options="permissive")
+    table = table.append_column("first", pa.array([0] * len(states) + [1] * len(second)))
+    table = table.sort_by([("partition", "ascending"), ("first", "ascending"), ("seq", "ascending")])
+    later = list(replay_batches(table.to_batches(max_chunksize=3), EVERYTHING))
+
+    ends = {"state", "snapshot", "metric"}
+    together = [row for row in rows(made) if row["kind"] not in ends] + rows(later)
+    key = json.dumps
+    assert sorted(together, key=key) == sorted(rows(replay_batches(batches(SORTED, 4), EVERYTHING)), key=key)
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
+def test_a_file_is_replayed_to_json_lines(tmp_path: Path, suffix: str) -> None:
+    """Rows go to JSON lines after a header with the version, and are counted."""
+    source = tmp_path / f"history{suffix}"
+    with create_history(source) as file:
+        file.write(INTERLEAVED)
+
+    summary = replay_files(source, tmp_path / "rows.jsonl")
+
+    header, *lines = map(json.loads, (tmp_path / "rows.jsonl").read_text().splitlines())
+    assert header == {"sharestate_history_rows": 1}
+    assert len(lines) == summary.rows.total()
+    assert summary.share_partitions == 4
+    assert summary.events == len(SORTED)
+    assert summary.metrics["locks_expired"] == sum(1 for line in lines if line["kind"] == "write") == 6
+
+
+def test_a_file_is_replayed_to_parquet(tmp_path: Path) -> None:
+    """Each kind of rows has a directory of its own, which together read as one table."""
+    source = tmp_path / "history.parquet"
+    with create_history(source) as file:
+        file.write(SORTED)
+
+    summary = replay_files(source, tmp_path / "rows", EVERYTHING)
+
+    table = ds.dataset(tmp_path / "rows", partitioning="hive").to_table()
+    expected = pa.Table.from_batches(encode_rows(replay_events(SORTED, EVERYTHING)))
+    order = [(name, "ascending") for name in ("kind", "partition", "seq", "at_us", "first_offset", "name")]
+    names = OUTPUT_SCHEMA.names
+    assert table.select(names).sort_by(order).to_pylist() == expected.sort_by(order).to_pylist()
+    assert summary.rows == {kind: count for kind in OUTPUTS if (count := expected["kind"].to_pylist().count(kind))}
+
+
+def test_what_the_header_lacks_is_known(tmp_path: Path) -> None:
+    """In a history whose header says that it lacks writes, none is left unanswered."""
+    source = tmp_path / "history.jsonl"
+    with create_history(source, Header(lacks=frozenset({"write"}))) as file:
+        file.write(SORTED)
+
+    assert replay_files(source, tmp_path / "rows.jsonl").metrics["writes_unanswered"] == 0
+
+
+def test_a_target_that_is_there_is_not_touched(tmp_path: Path) -> None:
+    """Rows are not written over anything, and a history that cannot be read leaves no rows."""
+    source = tmp_path / "history.jsonl"
+    target = tmp_path / "rows.jsonl"
+    with pytest.raises(HistoryError):
+        replay_files(source, target)
+    assert not target.exists()
+
+    with create_history(source) as file:
+        file.write(SORTED)
+    target.write_text("mine")
+    with pytest.raises(HistoryError, match="is there already"):
+        replay_files(source, target)
+    assert target.read_text() == "mine"
+
+
+def test_an_unknown_output_is_refused() -> None:
+    """Outputs are named by the table."""
+    with pytest.raises(MalformedInputError, match="expected some of write"):
+        ReplaySettings(outputs=frozenset({"writes"}))
