@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,11 +15,9 @@ from confluent_kafka import (
     AcknowledgeType,
     Consumer,
     Message,
-    Producer,
     ShareConsumer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kio.schema.describe_share_group_offsets.v1 import request as describe_v1
 from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
 
@@ -31,6 +29,8 @@ from sharestate.persister import PartitionIdLeaderEpochData, ReadStateParameters
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.state_topic import state_topic_files
 from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker
+from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, offsets, produce, take
+from tests.support.terminals import on_terminal
 
 pytestmark = pytest.mark.broker
 
@@ -40,56 +40,6 @@ TOPIC: Final = "parcels"
 IDLE: Final = "dreamers"
 STATE_TOPIC: Final = "__share_group_state"
 RECORDS: Final = 70
-PATIENCE_S: Final = 60
-ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
-
-
-def configure(broker: KafkaBroker, group_id: str, config: Mapping[str, str]) -> None:
-    """Set configs of a group."""
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in {"share.auto.offset.reset": "earliest", **config}.items()
-    ]
-    group = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    admin.incremental_alter_configs([group])[group].result(PATIENCE_S)
-
-
-def produce(broker: KafkaBroker, topic: str, count: int) -> None:
-    """Write so many records to partition 0 of a topic, ten to a batch."""
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50, "batch.num.messages": 10})
-    for number in range(count):
-        producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=0)
-    assert producer.flush(PATIENCE_S) == 0
-
-
-def member(broker: KafkaBroker, group_id: str, topic: str) -> ShareConsumer:
-    """Return a member of a group that takes ten records at a time, and acknowledges them one by one."""
-    consumer = ShareConsumer(
-        {
-            "bootstrap.servers": broker.address,
-            "group.id": group_id,
-            "share.acknowledgement.mode": "explicit",
-            "max.poll.records": 10,
-            "log_level": 3,
-        }
-    )
-    consumer.subscribe([topic])
-    return consumer
-
-
-def take(consumer: ShareConsumer) -> list[Message]:
-    """Return the next records that a member acquires."""
-    give_up_s = time.monotonic() + PATIENCE_S
-    while not (messages := list(consumer.poll(0.5))):
-        assert time.monotonic() < give_up_s
-    assert [message.error() for message in messages] == [None] * len(messages)
-    return messages
-
-
-def offsets(messages: list[Message]) -> set[int]:
-    """Return the offsets of records."""
-    return {message.offset() or 0 for message in messages}
 
 
 def decide(message: Message) -> AcknowledgeType:
@@ -263,6 +213,15 @@ def test_tls_and_login(scene: Scene, tmp_path: Path) -> None:
     arguments = ("--bootstrap", scene.broker.secure_address, "--command-config", settings)
 
     assert rebuild(scene, *arguments) == from_cluster(scene)
+
+
+def test_progress_is_shown_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
+    """And nothing of it in what is printed."""
+    printed = tmp_path / "printed"
+    shown = on_terminal(printed, "state", "rebuild", "--json", "--bootstrap", scene.broker.address)
+
+    assert "reading" in shown
+    assert from_cluster(scene)[GROUP] in map(json.loads, printed.read_text().splitlines())
 
 
 def test_nobody_was_fenced(scene: Scene) -> None:

@@ -6,9 +6,11 @@ Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
@@ -22,10 +24,6 @@ from sharestate.coordinator.wire import topic_id_text
 from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError, UnreadableFileError
 from sharestate.state_topic.files import TOPIC, LoggedRecord
 from sharestate.values.records import SharePartitionKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = ["Cluster", "client_settings"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import signal
 import subprocess
 import sys
 from base64 import b64encode
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,6 +22,7 @@ from sharestate.coordinator import COORDINATOR_4_4
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.state_topic import StateTopic, StateTopicFile
 from tests.support.mock_brokers import Brokers
+from tests.support.terminals import on_terminal
 
 DATA = Path(__file__).parents[2] / "data"
 DUMP = DATA / "coordinator" / "state-4.3.1.jsonl"
@@ -305,32 +304,10 @@ def test_without_an_extra_what_needs_it_is_an_error() -> None:
 # ---- terminals
 
 
-def on_terminal(output: Path, *arguments: str | Path) -> str:
-    """Write what a command prints to a file, and return what it shows on a terminal that is its standard error."""
-    control, terminal = pty.openpty()
-    shown = b""
-    with (
-        output.open("wb") as stdout,
-        subprocess.Popen(
-            [sys.executable, "-m", "sharestate", "state", *map(str, arguments)],
-            stdout=stdout,
-            stderr=terminal,
-            env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
-        ) as process,
-    ):
-        os.close(terminal)
-        with suppress(OSError):  # as Linux has it when nobody has the terminal open any more
-            while part := os.read(control, 65536):
-                shown += part
-    os.close(control)
-    assert process.returncode == 0
-    return shown.decode()
-
-
 @pytest.mark.parametrize("command", ["decode", "rebuild"])
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path, command: str) -> None:
     """Standard output has the same as without it."""
-    shown = on_terminal(tmp_path / "printed", command, "--json", DUMP)
+    shown = on_terminal(tmp_path / "printed", "state", command, "--json", DUMP)
 
     assert "reading" in shown
     assert (tmp_path / "printed").read_text() == state(command, "--json", DUMP).stdout
