@@ -198,8 +198,10 @@ bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; ta
 	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
 	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(KAFKA),--kafka '$(KAFKA)') $(if $(WRITE),--write '$(WRITE)')))
 
-bench-state: $(READY) ## Measure what reading, decoding and replaying a record of the state topic costs, as a ratio
-	$(call judge,bench-state, $(call step,records of a broker, $(BIN)/python -m bench.state_topic))
+bench-state: $(READY) ## Measure what records of the state topic cost to read, and writes to a persister in a file, as ratios
+	$(call judge,bench-state, \
+	  $(call step,records of a broker, $(BIN)/python -m bench.state_topic); \
+	  $(call step,writes to a file, $(BIN)/python -m bench.state_log))
 
 bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
 	$(call judge,bench-profile, $(call step,calls for each batch, \

@@ -35,14 +35,15 @@ class _Ranked(NamedTuple):
 
     def touches(self, after: _Ranked) -> bool:
         """Return whether *after* overlaps this batch, or continues it."""
-        continues = after.first == self.last + 1 and after.priority == self.priority
-        return after.first <= self.last or continues
+        if after.first > self.last:
+            return after.first == self.last + 1 and after.priority == self.priority
+        return True
 
     def before(self, offset: int) -> _Ranked:
-        return self._replace(last=offset - 1)
+        return _Ranked(self.first, offset - 1, self.delivery_count, self.state)
 
     def after(self, offset: int) -> _Ranked:
-        return self._replace(first=offset + 1)
+        return _Ranked(offset + 1, self.last, self.delivery_count, self.state)
 
 
 class Combine(Protocol):
@@ -110,7 +111,9 @@ def combine_to_fewest(
     Complexity:
         O(n log n) in the batches.
     """
-    return _batches(_merged(_pieces(sorted(_kept(stored, written, start_offset)))))
+    kept = sorted(_kept(stored, written, start_offset))
+    overlap = any(after.first <= before.last for before, after in pairwise(kept))
+    return _batches(_merged(_pieces(kept) if overlap else kept))
 
 
 def _kept(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> list[_Ranked]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import lru_cache
+from struct import Struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -52,7 +53,7 @@ VERSION: Final = 0
 
 _COUNT_TAG: Final = 0
 _REMEMBERED_KEYS: Final = 4096
-"""The number of keys that are decoded once and not for each record. [keys]"""
+"""The number of keys that are decoded and encoded once and not for each record. [keys]"""
 
 
 class RecordType(IntEnum):
@@ -180,7 +181,9 @@ _LAYOUTS: Final[Mapping[type[Value], Layout]] = MappingProxyType(
 """The numbers before the state batches."""
 
 _BATCH: Final = Layout.of("qqbh", *StateBatch._fields)
-_LEAST_BATCH: Final = _BATCH.struct.size + 1
+_PLAIN_BATCH: Final = Struct(f"{_BATCH.struct.format}B")
+"""A state batch and the number of its tagged fields, which is 0 as long as no release has any."""
+
 _COUNT: Final = Layout.of("i", "delivery_complete_count")
 
 
@@ -195,15 +198,7 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
         O(n) in the state batches.
     """
     key, value, _ = record
-    encoded_key = b"".join(
-        [
-            INT16.pack(record.record_type),
-            text_bytes(key.group_id, "group_id"),
-            topic_id_bytes(key.topic_id),
-            INT32.pack(key.partition),
-        ]
-    )
-    return encoded_key, None if value is None else _encoded_value(value)
+    return _encoded_key(record.record_type, key), None if value is None else _encoded_value(value)
 
 
 def decode_record(key: bytes, value: bytes | None) -> StateRecord:
@@ -225,6 +220,12 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord:
 
 
 # ---- keys
+
+
+@lru_cache(maxsize=_REMEMBERED_KEYS)
+def _encoded_key(record_type: RecordType, key: SharePartitionKey) -> bytes:
+    group_id, topic_id = text_bytes(key.group_id, "group_id"), topic_id_bytes(key.topic_id)
+    return b"".join([INT16.pack(record_type), group_id, topic_id, INT32.pack(key.partition)])
 
 
 @lru_cache(maxsize=_REMEMBERED_KEYS)
@@ -276,11 +277,7 @@ def _decoded_value(reader: Reader, class_: type[Value]) -> Value:
         reader.refuse(f"Found an unknown version {version} of {class_.__name__}", UnknownRecordVersionError, at=0)
     layout = _LAYOUTS[class_]
     fields: dict[str, Any] = dict(zip(layout.names, reader.numbers(layout.struct, "the state"), strict=True))
-    batches: list[StateBatch] = []
-    unknown: list[TaggedField] = []
-    for index in range(reader.size_of_array(_LEAST_BATCH, "state batches")):
-        batches.append(StateBatch(*reader.numbers(_BATCH.struct, "a state batch")))
-        unknown += [TaggedField(index, *tagged) for tagged in reader.tagged_fields("a state batch")]
+    batches, unknown = _decoded_batches(reader)
     for tag, data in reader.tagged_fields("the record"):
         if tag == _COUNT_TAG:
             fields["delivery_complete_count"] = _decoded_count(reader, data)
@@ -288,6 +285,21 @@ def _decoded_value(reader: Reader, class_: type[Value]) -> Value:
             unknown.append(TaggedField(None, tag, data))
     reader.end()
     return class_(**fields, state_batches=tuple(batches), tagged_fields=tuple(unknown))
+
+
+def _decoded_batches(reader: Reader) -> tuple[list[StateBatch], list[TaggedField]]:
+    """Return the state batches, and their tagged fields."""
+    size = reader.size_of_array(_PLAIN_BATCH.size, "state batches")
+    rows = reader.rows(_PLAIN_BATCH, size)
+    batches = [StateBatch(first, last, state, count) for first, last, state, count, tagged in rows if not tagged]
+    if len(batches) == size:
+        reader.offset += size * _PLAIN_BATCH.size
+        return batches, []
+    batches, unknown = [], []
+    for index in range(size):
+        batches.append(StateBatch(*reader.numbers(_BATCH.struct, "a state batch")))
+        unknown += [TaggedField(index, *tagged) for tagged in reader.tagged_fields("a state batch")]
+    return batches, unknown
 
 
 def _decoded_count(reader: Reader, data: bytes) -> int:

@@ -55,7 +55,8 @@ class SqliteLog:
             busy_timeout_s: How long a transaction waits for that of another process at most. [s]
         """
         self._path = fspath(path)
-        with self._errors():
+        self._errors = _Errors(self._path)
+        with self._errors:
             self._db = sqlite3.connect(self._path, timeout=busy_timeout_s, isolation_level=None)
         try:
             self._configure()
@@ -84,7 +85,7 @@ class SqliteLog:
 
     def read(self, offset: int) -> Iterator[LoggedRecord]:
         """Return the records from *offset* on."""
-        with self._errors():
+        with self._errors:
             yield from map(
                 LoggedRecord._make,
                 self._db.execute(
@@ -98,7 +99,7 @@ class SqliteLog:
         """Append records, each with its key and value."""
         end = self.offsets().end
         rows = [(end + index, *record) for index, record in enumerate(records)]
-        with self._errors():
+        with self._errors:
             self._db.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
         self._execute("UPDATE log SET end_offset = end_offset + ?", len(rows))
 
@@ -150,23 +151,30 @@ class SqliteLog:
 
     # ---- SQLite
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            message = f"the state log {self._path!r}: {error}"
-            raise StateLogError(message) from error
-
     def _refuse(self, why: str) -> NoReturn:
         message = f"the state log {self._path!r}: {why}"
         raise StateLogError(message)
 
     def _execute(self, statement: str, *parameters: int) -> sqlite3.Cursor:
-        with self._errors():
+        with self._errors:
             return self._db.execute(statement, parameters)
 
     def _row(self, statement: str) -> tuple[Any, ...]:
-        with self._errors():
+        with self._errors:
             row: tuple[Any, ...] = self._db.execute(statement).fetchone()
             return row
+
+
+class _Errors:
+    """The context in which errors of SQLite become those of a state log; one for all statements, which are many."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            message = f"the state log {self._path!r}: {error}"
+            raise StateLogError(message) from error

@@ -90,11 +90,11 @@ class Reader:
         """Raise the error for what begins with byte *at*."""
         raise kind(message, self._part, at)
 
-    def take(self, size: int, what: str) -> bytes:
-        """Return the next *size* bytes, which are *what*."""
+    def take(self, size: int, what: str, *of: object) -> bytes:
+        """Return the next *size* bytes, which are *what*; in that text, *of* stands for braces."""
         end = self.offset + size
         if end > len(self._data):
-            self.refuse(f"{what} takes {size} bytes, but {self.left} are left", at=self.offset)
+            self.refuse(f"{what.format(*of)} takes {size} bytes, but {self.left} are left", at=self.offset)
         taken = self._data[self.offset : end]
         self.offset = end
         return taken
@@ -107,21 +107,25 @@ class Reader:
         self.offset = end
         return struct.unpack_from(self._data, begin)
 
-    def varint(self, what: str) -> int:
-        """Return an unsigned number of at most 32 bits: seven in a byte, the lowest first."""
+    def rows(self, struct: Struct, count: int) -> list[tuple[int, ...]]:
+        """Return the next *count* rows of numbers, of which there must be so many, and stay before them."""
+        return list(struct.iter_unpack(self._data[self.offset : self.offset + count * struct.size]))
+
+    def varint(self, what: str, *of: object) -> int:
+        """Return an unsigned number of at most 32 bits: seven in a byte, the lowest first; *what* as for ``take``."""
         begin = self.offset
         if begin < len(self._data) and (number := self._data[begin]) < 0x80:  # noqa: PLR2004 - nearly always; see below
             self.offset += 1
             return number
         number = 0
         for index in range(_VARINT_BYTES):
-            (byte,) = self.take(1, what)
+            (byte,) = self.take(1, what, *of)
             number |= (byte & 0x7F) << 7 * index
             if byte < 0x80:  # noqa: PLR2004 - the highest bit says that another byte follows
                 break
         else:
-            self.refuse(f"{what} has more than {_VARINT_BYTES} bytes", at=begin)
-        return number if number < 2**32 else self.refuse(f"{what} has more than 32 bits", at=begin)
+            self.refuse(f"{what.format(*of)} has more than {_VARINT_BYTES} bytes", at=begin)
+        return number if number < 2**32 else self.refuse(f"{what.format(*of)} has more than 32 bits", at=begin)
 
     def text(self, what: str) -> str:
         """Return a string: its length in two bytes, then UTF-8."""
@@ -138,7 +142,7 @@ class Reader:
     def size_of_array(self, item_size: int, what: str) -> int:
         """Return the number of items that follow, each of at least *item_size* bytes."""
         begin = self.offset
-        size = self.varint(f"the length of {what}") - 1
+        size = self.varint("the length of {}", what) - 1
         left = self.left
         if size < 0:
             self.refuse(f"{what} must not be null", at=begin)
@@ -152,13 +156,13 @@ class Reader:
             self.offset += 1
             return []
         fields: list[tuple[int, bytes]] = []
-        for _ in range(self.varint(f"the number of tagged fields of {what}")):
+        for _ in range(self.varint("the number of tagged fields of {}", what)):
             begin = self.offset
-            tag = self.varint(f"a tag of {what}")
+            tag = self.varint("a tag of {}", what)
             if fields and tag <= fields[-1][0]:
                 self.refuse(f"tag {tag} of {what} follows tag {fields[-1][0]}", at=begin)
-            size = self.varint(f"the size of tag {tag} of {what}")
-            fields.append((tag, self.take(size, f"tag {tag} of {what}")))
+            size = self.varint("the size of tag {} of {}", tag, what)
+            fields.append((tag, self.take(size, "tag {} of {}", tag, what)))
         return fields
 
     def end(self) -> None:

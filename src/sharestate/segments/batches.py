@@ -29,6 +29,7 @@ BEFORE_LENGTH: Final = 12
 """The bytes that the length of a batch does not count: its base offset, and itself. [bytes]"""
 
 _COMPRESSION: Final = 0x07
+_COMPRESSION_OFFSET: Final = 22
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -179,11 +180,11 @@ def _records(data: bytes, file: str, byte_offset: int, offsets: range) -> Iterat
 
 def _uncompressed(data: bytes) -> bytes:
     """Return a batch as it would be without compression, but for the checksum."""
-    base, _, leader_epoch, magic, crc, flags, *others = HEADER.unpack_from(data)
-    compression = Compression(flags & _COMPRESSION)
-    if compression is Compression.NONE:
+    compression = data[_COMPRESSION_OFFSET] & _COMPRESSION
+    if not compression:
         return data
-    records = decompressed(data[HEADER.size :], compression)
+    base, _, leader_epoch, magic, crc, flags, *others = HEADER.unpack_from(data)
+    records = decompressed(data[HEADER.size :], Compression(compression))
     length = HEADER.size - BEFORE_LENGTH + len(records)
     header = HEADER.pack(base, length, leader_epoch, magic, crc, flags & ~_COMPRESSION, *others)
     return header + records

@@ -83,6 +83,14 @@ def test_kafka_4_4_makes_as_few_batches_as_can_be(index: int) -> None:
 
 
 @pytest.mark.parametrize("combiner", [combine, combine_to_fewest])
+def test_what_no_batch_has_stays_so(combiner: Combine) -> None:
+    """Offsets between batches belong to none afterwards, next to others that overlap."""
+    combined = combiner(batches([(0, 4, 0, 1), (20, 29, 0, 1)]), batches([(3, 6, 2, 1)]), -1)
+
+    assert combined == tuple(batches([(0, 2, 0, 1), (3, 6, 2, 1), (20, 29, 0, 1)]))
+
+
+@pytest.mark.parametrize("combiner", [combine, combine_to_fewest])
 @pytest.mark.parametrize("order", [("stored", "written"), ("written", "stored")])
 def test_a_reversed_batch_is_refused(order: tuple[str, str], combiner: Combine) -> None:
     """A batch that ends before it begins has no place in any order, stored or written."""
