@@ -112,8 +112,8 @@ oracle-coordinator: $(READY) ## Search for differences from Kafka's own share co
 	$(call judge,oracle-coordinator, $(call step,searching for differences from the share coordinator of Kafka $(KAFKA), \
 	  $(BIN)/python -m tests.oracle.coordinator.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
 
-oracle-mutants: $(READY) ## Check that a search notices each rule that Kafka has changed, put back; takes minutes
-	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants))
+oracle-mutants: $(READY) ## Check that the searches notice each of some changes to the library; takes minutes; ONLY=coordinator
+	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants $(ONLY)))
 
 oracle-coverage: $(READY) ## Measure how many branches of Kafka's own class a search reaches; KAFKA=, OPTIONS=
 	$(call judge,oracle-coverage, \

@@ -1,7 +1,9 @@
 """
-Grade the search: ``python -m tests.oracle.mutants`` sees whether it notices each ``planted_*.py`` within a minute.
+Grade the searches: ``python -m tests.oracle.mutants [WORD]`` sees whether they notice each change within a minute.
 
-The exit status is 1 if one goes unnoticed.
+They are those of each ``planted_*.py``, beside Kafka's SharePartition, and of ``coordinator/planted.py``, beside its
+share coordinator; with WORD, those whose names have it, such as ``coordinator``. The exit status is 1 if one goes
+unnoticed.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -16,6 +19,8 @@ from typing import Final
 from attrs import evolve
 
 from tests.oracle.build import OracleError, build
+from tests.oracle.coordinator import search as coordinator_search
+from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.running import Plan, search
 from tests.oracle.search.worker import Task
@@ -51,16 +56,37 @@ def noticed(plan: Plan, module: str) -> str | None:
     )
 
 
-def main() -> None:
-    """Say of each planted module how it was noticed."""
-    unnoticed = 0
+def noticed_by_coordinator(name: str) -> str | None:
+    """Search beside Kafka's share coordinator with the change *name* planted; return how it was noticed, or None."""
+    begun = time.monotonic()
+    task = coordinator_search.task_of(PLANTED[name].kafka)
+    compared, finding = coordinator_search.search(evolve(task, plants=(name,)), operations=MOST_OPERATIONS)
+    if finding is None:
+        return None
+    seconds = time.monotonic() - begun
+    steps = len(finding.exchanges)
+    return f"{compared:,} requests, {seconds:.0f} s; {steps} requests show it: {finding.differences[0]}"
+
+
+def grades(word: str) -> Iterator[tuple[str, str | None]]:
+    """Yield how each change whose name has *word* was noticed, or None."""
     for module in planted():
-        try:
-            how = noticed(plan_for(release_of(module)), module)
-        except OracleError as error:
-            sys.exit(f"oracle mutants: {error}")
-        unnoticed += how is None
-        _say(f"{module.rpartition('.')[2]}: {how or 'NOT NOTICED'}")
+        if word in module:
+            yield module.rpartition(".")[2], noticed(plan_for(release_of(module)), module)
+    for name in PLANTED:
+        if word in f"coordinator: {name}":
+            yield f"coordinator: {name}", noticed_by_coordinator(name)
+
+
+def main() -> None:
+    """Say of each change how it was noticed."""
+    unnoticed = 0
+    try:
+        for name, how in grades(sys.argv[1] if len(sys.argv) > 1 else ""):
+            unnoticed += how is None
+            _say(f"{name}: {how or 'NOT NOTICED'}")
+    except OracleError as error:
+        sys.exit(f"oracle mutants: {error}")
     _say(f"{unnoticed} unnoticed")
     sys.exit(1 if unnoticed else 0)
 

@@ -194,7 +194,7 @@ class CoordinatorShard:
             now_ms: The time. [ms since 1970]
 
         Complexity:
-            O(n log n) in the batches of the request, and in those that are stored if a snapshot is due.
+            That of the combiner, for the batches of the request, and those that are stored if a snapshot is due.
         """
         if refusal := self._negative_epoch(leader_epoch, state_epoch):
             return refusal

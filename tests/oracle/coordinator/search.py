@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from itertools import count
 from multiprocessing import get_context, util
 from pathlib import Path
@@ -32,6 +31,7 @@ from sharestate.conversation import BadRequestError, CoordinatorConversation, Le
 from sharestate.conversation.compare import Difference, coordinator_view, differences
 from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
+from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
 from tests.oracle.search.kafka import Kafka, KafkaDiedError
 from tests.oracle.search.report import bar_of
@@ -75,7 +75,7 @@ class Task:
     """The library's rules."""
 
     plants: tuple[str, ...] = ()
-    """Modules whose ``plant`` changes the library first: the search has to notice."""
+    """What is planted into the library first, by name: the search has to notice."""
 
 
 def coordinator(kafka: str) -> Oracle:
@@ -111,8 +111,8 @@ class Worker:
 
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
-        for module in self.task.plants:
-            import_module(module).plant()
+        for name in self.task.plants:
+            PLANTED[name].plant()
         self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
         self.kafka = Kafka(self.task.command, Path(self._scratch.name) / "jvm.log")
 
@@ -222,9 +222,7 @@ def write(finding: Finding, kafka: str, file: Path) -> None:
 @click.option("--seed", default=0, show_default=True, help="The number of the first sequence.")
 @click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
 @click.option("--kafka", default=RELEASES[0], show_default=True, help=f"One of {', '.join(RELEASES)}.")
-@click.option(
-    "--plant", "plants", multiple=True, metavar="MODULE", help="Call its plant() first, which changes the library."
-)
+@click.option("--plant", "plants", multiple=True, type=click.Choice(list(PLANTED)), help="Change the library first.")
 @click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
 def main(  # noqa: PLR0913 - one parameter for each option
     *, ops: int, seed: int, jobs: int, kafka: str, plants: tuple[str, ...], out: Path
