@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
 
 help: ## List the targets
@@ -80,6 +80,13 @@ test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect,
 	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark tests/spark); \
 	  $(call step,pytest -m spark, SHARESTATE_REQUIRE=broker$(COMMA)spark $(SPARK_BIN)/python -m pytest $(SPARK_PYTEST) \
 	    $(or $(TESTS),tests/spark)))
+
+# The histories of `make test` are the first of them; the same seeds stand for the same histories.
+failover: TIMES ?= 40
+failover: $(READY) ## Try TIMES= as many random histories of leaders, their failovers and their persisters; takes minutes
+	$(call judge,failover, $(call step,$(TIMES) times the histories of make test, \
+	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	    tests/property/test_write_histories.py))
 
 # Versions that the machine does not have are skipped.
 test-pythons: TESTS ?= tests/unit

@@ -23,9 +23,11 @@ the code. The library is compared with
 - **what a crash leaves**: the file of a `SqlitePersister`, cut off at each frame and inside it, torn as a disk may tear
   it, and written by processes that are killed, has what was answered, at most one request more, and no part of one
   (`make crash`);
-- **what a new leader would read**: 20,000 random sequences in which writes fail, are late, overtake each other and lose
-  their answers, applied as a share coordinator applies them. No acknowledgement is lost, and no acknowledged record
-  is delivered again; without any one of the amendments of `KIP_932` some are."""
+- **what a new leader would read**: random histories in which writes fail, are late, overtake each other, come twice and
+  lose their answers, and leaders fail over, through each persister: in memory, in a log, in a file, and beside brokers.
+  By the rules of Kafka 4.4 nothing that was confirmed is lost or comes back, by either write policy. By those of 4.2
+  and 4.3 that needs writes in their order, or for `KIP_932` none that comes after its answer; without any one of its
+  amendments records are lost (`make failover`)."""
 
 COMPARED: Final = """\
 ## What was compared

@@ -15,7 +15,7 @@ from sharestate.partition import write_policies
 from sharestate.partition.advance import start_offset_after
 from sharestate.partition.state import WriteContent
 from sharestate.partition.write_policies import ExpiredRecords, KipWrites
-from sharestate.testing.write_histories import History, HistoryError, Step, random_steps
+from sharestate.testing.write_histories import History, HistoryError, Step, in_memory, random_steps
 from sharestate.values.snapshot import KipMemoryRow, KipWriteRow
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sharestate.partition.state import PartitionState
     from sharestate.values.requests import PersistedState
 
-HISTORIES: Final = 400
+HISTORIES: Final = 250
 TERMINAL: Final = {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
@@ -217,7 +217,7 @@ def test_every_write_is_that_of_the_plain_rule(policy: KipWritePolicy, monkeypat
     Compared.written = Compared.most_expiries = 0
     for seed in range(HISTORIES):
         try:
-            History(evolve(KIP_932, write_policy=policy)).run(slow_life(seed))
+            History(evolve(KIP_932, write_policy=policy), in_memory()).run(slow_life(seed))
         except HistoryError:  # without one of the amendments records are lost, which is another test's subject
             assert len(policy.amendments) < len(Amendment)
 

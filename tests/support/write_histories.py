@@ -1,0 +1,29 @@
+"""How many random histories of leaders are tried, and one of them that was written by hand: F3."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from sharestate.testing.write_histories import Step
+
+TIMES: Final = int(os.environ.get("SHARESTATE_TIMES", "1"))
+"""How many times as many histories as usual are tried: `make failover` sets it."""
+
+OVERTAKEN: Final = [
+    Step("fetch", (0, 2, 0)),  # 100-102
+    Step("fetch", (0, 2, 0)),  # 103-105
+    Step("acknowledge", (0, 1, 0)),  # the first write: from 100 on, 103-105 are acknowledged; it is late
+    Step("acknowledge", (0, 0, 0)),  # the second one: from 100 on, 100-102 are
+    Step("answer", (1, 0, 0)),  # the second one is stored, and the SPSO advances to 103
+    Step("fetch", (0, 2, 0)),  # 106-108
+    Step("acknowledge", (0, 0, 0)),  # the third one: from 103 on, 106-108 are
+    Step("answer", (1, 0, 0)),  # the third one is stored, and 100-102 are dropped
+    Step("answer", (0, 0, 0)),  # the first one is stored at last, from 100 on
+]
+"""The steps to F3 by a broker's write policy: docs/kafka-bugs.md."""
+
+
+def seeds(usual: int) -> range:
+    """Return the seeds of the histories to try, *usual* ones as a rule."""
+    return range(usual * TIMES)
