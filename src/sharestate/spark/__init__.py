@@ -1,5 +1,5 @@
 """
-Share groups on Spark: the state of every share partition as a table, and what an operator asks of it (extra ``spark``).
+Share groups on Spark: the state topic as a source, and what it holds as tables (extra ``spark``).
 
 Everything works on Spark Connect, too. Spark is imported when a name that needs it is used first.
 """
@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from sharestate.spark.archive import write_archive
+    from sharestate.spark.data_source import StateTopicSource, register
     from sharestate.spark.health import health_table
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
@@ -18,9 +20,12 @@ __all__ = [
     "RECORD_COUNTS",
     "STATES",
     "STATE_RECORDS",
+    "StateTopicSource",
     "count_records",
     "health_table",
     "rebuild_state",
+    "register",
+    "write_archive",
 ]
 
 _MODULES: Final = {
@@ -29,9 +34,12 @@ _MODULES: Final = {
     "RECORD_COUNTS": "schemas",
     "STATES": "schemas",
     "STATE_RECORDS": "schemas",
+    "StateTopicSource": "data_source",
     "count_records": "rebuild",
     "health_table": "health",
     "rebuild_state": "rebuild",
+    "register": "data_source",
+    "write_archive": "archive",
 }
 """Where each name is."""
 

@@ -1,0 +1,53 @@
+"""
+An archive of this library for clusters whose machines do not have it: ``python -m sharestate.spark.archive FILE``.
+
+It holds what the library needs always, attrs and sortedcontainers; none of them has compiled code, so Python imports
+them from the archive. PySpark, pandas and pyarrow have, and must be installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGES: Final = ("sharestate", "attr", "attrs", "sortedcontainers")
+"""The packages in the archive; ``attr`` and ``attrs`` are both attrs."""
+
+_EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
+"""The time of every file, so that the same files make the same archive."""
+
+
+def write_archive(path: Path | str) -> None:
+    """
+    Write the archive to *path*, for ``spark-submit --py-files`` or ``spark.addArtifacts(path, pyfile=True)``.
+
+    The same versions make the same bytes.
+
+    Raises:
+        OSError: *path* cannot be written.
+    """
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for name, file in _files():
+            archive.writestr(ZipInfo(name, _EARLIEST), file.read_bytes(), ZIP_DEFLATED)
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the files of the packages, by their names in the archive."""
+    for package in PACKAGES:
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(package, name=package)
+        root = Path(spec.origin).parent
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield f"{package}/{file.relative_to(root).as_posix()}", file
+
+
+if __name__ == "__main__":
+    write_archive(*sys.argv[1:])
