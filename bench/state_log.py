@@ -3,7 +3,7 @@ What writing to a persister in a file costs: ``python -m bench.state_log``.
 
 Beside it are bare insertions of as many bytes by SQLite, in transactions that are as safe. They take turns, round by
 round, because other work runs on the machine and its disk: what counts is the ratio of the medians. Each write is one
-transaction, or each 50 are, for as many share partitions.
+transaction, or 50 are, for as many share partitions: 50 requests together, or one request.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import ShareUpdate, StateRecord, encode_record
 from sharestate.persister import (
     InitializeStateParameters,
+    PartitionErrorData,
     PartitionStateBatchData,
     PartitionStateData,
+    Result,
     SqlitePersister,
     WriteStateParameters,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
 GROUP: Final = "orders"
 TOPIC_ID: Final = "AAECAwQFBgcICQoLDA0ODw"
@@ -73,14 +76,18 @@ def rows(persister: SqlitePersister, database: sqlite3.Connection) -> Iterator[R
     database.execute("PRAGMA synchronous = FULL")
     database.execute("CREATE TABLE records (record_offset INTEGER PRIMARY KEY, record_key BLOB, record_value BLOB)")
 
-    def write(size: int) -> None:
+    def entry(partition: int) -> PartitionStateBatchData:
         number = next(numbers)
         batches = (StateBatch(number, number + 9, 2, 1),)
-        entries = [
-            PartitionStateBatchData(partition=partition, start_offset=number, state_batches=batches)
-            for partition in range(size)
-        ]
-        persister.write_state(WriteStateParameters.of(GROUP, TOPIC_ID, *entries)).result(timeout=0)
+        return PartitionStateBatchData(partition=partition, start_offset=number, state_batches=batches)
+
+    def write(*partitions: int) -> Future[Result[PartitionErrorData]]:
+        return persister.write_state(WriteStateParameters.of(GROUP, TOPIC_ID, *map(entry, partitions)))
+
+    def write_together(size: int) -> None:
+        with persister.together():
+            for partition in range(size):
+                write(partition)
 
     key, value = a_record()
 
@@ -89,8 +96,9 @@ def rows(persister: SqlitePersister, database: sqlite3.Connection) -> Iterator[R
         database.executemany("INSERT INTO records VALUES (?, ?, ?)", [(next(numbers), key, value) for _ in range(size)])
         database.execute("COMMIT")
 
-    yield Row("single", 1, lambda: write(1), lambda: insert(1))
-    yield Row(f"{GROUPED} in a request", GROUPED, lambda: write(GROUPED), lambda: insert(GROUPED))
+    yield Row("single", 1, lambda: write(0), lambda: insert(1))
+    yield Row(f"{GROUPED} requests together", GROUPED, lambda: write_together(GROUPED), lambda: insert(GROUPED))
+    yield Row(f"{GROUPED} in a request", GROUPED, lambda: write(*range(GROUPED)), lambda: insert(GROUPED))
 
 
 def a_record() -> tuple[bytes, bytes | None]:

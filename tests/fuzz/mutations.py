@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
 from aiokafka.record.util import calc_crc32c
@@ -150,12 +151,12 @@ def _change_json(random: Random, value: Any) -> None:  # noqa: ANN401 - JSON
     if change == 0:
         del value[key]
     elif change == 1 and isinstance(value, list):
-        value[key:key] = [value[key]] * random.choice((1, 2, 40))
+        value[key:key] = deepcopy([value[key]] * random.choice((1, 2, 40)))
     elif change == 2:
-        value[key] = value[random.choice(keys)]
+        value[key] = deepcopy(value[random.choice(keys)])
     elif change == 3 and type(value[key]) is int:
         value[key] += random.choice((-1, 1, 1000))
     elif change == 4 and isinstance(value, dict):
-        value["unknown"] = random.choice(_JSON)
+        value["unknown"] = deepcopy(random.choice(_JSON))
     else:
-        value[key] = random.choice(_JSON)
+        value[key] = deepcopy(random.choice(_JSON))

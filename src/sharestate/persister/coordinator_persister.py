@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import time_ns
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
-from sharestate.coordinator.shard import FAILURES
+from sharestate.coordinator.shard import FAILURES, Outcome
 from sharestate.coordinator.share_coordinator import ShareCoordinator
 from sharestate.coordinator.state_log import StateLog
 from sharestate.coordinator.stored_state import StoredState
-from sharestate.errors import StateLogError
+from sharestate.errors import MalformedInputError, StateLogError
 from sharestate.persister.operations import answer, operate
 from sharestate.persister.protocol import CheckedPersister, P, R
 from sharestate.persister.requests import Parameters, Result
 from sharestate.values.checks import a_callable
 from sharestate.values.records import SharePartitionKey
+
+_Unanswered: TypeAlias = tuple[Parameters[Any, Any], Future[Any]]
+"""A request, and what its answer goes to."""
 
 
 def wall_clock_ms() -> int:
@@ -32,8 +35,9 @@ class CoordinatorPersister(CheckedPersister):
     """
     Stores the state of share partitions in a state log, by the rules of a share coordinator.
 
-    Each request is one transaction of the log, and is answered when that has ended. If the log fails, every entry of
-    the request is answered NOT_COORDINATOR, and nothing has changed unless ending the transaction is what has failed.
+    Each request is one transaction of the log, or several are with ``together``, and is answered when that has ended.
+    If the log fails, every entry of the request is answered NOT_COORDINATOR, and nothing has changed unless ending the
+    transaction is what has failed.
     Records that later ones have replaced are deleted from time to time.
 
     >>> from sharestate.coordinator import MemoryLog
@@ -72,6 +76,9 @@ class CoordinatorPersister(CheckedPersister):
         self._coordinator = ShareCoordinator(log, profile, config)
         self._prune_interval_ms = config.prune_interval_ms
         self._pruned_ms = clock()
+        self._unanswered: list[_Unanswered] = []
+        self._waits = False
+        """Whether requests wait for the end of a context."""
 
     def stored(self, group_id: str, topic_id: str, partition: int) -> StoredState | None:
         """
@@ -82,6 +89,39 @@ class CoordinatorPersister(CheckedPersister):
         """
         key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
         return self._coordinator.states.get(key)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """
+        Return the context of requests that are one transaction of the log.
+
+        Waiting for the disk is what takes longest, and so is done once for all of them. Each is carried out in its
+        turn, and answered when the context ends, even if it ends with an error: requests are not taken back. One that
+        is malformed does not affect the others. If the log fails, all of them are answered so. A context within
+        another one belongs to it.
+
+        >>> from sharestate.coordinator import MemoryLog
+        >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
+        >>> persister = CoordinatorPersister(MemoryLog())
+        >>> with persister.together():
+        ...     futures = [
+        ...         persister.initialize_state(
+        ...             InitializeStateParameters.of(group, "AAECAwQFBgcICQoLDA0ODw", PartitionStateData(partition=0))
+        ...         )
+        ...         for group in ("orders", "payments")
+        ...     ]
+        ...     [future.done() for future in futures]
+        [False, False]
+        >>> [future.done() for future in futures]
+        [True, True]
+        """
+        waited, self._waits = self._waits, True
+        try:
+            yield
+        finally:
+            self._waits = waited
+            if not waited:
+                self._answer_all()
 
     def prune(self) -> int:
         """
@@ -109,23 +149,57 @@ class CoordinatorPersister(CheckedPersister):
 
     def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
         future: Future[Result[R]] = Future()
-        try:
-            future.set_result(self._run(request))
-        except StateLogError as error:
-            future.set_result(request.failed(FAILURES.get(error.code, error.code), error.message))
-        else:
-            self._prune_if_due()
+        self._unanswered.append((request, future))
+        if not self._waits:
+            self._answer_all()
         return future
 
-    def _run(self, request: Parameters[P, R]) -> Result[R]:
+    def _answer_all(self) -> None:
+        unanswered, self._unanswered = self._unanswered, []
+        try:
+            self._answer(unanswered)
+        except BaseException as error:  # such as Ctrl-C; whoever has a future must not wait for ever
+            for _, future in unanswered:
+                if not future.done():
+                    future.set_exception(error)
+            raise
+
+    def _answer(self, unanswered: Sequence[_Unanswered]) -> None:
+        requests = [request for request, _ in unanswered]
+        try:
+            results = self._run(requests)
+        except MalformedInputError as error:
+            # Nothing was done. The request that it is about has to be alone with it.
+            if len(unanswered) == 1:
+                unanswered[0][1].set_exception(error)
+                return
+            for alone in unanswered:
+                self._answer([alone])
+            return
+        except StateLogError as error:
+            code = FAILURES.get(error.code, error.code)
+            results = [request.failed(code, error.message) for request in requests]
+        else:
+            self._prune_if_due()
+        for (_, future), result in zip(unanswered, results, strict=True):
+            future.set_result(result)
+
+    def _run(self, requests: Sequence[Parameters[Any, Any]]) -> list[Result[Any]]:
         now_ms = self._clock()
         operations: list[Any] = [
-            partial(operate, request=request, key=key, entry=entry, now_ms=now_ms) for key, entry in request.entries()
+            partial(operate, request=request, key=key, entry=entry, now_ms=now_ms)
+            for request in requests
+            for key, entry in request.entries()
         ]
         outcomes = iter(self._coordinator.run(*operations))
-        return request.result(lambda key, _: answer(request, key.partition, next(outcomes)))
+        return [_result(request, outcomes) for request in requests]
 
     def _prune_if_due(self) -> None:
         if self._clock() - self._pruned_ms >= self._prune_interval_ms:
             with suppress(StateLogError):  # the request has succeeded; as in Kafka the next time will do
                 self.prune()
+
+
+def _result(request: Parameters[P, R], outcomes: Iterator[Outcome]) -> Result[R]:
+    """Return the result of *request*, whose outcomes are the next of *outcomes*."""
+    return request.result(lambda key, _: answer(request, key.partition, next(outcomes)))

@@ -22,7 +22,14 @@ from sharestate import (
     StateBatch,
     StateLogError,
 )
-from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorConfig, MemoryLog
+from sharestate.coordinator import (
+    COORDINATOR_4_2,
+    COORDINATOR_4_3,
+    COORDINATOR_4_4,
+    CoordinatorConfig,
+    LogOffsets,
+    MemoryLog,
+)
 from sharestate.persister import (
     CoordinatorPersister,
     InitializeStateParameters,
@@ -135,9 +142,11 @@ def begin(persister: Persister, topic_id: str = TOPIC_ID, *, start_offset: int =
     return code
 
 
-def write(persister: Persister, start_offset: int, *batches: StateBatch) -> Future[Result[Any]]:
+def write(persister: Persister, start_offset: int, *batches: StateBatch, leader_epoch: int = 0) -> Future[Result[Any]]:
     """Write a start offset and batches of partition 0."""
-    entry = PartitionStateBatchData(partition=0, state_epoch=1, start_offset=start_offset, state_batches=batches)
+    entry = PartitionStateBatchData(
+        partition=0, state_epoch=1, leader_epoch=leader_epoch, start_offset=start_offset, state_batches=batches
+    )
     return persister.write_state(WriteStateParameters.of("g", TOPIC_ID, entry))
 
 
@@ -271,6 +280,114 @@ def test_a_clock_must_be_callable() -> None:
     """What is no clock is refused at once."""
     with pytest.raises(MalformedInputError, match="clock: expected a callable"):
         CoordinatorPersister(MemoryLog(), clock=7)  # type: ignore[arg-type] # that is the point
+
+
+# ---- several requests in a transaction
+
+
+class CountingLog(BrokenLog):
+    """A log that counts its transactions."""
+
+    count = 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Return the context of a transaction."""
+        self.count += 1
+        with super().transaction():
+            yield
+
+
+def test_requests_together_are_one_transaction() -> None:
+    """Each finds what those before it have changed, and all are answered when the outer context ends."""
+    log = CountingLog()
+    persister = CoordinatorPersister(log)
+    begin(persister)
+    log.count = 0
+    with persister.together():
+        first = write(persister, 5)
+        with persister.together():
+            reader = PartitionIdLeaderEpochData(partition=0, leader_epoch=4)
+            read = persister.read_state(ReadStateParameters.of("g", TOPIC_ID, reader))
+        fenced = write(persister, 6)
+        assert (log.count, first.done(), read.done(), fenced.done()) == (0, False, False, False)
+
+    assert log.count == 1
+    assert (only(first.result(0)).error_code, only(read.result(0)).start_offset) == (ErrorCode.NONE, 5)
+    assert only(fenced.result(0)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert only(write(persister, 7, leader_epoch=4).result(0)).error_code == ErrorCode.NONE
+
+
+def test_a_malformed_request_does_not_affect_others() -> None:
+    """It alone fails, and those before and after it are carried out."""
+    persister = CoordinatorPersister(MemoryLog())
+    begin(persister)
+    with persister.together():
+        futures = [write(persister, 5), write(persister, 6, StateBatch(6, 9, 2, 2**15)), write(persister, 7)]
+
+    assert [type(future.exception(0)) for future in futures] == [type(None), MalformedInputError, type(None)]
+    assert start_offset(persister) == 7
+
+
+def test_a_log_that_fails_fails_all_requests() -> None:
+    """They are in one transaction, so none of them has happened."""
+    log = BrokenLog()
+    persister = CoordinatorPersister(log)
+    begin(persister)
+    with persister.together():
+        futures = [write(persister, 5), write(persister, 6)]
+        log.is_broken = True
+
+    assert [only(future.result(0)).error_code for future in futures] == [ErrorCode.NOT_COORDINATOR] * 2
+    log.is_broken = False
+    assert start_offset(persister) == 0
+
+
+def write_and_fail(persister: CoordinatorPersister, futures: list[Future[Result[Any]]]) -> None:
+    """Write something, and raise an error before the context ends."""
+    with persister.together():
+        futures.append(write(persister, 5))
+        message = "in the middle of a context"
+        raise RuntimeError(message)
+
+
+def test_an_error_in_the_context_takes_no_request_back() -> None:
+    """A request was made, so it is answered; the error goes on."""
+    persister = CoordinatorPersister(MemoryLog())
+    begin(persister)
+    futures: list[Future[Result[Any]]] = []
+    with pytest.raises(RuntimeError):
+        write_and_fail(persister, futures)
+
+    assert only(futures[0].result(0)).error_code == ErrorCode.NONE
+    assert start_offset(persister) == 5
+
+
+class InterruptedLog(MemoryLog):
+    """A log in whose transactions somebody presses Ctrl-C."""
+
+    is_interrupted = False
+
+    def offsets(self) -> LogOffsets:
+        """Return where the log starts and ends, if nobody does."""
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        return super().offsets()
+
+
+def test_an_interruption_leaves_no_request_without_an_answer() -> None:
+    """Whoever waits for one of them learns of it too."""
+    log = InterruptedLog()
+    persister = CoordinatorPersister(log)
+    begin(persister)
+    futures = []
+    log.is_interrupted = True
+    with pytest.raises(KeyboardInterrupt), persister.together():
+        futures += [write(persister, 5), write(persister, 6)]
+
+    assert [type(future.exception(0)) for future in futures] == [KeyboardInterrupt] * 2
+    log.is_interrupted = False
+    assert start_offset(persister) == 0
 
 
 # ---- what is deleted
