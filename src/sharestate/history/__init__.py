@@ -9,6 +9,7 @@ from sharestate.errors import HistoryError, HistoryOrderError
 from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, OUTPUT_COLUMNS, OUTPUTS, AppendedBatch
 from sharestate.history.events import Event, Header
 from sharestate.history.files import create_history, open_history
+from sharestate.history.recording_leader import RecordingLeader
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
 from sharestate.history.runner import ReplaySettings, ReplaySummary, replay_events, replay_files
@@ -26,6 +27,7 @@ __all__ = [
     "HistoryError",
     "HistoryOrderError",
     "OutputRow",
+    "RecordingLeader",
     "Replay",
     "ReplaySettings",
     "ReplaySummary",

@@ -8,6 +8,7 @@ costs nothing, and nothing is checked that Arrow's type proves already.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import Any, Final, NoReturn
@@ -21,6 +22,7 @@ from sharestate.history.columns import (
     KINDS,
     OUTPUT_COLUMNS,
     OUTPUTS,
+    STATE_BATCHES,
     Column,
     ListOf,
     Need,
@@ -32,6 +34,7 @@ from sharestate.history.columns import (
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
+from sharestate.values.requests import StateBatches, StateRun
 
 _REQUEST: Final = union(kind.request for kind in KINDS.values())
 _RESPONSE: Final = union(kind.response for kind in KINDS.values())
@@ -198,7 +201,7 @@ class EventDecoder:
             return [{} for _ in indexes]
         dicts = [dict(zip(present, each, strict=True)) for each in zip(*values, strict=True)]
         if has_nulls:
-            dicts = [{name: value for name, value in each.items() if value is not None} for each in dicts]
+            dicts = [_without_nulls(each) if None in each.values() else each for each in dicts]
         return dicts
 
     def _expect_values(
@@ -226,6 +229,9 @@ class EventDecoder:
         for at, column in enumerate(type_.columns):
             if column.need is Need.OPTIONAL and not column.values:
                 continue
+            if type_ is STATE_BATCHES:
+                self._expect_no_null(at, chosen, indexes, f"{path}[].{column.name}")
+                continue
             get = itemgetter(at)
             for index, rows in zip(indexes, chosen, strict=True):
                 if rows and column.need is Need.REQUIRED and None in map(get, rows):
@@ -234,8 +240,17 @@ class EventDecoder:
                     for value in set(map(get, rows)).difference(column.values, (None,)):
                         self._refuse(index, f"{path}[].{column.name}", _one_of(column, value))
 
+    def _expect_no_null(self, at: int, chosen: Sequence[Any], indexes: list[int], path: str) -> None:
+        for index, batches in zip(indexes, chosen, strict=True):
+            if batches is not None and any(None in run[at] for run in batches.runs):
+                self._refuse(index, path, "null")
+
     def _refuse(self, index: int, field: str, problem: str) -> NoReturn:
         raise HistoryError(problem, self._file, self._row + index, field)
+
+
+def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _one_of(column: Column, value: object) -> str:
@@ -268,11 +283,29 @@ def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - Arrow's ar
     else:
         children = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
         columns = [_decoded(children[column.name], column.type) for column in type_.columns]
-        items = list(map(type_.make, *columns))
+        if type_ is STATE_BATCHES:
+            return _state_batches(columns, offsets, array)
+        items = list(map(partial(tuple.__new__, type_.make), zip(*columns, strict=True)))  # half the time of calling it
     lists: list[Any] = [tuple(items[begin - first : end - first]) for begin, end in pairwise(offsets)]
     if array.null_count:
         lists = [each if is_valid else None for each, is_valid in zip(lists, array.is_valid().to_pylist(), strict=True)]
     return lists
+
+
+def _state_batches(columns: list[list[Any]], offsets: list[int], array: Any) -> list[Any]:  # noqa: ANN401 - as above
+    """Return the state batches of each row as they are, column by column: there may be one for each record."""
+    start = offsets[0]
+    is_valid = array.is_valid().to_pylist() if array.null_count else [True] * len(array)
+    firsts, lasts, states, counts = columns
+    found: list[Any] = []
+    for (begin, end), valid in zip(pairwise(offsets), is_valid, strict=True):
+        if not valid:
+            found.append(None)
+            continue
+        at = slice(begin - start, end - start)
+        run = StateRun(firsts[at], lasts[at], states[at], counts[at])
+        found.append(StateBatches((run,) if begin < end else ()))
+    return found
 
 
 # ---- events to record batches

@@ -18,6 +18,9 @@ from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
 from sharestate.history.runner import ReplaySettings
 
+DECODED_ROWS: Final = 1000
+"""The number of events that are decoded at once: few live objects keep Python's garbage collector quick. [events]"""
+
 STATE: Final = "state"
 """The column with the state of an earlier replay, which a batch may have besides those of events."""
 
@@ -45,7 +48,10 @@ def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = Non
         if batch.schema != checked:
             expect_columns(batch.schema)
             checked = batch.schema
-        yield from encode_rows(fold.rows_of(batch, decoder))
+        rows: list[OutputRow] = []
+        for at in range(0, batch.num_rows, DECODED_ROWS):
+            rows += fold.rows_of(batch.slice(at, DECODED_ROWS), decoder)
+        yield from encode_rows(rows)
     yield from encode_rows(fold.finish())
 
 

@@ -8,7 +8,7 @@ in Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -79,7 +79,7 @@ class ListOf:
 class Rows:
     """A list of rows: in JSON each is a list, in Arrow a struct."""
 
-    make: Callable[..., Any]
+    make: type[Any]
     """The named tuple of a row; its fields are in the order of *columns*."""
 
     columns: tuple[Column, ...]

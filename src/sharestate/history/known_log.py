@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sharestate.errors import MalformedInputError
@@ -91,19 +91,20 @@ class KnownLog:
             return ()
         return self._transactions.aborted_in(batches[0].first_offset, batches[-1].last_offset)
 
-    def read(self, fetch_offset: int, isolation: IsolationLevel, max_bytes: int | None) -> FetchedRecords:
+    def read(self, fetch_offset: int, isolation: IsolationLevel, request: Mapping[str, Any]) -> FetchedRecords:
         """
-        Read the log as a broker does.
+        Read the log as a broker does for the *request* of a fetch.
 
         Whole batches of one segment, from the one that holds *fetch_offset* on, below the high watermark or, with
-        ``read_committed``, below the last stable offset; as many as fit into *max_bytes*, but at least one. A batch
-        of unknown size takes no bytes.
+        ``read_committed``, below the last stable offset; as many as fit into ``max_bytes``, but at least one. A batch
+        of unknown size takes no bytes. Of several partitions each has an equal share of the bytes.
         """
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         end = self._transactions.last_stable_offset if is_committed else self.end_offset
         first = bisect_left(self._ends, fetch_offset)
         chosen: list[RecordBatch] = []
-        left = max_bytes
+        most: int | None = request.get("max_bytes")
+        left = None if most is None else most // max(1, request.get("partitions", 1))
         for at in range(first, len(self._batches)):
             batch = self._batches[at]
             size = batch.bytes or 0
@@ -117,6 +118,16 @@ class KnownLog:
             batches=chosen,
             aborted_transactions=self.aborted_in(chosen) if is_committed else (),
             isolation=isolation,
+        )
+
+    def given(self, fetch_offset: int, isolation: IsolationLevel, request: Mapping[str, Any]) -> FetchedRecords:
+        """Return what a fetch has read by its own account; which transactions were aborted may follow from the log."""
+        batches = [batch.record_batch for batch in request["batches"]]
+        aborted = request.get("aborted")
+        if aborted is None:
+            aborted = self.aborted_in(batches) if isolation is IsolationLevel.READ_COMMITTED else ()
+        return FetchedRecords(
+            fetch_offset=fetch_offset, batches=batches, aborted_transactions=aborted, isolation=isolation
         )
 
     # ---- as JSON

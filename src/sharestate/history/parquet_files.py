@@ -26,6 +26,10 @@ BATCH_ROWS: Final = 10_000
 """The number of events in a record batch. [events]"""
 
 
+GROUP_ROWS: Final = 100_000
+"""The number of events in a row group of a file. [events]"""
+
+
 class ParquetHistory:
     """
     A history in Parquet, opened to be read once.
@@ -123,23 +127,36 @@ class ParquetHistoryWriter:
         metadata = {MARK: write_json(header.to_json())}
         self._file = pq.ParquetWriter(str(path), EVENT_SCHEMA.with_metadata(metadata), compression="zstd")
         self._events: list[Event] = []
+        self._batches: list[Any] = []
+        self._rows = 0
 
     def write(self, events: Iterable[Event]) -> None:
-        """Append *events*; they are written a record batch at a time."""
+        """Append *events*; they are written many at a time."""
         for event in events:
             self._events.append(event)
             if len(self._events) == BATCH_ROWS:
-                self._flush()
+                self._encode()
 
     def write_batch(self, batch: Any) -> None:  # noqa: ANN401 - Arrow's batches have no types
-        """Append the events of a record batch."""
-        self._flush()
-        self._file.write_batch(batch)
+        """Append the events of a record batch with the columns of events."""
+        self._encode()
+        self._append(batch)
+
+    def _encode(self) -> None:
+        events, self._events = self._events, []
+        if events:
+            self._append(encode_events(events))
+
+    def _append(self, batch: Any) -> None:  # noqa: ANN401 - as above
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= GROUP_ROWS:
+            self._flush()
 
     def _flush(self) -> None:
-        if self._events:
-            self._file.write_batch(encode_events(self._events))
-            self._events = []
+        if self._rows:
+            self._file.write_table(pa.Table.from_batches(self._batches, EVENT_SCHEMA), GROUP_ROWS)
+        self._batches, self._rows = [], 0
 
     def __enter__(self) -> Self:
         """Return the writer."""
@@ -151,6 +168,7 @@ class ParquetHistoryWriter:
 
     def close(self) -> None:
         """Write what is left, and close the file."""
+        self._encode()
         self._flush()
         self._file.close()
 

@@ -23,7 +23,6 @@ from sharestate.history.columns import (
     ERRORS,
     KINDS,
     MODES,
-    AppendedBatch,
 )
 from sharestate.history.events import Event, order_error
 from sharestate.history.known_log import KnownLog
@@ -32,6 +31,7 @@ from sharestate.history.replay_state import (
     ReplayState,
     Settings,
     WriteContent,
+    are_same_batches,
     content_in,
     content_json,
     content_of,
@@ -42,7 +42,7 @@ from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartitio
 from sharestate.values.config import OffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects, Transition
-from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquiredRecords, AcquireMode, SharePartitionKey
 from sharestate.values.requests import PersistedState, WriteShareGroupState
@@ -171,11 +171,22 @@ class Replay:
             counts["writes_unanswered"] += len(self._pending)
             for name in sorted(counts):
                 self._add("metric", (name, counts[name]))
-        if "snapshot" in self._outputs and self._partition is not None:
-            self._add("snapshot", (self._partition.snapshot().to_json(),))
+        snapshot = self.snapshot()
+        if "snapshot" in self._outputs and snapshot is not None:
+            self._add("snapshot", (snapshot.to_json(),))
         if "state" in self._outputs:
             self._add("state", (self.state(),))
         return self._take_rows()
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the share partition as it is at the time of the last event; None if its state is not known."""
+        partition = self._partition
+        if partition is None:
+            return None
+        due_ms = partition.next_deadline_ms()
+        if due_ms is None or due_ms > self._now_ms:
+            partition.expire_next(now_ms=self._now_ms)  # nothing expires: it takes over the time
+        return partition.snapshot()
 
     def state(self) -> str:
         """Return the state after the last event as versioned JSON, from which ``restore`` goes on."""
@@ -190,7 +201,7 @@ class Replay:
             isolation=settings.isolation,
             leader_epoch=settings.leader_epoch,
             log=self._log,
-            snapshot=None if self._partition is None else self._partition.snapshot(),
+            snapshot=self.snapshot(),
             pending={number: content_of(write) for number, write in self._pending.items()},
             abandoned=tuple(self._abandoned),
             expected=self._expected,
@@ -308,7 +319,7 @@ class Replay:
         self._pending[write.number] = write
         if "write" in self._outputs:
             _, number, start_offset, count, state_epoch, leader_epoch, batches = write
-            self._add("write", (number, start_offset, count, state_epoch, leader_epoch, tuple(batches)), at_us)
+            self._add("write", (number, start_offset, count, state_epoch, leader_epoch, batches), at_us)
 
     def _add_transitions(self, transitions: tuple[Transition, ...], at_us: int | None = None) -> None:
         if self._states is None:
@@ -502,17 +513,9 @@ class Replay:
 
     def _read(self, partition: SharePartition, request: dict[str, Any]) -> FetchedRecords | None:
         """Return what a fetch has read; None if nothing. If that cannot be known, nothing can be checked any more."""
-        batches: tuple[AppendedBatch, ...] | None = request.get("batches")
-        if batches is not None:
-            read = [batch.record_batch for batch in batches]
-            aborted = request.get("aborted")
-            if aborted is None:
-                is_committed = self._settings.isolation is IsolationLevel.READ_COMMITTED
-                aborted = self._log.aborted_in(read) if is_committed else ()
-            offset = partition.next_fetch_offset() if "fetch_offset" not in request else request["fetch_offset"]
-            return FetchedRecords(
-                fetch_offset=offset, batches=read, aborted_transactions=aborted, isolation=self._settings.isolation
-            )
+        if "batches" in request:
+            offset = request["fetch_offset"] if "fetch_offset" in request else partition.next_fetch_offset()
+            return self._log.given(offset, self._settings.isolation, request)
         has_room = partition.can_acquire()
         offset = request["fetch_offset"] if "fetch_offset" in request else partition.next_fetch_offset()
         if not has_room or request.get("max_records") == 0 or request.get("max_bytes") == 0:
@@ -524,7 +527,7 @@ class Replay:
         if offset < self._log.start_offset:
             self._carry_out(partition.advance_log_start(self._log.start_offset))
             return None
-        return self._log.read(offset, self._settings.isolation, _share_of(request))
+        return self._log.read(offset, self._settings.isolation, request)
 
     def _write(self, event: Event) -> None:
         if self._partition is None:
@@ -539,7 +542,7 @@ class Replay:
             self._abandoned.remove(content)
             return
         if number is None:
-            number = next((n for n, write in self._pending.items() if write.state_batches == content[-1]), None)
+            number = next((n for n, write in self._pending.items() if are_same_batches(write[6], content[-1])), None)
             computed = None if number is None else content_json(content_of(self._pending[number]))
             self._add_difference("write", content_json(content), computed)
         if number is not None:
@@ -549,7 +552,7 @@ class Replay:
         """Return the number of the oldest pending write with *content*."""
         head, batches = content[:4], content[4]
         for number, write in self._pending.items():
-            if write[2:6] == head and write.state_batches == batches:
+            if write[2:6] == head and are_same_batches(write[6], batches):
                 return number
         return None
 
@@ -585,9 +588,3 @@ class Replay:
             "dead_letter": _dead_letter,
         }
     )
-
-
-def _share_of(request: Mapping[str, Any]) -> int | None:
-    """Return the bytes that a partition of a fetch may take; the partitions get equal shares. [bytes]"""
-    most: int | None = request.get("max_bytes")
-    return None if most is None else most // max(1, request.get("partitions", 1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from attrs import define, evolve, fields, frozen
@@ -29,7 +30,7 @@ from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.config import ShareConfig, read_auto_offset_reset
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import PROFILES, Profile
-from sharestate.values.requests import StateBatch, WriteShareGroupState
+from sharestate.values.requests import StateBatch, StateRun, WriteShareGroupState, runs_of
 from sharestate.values.snapshot import Snapshot
 
 REPLAY_STATE_VERSION: Final = 1
@@ -39,13 +40,24 @@ _MARK: Final = "sharestate_replay"
 
 _SETTINGS: Final = ("delivery_count_limit", "max_record_locks", "record_lock_duration_ms", "renew_acknowledge_enable")
 
-WriteContent = tuple[int, int, int, int, tuple[StateBatch, ...]]
+WriteContent = tuple[int, int, int, int, Sequence[StateBatch]]
 """Start offset, delivery complete count, state epoch, leader epoch and state batches of a write."""
 
 
 def content_of(write: WriteShareGroupState) -> WriteContent:
     """Return what of a write its event has: all but key and number."""
-    return *write[2:6], tuple(write.state_batches)
+    return write[2:]
+
+
+def are_same_batches(one: Sequence[StateBatch], other: Sequence[StateBatch]) -> bool:
+    """Return whether two writes have the same state batches, column by column: no batch is made for that."""
+    if type(one) is tuple and type(other) is tuple:
+        return one == other
+    runs, others = runs_of(one), runs_of(other)
+    return all(
+        list(chain.from_iterable(run[at] for run in runs)) == list(chain.from_iterable(run[at] for run in others))
+        for at in range(len(StateRun._fields))
+    )
 
 
 def content_in(request: Mapping[str, Any]) -> WriteContent:
@@ -55,7 +67,7 @@ def content_in(request: Mapping[str, Any]) -> WriteContent:
         request["delivery_complete_count"],
         request["state_epoch"],
         request["leader_epoch"],
-        tuple(request["state_batches"]),
+        request["state_batches"],
     )
 
 
