@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
@@ -28,6 +28,9 @@ from sharestate.state_topic import (
 from sharestate.state_topic.files import json_text
 from sharestate.values.records import SharePartitionKey
 
+if TYPE_CHECKING:
+    from sharestate.state_topic.cluster import Cluster
+
 STUCK_AFTER: Final = 10
 """The number of changes after which an SPSO that has not moved is shown as stuck. [records]"""
 
@@ -39,7 +42,17 @@ _REFRESHED_AFTER: Final = 1000
 
 PATH: Final = click.Path(exists=True, allow_dash=True)
 
-files_argument = click.argument("paths", metavar="FILE_OR_DIR...", nargs=-1, required=True, type=PATH)
+files_argument = click.argument("paths", metavar="[FILE_OR_DIR...]", nargs=-1, type=PATH)
+servers_option = click.option(
+    "--bootstrap", "servers", metavar="HOST:PORT", help="A broker of a live cluster, or several with commas."
+)
+settings_option = click.option(
+    "--command-config",
+    "settings_path",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings of its client, such as security.protocol=SASL_SSL, in the names of librdkafka.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
 
 
@@ -56,23 +69,36 @@ def state_group() -> None:
 
 
 @state_group.command("decode")
+@servers_option
+@settings_option
 @json_option
 @files_argument
-def decode_command(*, as_json: bool, paths: tuple[str, ...]) -> None:
+def decode_command(*, servers: str | None, settings_path: Path | None, as_json: bool, paths: tuple[str, ...]) -> None:
     """
-    Show every record of the topic.
+    Show every record of the topic: of files, or with --bootstrap of a live cluster.
 
     With --json, a record is a line, in the names of Kafka.
 
     Exit code: 0 at the end of the input, 2 if something cannot be read or written.
     """
-    with _reading(paths, shows_progress=not sys.stdout or not sys.stdout.isatty()) as (files, progress):
-        logged = (each for file in files for each in progress.read(file))
-        records = ((each, each.decode()) for each in logged)
-        if as_json:
-            _print(write_json(decoded_form(record)) for _, record in records)
+    if paths and servers is not None:
+        message = "Records are read from files or with --bootstrap, not from both."
+        raise click.UsageError(message)
+    is_redirected = not sys.stdout or not sys.stdout.isatty()
+    with _opened(servers, settings_path, paths) as cluster:
+        if cluster is not None:
+            _print_records(_logged(cluster, shows_progress=is_redirected), as_json=as_json)
         else:
-            _print(record_lines(records))
+            with _reading(paths, shows_progress=is_redirected) as (files, progress):
+                _print_records((each for file in files for each in progress.read(file)), as_json=as_json)
+
+
+def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
+    records = ((each, each.decode()) for each in logged)
+    if as_json:
+        _print(write_json(decoded_form(record)) for _, record in records)
+    else:
+        _print(record_lines(records))
 
 
 @state_group.command("rebuild")
@@ -100,21 +126,10 @@ def decode_command(*, as_json: bool, paths: tuple[str, ...]) -> None:
     metavar="CHANGES",
     help="How many changes an SPSO has to stay where it is, with terminal records waiting behind it, to be stuck.",
 )
-@click.option(
-    "--bootstrap",
-    "servers",
-    metavar="HOST:PORT",
-    help="A broker of a live cluster, or several with commas: to read the topic from, and to ask where logs end.",
-)
-@click.option(
-    "--command-config",
-    "settings_path",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Settings of the client, such as security.protocol=SASL_SSL, in the names of librdkafka.",
-)
+@servers_option
+@settings_option
 @json_option
-@click.argument("paths", metavar="[FILE_OR_DIR...]", nargs=-1, type=PATH)
+@files_argument
 def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     *,
     profile_name: str,
@@ -137,38 +152,54 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     topic = StateTopic(COORDINATOR_PROFILES[profile_name])
-    if not (paths or servers):
-        message = "Missing argument 'FILE_OR_DIR...', or --bootstrap."
-        raise click.UsageError(message)
-    if paths:
-        with _reading(paths) as (files, progress):
-            topic.read(files, progress.read)
-    ends = None if servers is None else _asked(servers, settings_path, topic, reads=not paths)
+    with _opened(servers, settings_path, paths) as cluster:
+        if cluster is not None and not paths:
+            for logged in _logged(cluster):
+                topic.add(logged)
+        else:
+            with _reading(paths) as (files, progress):
+                topic.read(files, progress.read)
+        ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
     if as_json:
         _print(write_json(each.to_json() | _log_end(each, ends)) for each in topic.share_partitions())
     else:
         print_topic(topic, delivery_limit, stuck_after, ends)
 
 
-def _asked(servers: str, settings_path: Path | None, topic: StateTopic, *, reads: bool) -> dict[SharePartitionKey, int]:
-    """Return where the logs of the share partitions end, after *topic* was filled from the cluster if it *reads*."""
+@contextmanager
+def _opened(servers: str | None, settings_path: Path | None, paths: tuple[str, ...]) -> Iterator[Cluster | None]:
+    """Connect to the cluster, if one is named; if there is nothing to read, or it does not answer, the command ends."""
+    if not paths and servers is None:
+        message = "Missing argument 'FILE_OR_DIR...', or --bootstrap."
+        raise click.UsageError(message)
+    if servers is None:
+        if settings_path is not None:
+            message = "--command-config needs --bootstrap."
+            raise click.UsageError(message)
+        yield None
+        return
     try:
         from sharestate.state_topic.cluster import Cluster, client_settings  # noqa: PLC0415 - needs an extra
 
         settings = None if settings_path is None else client_settings(settings_path)
         with Cluster(servers, settings) as cluster:
-            if reads:
-                offsets = cluster.state_offsets()
-                count = sum(map(len, offsets.values()))
-                console = Console(stderr=True)
-                is_shown = console.is_terminal
-                for logged in track(
-                    cluster.records(offsets), "reading", count, console=console, transient=True, disable=not is_shown
-                ):
-                    topic.add(logged)
-            return cluster.log_end_offsets(each.key for each in topic.share_partitions())
+            yield cluster
     except (ShareStateError, ModuleNotFoundError) as error:
         raise NoVerdict(str(error)) from error
+
+
+def _logged(cluster: Cluster, *, shows_progress: bool = True) -> Iterable[LoggedRecord]:
+    """Return the records that the topic has now in *cluster*, with a progress bar if standard error is a terminal."""
+    offsets = cluster.state_offsets()
+    console = Console(stderr=True)
+    return track(
+        cluster.records(offsets),
+        "reading",
+        sum(map(len, offsets.values())),
+        console=console,
+        transient=True,
+        disable=not (shows_progress and console.is_terminal),
+    )
 
 
 def _log_end(rebuilt: RebuiltPartition, ends: Mapping[SharePartitionKey, int] | None) -> dict[str, int | None]:

@@ -221,12 +221,29 @@ def test_rebuild_shows_the_lag(brokers: Brokers) -> None:
     assert "log end" not in state("rebuild", DUMP).stdout
 
 
-def test_rebuild_needs_something_to_read() -> None:
+def test_decode_shows_the_records_of_a_cluster(brokers: Brokers) -> None:
+    """Those of each partition of the topic in their order; of the partitions, any may come first."""
+    lines = json_lines(state("decode", "--json", "--bootstrap", brokers.address))
+
+    def by_share_partition(records: list[Any]) -> list[Any]:
+        return sorted(records, key=lambda each: (each["groupId"], each["topicId"], each["partition"]))
+
+    assert by_share_partition(lines) == by_share_partition(json_lines(state("decode", "--json", DUMP)))
+
+
+@pytest.mark.parametrize("command", ["decode", "rebuild"])
+def test_something_to_read_is_needed(command: str) -> None:
     """A file or a cluster, and one that answers."""
-    assert "Missing argument 'FILE_OR_DIR...', or --bootstrap." in state("rebuild").stderr
-    result = state("rebuild", "--bootstrap", "127.0.0.1:1")
+    assert "Missing argument 'FILE_OR_DIR...', or --bootstrap." in state(command).stderr
+    result = state(command, "--bootstrap", "127.0.0.1:1")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: 127.0.0.1:1: ")
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    """Settings without a cluster, and records from two places."""
+    assert "--command-config needs --bootstrap." in state("rebuild", "--command-config", DUMP, DUMP).stderr
+    assert "not from both" in state("decode", "--bootstrap", "127.0.0.1:1", DUMP).stderr
 
 
 def test_settings_of_the_client_are_checked(tmp_path: Path) -> None:
