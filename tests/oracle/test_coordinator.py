@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 from sharestate import KAFKA_4_3, KAFKA_4_4
-from sharestate.conversation import Level, Verdict, replay
-from sharestate.coordinator import COORDINATOR_4_4
+from sharestate.conversation import CoordinatorConversation, Level, Verdict, replay
+from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4
 from tests.oracle.build import RELEASES, OracleUnavailableError
 from tests.oracle.coordinator.search import Task, search, task_of, write
 from tests.oracle.coordinator.sequences import LENGTH, Sequence
@@ -51,6 +51,19 @@ def test_a_rule_of_another_release_is_found_and_made_small(task: Task, tmp_path:
     write(finding, "4.3.1", file)
     assert replay(file, KAFKA_4_4, Level.FULL).verdict is Verdict.FAILED
     assert replay(file, KAFKA_4_3, Level.FULL).verdict is Verdict.PASSED
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("task", ["4.3.1"], indirect=True)
+def test_a_planted_change_is_found(task: Task) -> None:
+    """With a change planted, a search stops; the conversation shows it, and without the change it shows nothing."""
+    _, finding = search(evolve(task, plants=("hashes_have_no_sign",)), operations=OPERATIONS)
+
+    assert finding is not None
+    conversation = CoordinatorConversation(COORDINATOR_4_3)
+    answered = [conversation.answer(request, 1) for request, _ in finding.exchanges]
+    assert answered == [response for _, response in finding.exchanges]
+    assert finding.ours != answered[-1]
 
 
 def test_a_number_stands_for_the_same_requests() -> None:

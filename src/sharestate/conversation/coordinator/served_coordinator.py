@@ -92,14 +92,16 @@ class ServedCoordinator:
 
     def response(self, result: Json, *, quiet: bool, is_whole: bool = False) -> Json:
         """Return the response with *result* and, unless *quiet*, the state of what was asked or of everything."""
-        shards = [shard.state(self._named) for shard in self._shards if is_whole or shard.index in self._touched]
-        state = {"now": self._now_ms, "topics": self._topics, "shards": shards} if is_whole else shards
         return {
             "result": result,
             "records": self._records,
             "events": self._events,
-            "state": None if quiet else state,
+            "state": None if quiet else self._state_json(is_whole=is_whole),
         }
+
+    def _state_json(self, *, is_whole: bool) -> Json:
+        shards = [shard.state(self._named) for shard in self._shards if is_whole or shard.index in self._touched]
+        return {"now": self._now_ms, "topics": self._topics, "shards": shards} if is_whole else shards
 
     # ---- requests for share partitions
 
@@ -166,11 +168,14 @@ class ServedCoordinator:
 
     # ---- requests for shards
 
-    def _meant(self, shard: int | None) -> Sequence[ServedShard]:
-        """Return the shards that a request is for: all of them if it names none."""
+    def _expect_shard(self, shard: int | None) -> None:
         if shard is not None and shard >= len(self._shards):
             message = f"there are {len(self._shards)} shards, counted from 0"
             raise MalformedInputError(message, "shard")
+
+    def _meant(self, shard: int | None) -> Sequence[ServedShard]:
+        """Return the shards that a request is for: all of them if it names none."""
+        self._expect_shard(shard)
         meant = self._shards if shard is None else [self._shards[shard]]
         self._touched.update(each.index for each in meant)
         return meant
@@ -201,8 +206,7 @@ class ServedCoordinator:
         shard: int | None,
         append: Appending,
     ) -> Json:
-        self._meant(shard)
-        self._touched.clear()
+        self._expect_shard(shard)
         known = {**(self._topics or {}), **topics}
         self._topics = {topic: count for topic, count in known.items() if topic not in delete}
         if not delete or not cleanup:
