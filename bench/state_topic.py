@@ -34,6 +34,9 @@ def works() -> dict[str, Callable[[], object]]:
         "read it from JSON lines": lambda: list(StateTopicFile(DUMP)),
         "read it from segments": lambda: [list(file) for file in state_topic_files(SEGMENTS)],
         "decode it": lambda: [record.decode() for record in records],
+        "read it from segments, decode it": lambda: [
+            record.decode() for file in state_topic_files(SEGMENTS) for record in file
+        ],
         "read it from JSON lines, decode it, write it as JSON": lambda: [
             write_json(decoded_form(record.decode())) for record in StateTopicFile(DUMP)
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
 from random import Random
 from typing import Final
@@ -13,6 +14,8 @@ from tests.fuzz.run import bounded_memory, failure, failures
 
 INPUTS: Final = 20_000
 """``make fuzz`` tries a million."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="how much memory a process has is read from /proc")
 
 every_decoder = pytest.mark.parametrize("name", DECODERS)
 
