@@ -83,6 +83,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
 @pytest.mark.parametrize(
     ("library", "module", "extra"),
     [
+        ("hypothesis", "sharestate.testing.share_groups", "testing"),
         ("hypothesis", "sharestate.testing.strategies", "testing"),
         ("kio", "sharestate.persister.kafka", "kafka"),
     ],

@@ -1,0 +1,149 @@
+"""The clients' side of share groups: `ShareGroupMachine` finds nothing in this library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+
+from sharestate import (
+    PROFILES,
+    AcknowledgementBatch,
+    AcquiredRecords,
+    ControlType,
+    FetchedRecords,
+    InMemoryPersister,
+    IsolationLevel,
+    Leader,
+    Profile,
+    RecordBatch,
+    RecordState,
+    ShareConfig,
+    SharePartition,
+    SharePartitionKey,
+    TransactionIndex,
+)
+from sharestate.persister import InitializeStateParameters, PartitionStateData
+from sharestate.testing.share_groups import Allowance, GroupSettings, Guarantee, ShareGroupMachine
+
+KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
+PRODUCER_IDS = {"p1": 1, "p2": 2}
+
+
+# ruff: noqa: D102 - what a machine implements has its docstring there
+
+
+def is_below_the_log_start(machine: LeaderMachine) -> bool:
+    """Return whether a gap of the previous leader is fetched next, though the SPSO has passed it."""
+    window = machine.leader.partition.gap_window
+    return window is not None and window.first_offset < machine.leader.partition.start_offset
+
+
+def is_full_of_terminal_records(machine: LeaderMachine) -> bool:
+    """Return whether nothing beyond what is in flight can be acquired, and nothing in flight is to be delivered."""
+    partition = machine.leader.partition
+    states = {run.state for batch in partition.batches() for run in batch.runs}
+    size = partition.end_offset - partition.start_offset + 1
+    return size >= machine.config.max_record_locks and states <= {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
+
+
+ALLOWANCES = (
+    # A log start that moves into the gap that is fetched next.
+    Allowance("F5", Guarantee.NOTHING_LOST, is_below_the_log_start),
+    # The log start (F4), or the end of a transaction that was aborted, archives the last records of a full window.
+    Allowance("F4", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
+)
+"""The bugs of Kafka that its clients notice, and that every profile has."""
+
+
+class LeaderMachine(ShareGroupMachine):
+    """A leader of this library, with a log in memory."""
+
+    profile: ClassVar[Profile]
+    renews = True
+    delivers_ranges = True
+    allowances = ALLOWANCES
+
+    def start(self, settings: GroupSettings) -> None:
+        self.log: list[RecordBatch] = []
+        self.transactions = TransactionIndex()
+        self.log_start = 0
+        self.now_ms = 0
+        self.isolation = IsolationLevel(settings.isolation_level)
+        self.config = ShareConfig(
+            delivery_count_limit=settings.delivery_count_limit,
+            record_lock_duration_ms=settings.lock_duration_ms,
+            max_record_locks=settings.max_record_locks,
+            renew_acknowledge_enable=settings.renew_acknowledge_enable,
+        )
+        self.persister = InMemoryPersister()
+        entry = PartitionStateData(partition=KEY.partition)
+        begin = InitializeStateParameters.of(KEY.group_id, KEY.topic_id, entry)
+        self.persister.initialize_state(begin).result()
+        self.leader = self.lead(leader_epoch=0)
+
+    def lead(self, leader_epoch: int) -> Leader:
+        """Return a new leader."""
+        partition = SharePartition(KEY, leader_epoch=leader_epoch, profile=self.profile, config=self.config)
+        leader = Leader(partition, self.persister, reset_offset=lambda _: self.log_start)
+        leader.start(now_ms=self.now_ms).result()
+        return leader
+
+    def append(self, size: int, producer: str | None, control: ControlType | None = None) -> range:
+        """Append a batch, and return its offsets."""
+        first = self.transactions.next_offset
+        producer_id = -1 if producer is None else PRODUCER_IDS[producer]
+        batch = RecordBatch(first, first + size - 1, producer_id, producer is not None, control)
+        self.transactions.append(batch)
+        self.log.append(batch)
+        return range(first, first + size)
+
+    def produce(self, count: int, producer: str | None) -> range:
+        return self.append(count, producer)
+
+    def commit_transaction(self, producer: str) -> int:
+        return self.append(1, producer, ControlType.COMMIT)[0]
+
+    def abort_transaction(self, producer: str) -> int:
+        return self.append(1, producer, ControlType.ABORT)[0]
+
+    def fetch(self, member: str, max_records: int) -> tuple[AcquiredRecords, ...]:
+        if not self.leader.can_acquire(now_ms=self.now_ms):
+            return ()
+        fetch_offset = self.leader.next_fetch_offset(now_ms=self.now_ms)
+        if fetch_offset < self.log_start:
+            self.leader.advance_log_start(self.log_start, now_ms=self.now_ms)
+            return ()
+        fetched = FetchedRecords.from_log(
+            self.log, self.transactions, fetch_offset=fetch_offset, isolation=self.isolation
+        )
+        return self.leader.acquire(member, fetched, now_ms=self.now_ms, max_records=max_records)
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> None:
+        self.leader.acknowledge(member, batches, now_ms=self.now_ms).result()
+
+    def close_session(self, member: str) -> None:
+        self.leader.release(member, now_ms=self.now_ms).result()
+
+    def advance_clock(self, ms: int) -> None:
+        self.now_ms += ms
+        self.leader.poll(now_ms=self.now_ms)
+
+    def delete_records(self, before_offset: int) -> None:
+        self.log_start = before_offset
+        self.log = [batch for batch in self.log if batch.last_offset >= before_offset]
+
+    def fail_over(self) -> None:
+        self.leader.close()
+        self.leader = self.lead(self.leader.partition.leader_epoch + 1)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_clients_get_what_they_may_expect(profile: Profile) -> None:
+    """Whatever members, producers and leaders do, every guarantee holds under each profile."""
+    test = type("LeaderMachine", (LeaderMachine,), {"profile": profile}).TestCase  # type: ignore[attr-defined]
+    test.settings = settings(max_examples=60, stateful_step_count=30)
+
+    test().runTest()

@@ -1,0 +1,84 @@
+"""The share group of `mock_share_group` as a machine, correct or with a bug."""
+
+# ruff: noqa: D102 - what a machine implements has its docstring there
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from hypothesis import Phase, settings
+
+from sharestate.testing.share_groups import (
+    AcknowledgementBatch,
+    GroupSettings,
+    GuaranteeBrokenError,
+    ShareGroupMachine,
+)
+from tests.support.mock_share_group import MockShareGroup
+
+
+class MockMachine(ShareGroupMachine):
+    """A share group in memory; the number of runs is counted."""
+
+    group_type: ClassVar[type[MockShareGroup]] = MockShareGroup
+    runs: ClassVar[int] = 0
+    renews = True
+
+    def start(self, settings: GroupSettings) -> None:
+        type(self).runs += 1
+        self.group = self.group_type(settings)
+
+    def produce(self, count: int, producer: str | None) -> list[int]:
+        return self.group.produce(count, producer)
+
+    def commit_transaction(self, producer: str) -> int:
+        return self.group.commit_transaction(producer)
+
+    def abort_transaction(self, producer: str) -> int:
+        return self.group.abort_transaction(producer)
+
+    def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        return self.group.fetch(member, max_records)
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        return self.group.acknowledge(member, batches)
+
+    def close_session(self, member: str) -> None:
+        self.group.close_session(member)
+
+    def advance_clock(self, ms: int) -> None:
+        self.group.advance_clock(ms)
+
+    def delete_records(self, before_offset: int) -> None:
+        self.group.delete_records(before_offset)
+
+    def fail_over(self) -> None:
+        self.group.fail_over()
+
+
+def machine_of(group_type: type[MockShareGroup]) -> type[MockMachine]:
+    """Return a machine of one kind of share group, whose runs are counted from 0."""
+    return type("MockMachine", (MockMachine,), {"group_type": group_type, "runs": 0})
+
+
+def broken_by(
+    machine: type[ShareGroupMachine], *, max_examples: int = 200, shrinks: bool = False
+) -> GuaranteeBrokenError | None:
+    """Run a machine always in the same way, and return the guarantee that it finds broken."""
+    test = machine.TestCase
+    phases = [Phase.generate, Phase.shrink] if shrinks else [Phase.generate]
+    test.settings = settings(
+        max_examples=max_examples,
+        stateful_step_count=30,
+        phases=phases,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+    )
+    try:
+        test().runTest()
+    except GuaranteeBrokenError as error:
+        return error
+    return None

@@ -1,0 +1,424 @@
+"""Bugs planted in the share group of `mock_share_group`, each with its name and what it does wrong."""
+
+# ruff: noqa: ARG002, D102 - a bug says in its class what its method does, and does not look at all that it is given
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from sharestate.testing.share_groups import AcknowledgementBatch
+from tests.support.mock_share_group import RELEASE, RENEW, MockShareGroup, Record, State
+
+PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
+
+
+def planted(bug: type[MockShareGroup]) -> type[MockShareGroup]:
+    """Add a bug to the table, under the name of its class."""
+    PLANTED["".join(f" {char.lower()}" if char.isupper() else char for char in bug.__name__).strip()] = bug
+    return bug
+
+
+# ---- the delivery count
+
+
+@planted
+class DeliveryLimitPlusOne(MockShareGroup):
+    """A record is delivered once more than the limit says."""
+
+    def is_at_limit(self, record: Record) -> bool:
+        return record.count > self.settings.delivery_count_limit
+
+
+@planted
+class LimitForgottenByExpiry(MockShareGroup):
+    """An expired lock makes a record available however often it was delivered."""
+
+    def expire(self, offset: int, record: Record) -> None:
+        self.become(offset, record, State.AVAILABLE)
+
+
+@planted
+class LimitForgottenByClosing(MockShareGroup):
+    """A closed session makes records available however often they were delivered."""
+
+    def close_session(self, member: str) -> None:
+        for offset, record in self.log.items():
+            if record.state is State.ACQUIRED and record.owner == member:
+                self.become(offset, record, State.AVAILABLE)
+
+
+@planted
+class LimitMinusOne(MockShareGroup):
+    """A record is given up one delivery too early."""
+
+    def is_at_limit(self, record: Record) -> bool:
+        return record.count >= self.settings.delivery_count_limit - 1
+
+
+@planted
+class CountNotRaisedAfterExpiry(MockShareGroup):
+    """An expired lock takes its delivery off the count."""
+
+    def expire(self, offset: int, record: Record) -> None:
+        record.count -= 1
+        super().expire(offset, record)
+
+
+@planted
+class CountRaisedByRelease(MockShareGroup):
+    """A release counts as a delivery."""
+
+    def release(self, offset: int, record: Record) -> None:
+        super().release(offset, record)
+        record.count += 1
+
+
+@planted
+class CountLostAtFailover(MockShareGroup):
+    """A new leader counts from the beginning."""
+
+    def fail_over(self) -> None:
+        super().fail_over()
+        for record in self.log.values():
+            record.count = 0
+
+
+# ---- locks and owners
+
+
+@planted
+class DoubledLock(MockShareGroup):
+    """A member gets what another one has acquired."""
+
+    def may_acquire(self, member: str, record: Record) -> bool:
+        return super().may_acquire(member, record) or (record.state is State.ACQUIRED and record.owner != member)
+
+
+@planted
+class LocksNeverExpire(MockShareGroup):
+    """A lock lasts until its record is acknowledged."""
+
+    def has_expired(self, record: Record) -> bool:
+        return False
+
+
+@planted
+class LocksExpireEarly(MockShareGroup):
+    """A lock lasts half as long as it should."""
+
+    def deadline_ms(self) -> int:
+        return self.now_ms + self.settings.lock_duration_ms // 2 - 1
+
+
+@planted
+class OneExpiryReleasesAll(MockShareGroup):
+    """When one lock of a member expires, all that it owns is released."""
+
+    def expire(self, offset: int, record: Record) -> None:
+        self.close_session(record.owner)
+
+    def close_session(self, member: str) -> None:
+        for offset, record in self.log.items():
+            if record.state is State.ACQUIRED and record.owner == member:
+                self.release(offset, record)
+
+
+@planted
+class AnyoneMayAcknowledge(MockShareGroup):
+    """Every member may acknowledge what one has acquired."""
+
+    def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
+        record = self.log.get(offset)
+        return super().may_acknowledge(record.owner if record else member, offset, type_)
+
+
+@planted
+class SecondAcknowledgementAccepted(MockShareGroup):
+    """What was acknowledged may be acknowledged again."""
+
+    def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
+        record = self.log.get(offset)
+        is_terminal = record is not None and record.state is State.TERMINAL
+        return is_terminal or super().may_acknowledge(member, offset, type_)
+
+    def change(self, offset: int, record: Record, type_: int) -> None:
+        if record.state is State.ACQUIRED:
+            super().change(offset, record, type_)
+
+
+@planted
+class LateAcknowledgementAccepted(MockShareGroup):
+    """Whose lock has expired may acknowledge until another member gets the record."""
+
+    late: str = ""
+
+    def expire(self, offset: int, record: Record) -> None:
+        owner = record.owner
+        super().expire(offset, record)
+        record.owner = owner
+
+    def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
+        record = self.log.get(offset)
+        is_late = record is not None and record.owner == member
+        return is_late or super().may_acknowledge(member, offset, type_)
+
+
+@planted
+class NeverAcquiredAcknowledged(MockShareGroup):
+    """What nobody has acquired may be acknowledged."""
+
+    def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
+        record = self.log.get(offset)
+        is_new = record is not None and record.count == 0 and not record.is_control
+        return is_new or super().may_acknowledge(member, offset, type_)
+
+
+@planted
+class OtherErrorCode(MockShareGroup):
+    """Refusals have the error code UNKNOWN_SERVER_ERROR."""
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        return -1 if super().acknowledge(member, batches) else 0
+
+
+@planted
+class RecordLocksIgnored(MockShareGroup):
+    """A fetch takes as much as there is."""
+
+    def room(self) -> int:
+        return len(self.log)
+
+
+@planted
+class RenewalWithoutEffect(MockShareGroup):
+    """RENEW succeeds, and the lock goes on as it was."""
+
+    def change(self, offset: int, record: Record, type_: int) -> None:
+        if type_ != RENEW:
+            super().change(offset, record, type_)
+
+
+@planted
+class RenewalThatIsOff(MockShareGroup):
+    """RENEW succeeds although the group has it switched off."""
+
+    def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
+        return super().may_acknowledge(member, offset, RELEASE if type_ == RENEW else type_)
+
+
+# ---- acknowledgements
+
+
+@planted
+class ReleasedRecordLost(MockShareGroup):
+    """The next fetch goes on where the last one stopped, and misses what was released before."""
+
+    position: int = 0
+
+    def readable(self) -> Iterator[tuple[int, Record]]:
+        return ((offset, record) for offset, record in super().readable() if offset >= self.position)
+
+    def release(self, offset: int, record: Record) -> None:
+        super().release(offset, record)
+        self.position = max(self.position, offset + 1)
+
+
+@planted
+class ReleaseCountedAsAccept(MockShareGroup):
+    """RELEASE does what ACCEPT does."""
+
+    def change(self, offset: int, record: Record, type_: int) -> None:
+        super().change(offset, record, 1 if type_ == RELEASE else type_)
+
+
+@planted
+class RejectedRecordComesBack(MockShareGroup):
+    """REJECT does what RELEASE does."""
+
+    def reject(self, offset: int, record: Record) -> None:
+        self.release(offset, record)
+
+
+@planted
+class TypesShifted(MockShareGroup):
+    """Of a list of types, each record gets that of the one after it."""
+
+    def changes(self, batches: Sequence[AcknowledgementBatch]) -> Iterator[tuple[int, int]]:
+        return super().changes(
+            [AcknowledgementBatch(first, last, (*types[1:], types[0])) for first, last, types in batches]
+        )
+
+
+@planted
+class FirstTypeForAll(MockShareGroup):
+    """Of a list of types, the first one counts for all records."""
+
+    def changes(self, batches: Sequence[AcknowledgementBatch]) -> Iterator[tuple[int, int]]:
+        return super().changes([AcknowledgementBatch(first, last, types[:1]) for first, last, types in batches])
+
+
+@planted
+class OnlyFirstRange(MockShareGroup):
+    """Of several ranges, only the first one is applied."""
+
+    def changes(self, batches: Sequence[AcknowledgementBatch]) -> Iterator[tuple[int, int]]:
+        return super().changes(batches[:1])
+
+
+@planted
+class RefusedInPart(MockShareGroup):
+    """What stands before the record for which an acknowledgement is refused is applied."""
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        for offset, type_ in self.changes(batches):
+            single = AcknowledgementBatch(offset, offset, (type_,))
+            if code := super().acknowledge(member, [single]):
+                return code
+        return 0
+
+
+@planted
+class ClosedSessionKeepsLocks(MockShareGroup):
+    """A member that leaves goes on owning what it has."""
+
+    def close_session(self, member: str) -> None:
+        pass
+
+
+@planted
+class ClosedSessionReleasesAll(MockShareGroup):
+    """When one member leaves, all members lose what they own."""
+
+    def close_session(self, member: str) -> None:
+        for offset, record in self.log.items():
+            if record.state is State.ACQUIRED:
+                self.release(offset, record)
+
+
+# ---- the log
+
+
+@planted
+class AbortedTransactionIgnored(MockShareGroup):
+    """Aborted records are delivered with read_committed."""
+
+    def abort_transaction(self, producer: str) -> int:
+        return self.end_transaction(producer)
+
+
+@planted
+class OpenTransactionDelivered(MockShareGroup):
+    """With read_committed, records are delivered before their transaction has ended."""
+
+    def is_visible(self, offset: int, record: Record) -> bool:
+        return offset not in self.aborted or super().is_visible(offset, record)
+
+
+@planted
+class CommittedTakenForAborted(MockShareGroup):
+    """The records of a committed transaction are taken for aborted ones."""
+
+    def commit_transaction(self, producer: str) -> int:
+        return self.abort_transaction(producer)
+
+
+@planted
+class AbortEndsAllTransactions(MockShareGroup):
+    """A transaction that is aborted takes the open ones of other producers with it."""
+
+    def abort_transaction(self, producer: str) -> int:
+        self.aborted |= {offset for offset, record in self.log.items() if record.producer is not None}
+        return super().abort_transaction(producer)
+
+
+@planted
+class MarkersDelivered(MockShareGroup):
+    """Members get transaction markers."""
+
+    def end_transaction(self, producer: str) -> int:
+        marker = super().end_transaction(producer)
+        self.log[marker] = Record()
+        return marker
+
+
+@planted
+class HoleDelivered(MockShareGroup):
+    """Members get offsets that the log does not have."""
+
+    def produce(self, count: int, producer: str | None) -> list[int]:
+        offsets = super().produce(count, producer)
+        self.log.setdefault(self.log_end - 1, Record())
+        return offsets
+
+
+@planted
+class OffsetTwice(MockShareGroup):
+    """A response names its first record twice, if it has two."""
+
+    def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        response = super().fetch(member, max_records)
+        return [*response, response[0]] if len(response) > 1 else response
+
+
+@planted
+class LogStartIgnored(MockShareGroup):
+    """Deleted records are delivered."""
+
+    def readable(self) -> Iterator[tuple[int, Record]]:
+        log_start, self.log_start = self.log_start, 0
+        yield from super().readable()
+        self.log_start = log_start
+
+
+@planted
+class OneMoreDeleted(MockShareGroup):
+    """The first record after the log start offset is lost."""
+
+    def delete_records(self, before_offset: int) -> None:
+        super().delete_records(before_offset + 1)
+
+
+# ---- leaders
+
+
+@planted
+class AcceptedComesBackAfterFailover(MockShareGroup):
+    """ACCEPT is not persisted."""
+
+    def accept(self, offset: int, record: Record) -> None:
+        record.state = State.TERMINAL
+
+
+@planted
+class RejectedComesBackAfterFailover(MockShareGroup):
+    """REJECT is not persisted."""
+
+    def reject(self, offset: int, record: Record) -> None:
+        record.state = State.TERMINAL
+
+
+@planted
+class RecordLostAtFailover(MockShareGroup):
+    """A new leader begins after the last record that was ever acquired."""
+
+    def fail_over(self) -> None:
+        acquired = [record for record in self.log.values() if record.state is State.ACQUIRED]
+        super().fail_over()
+        for record in acquired:
+            record.state = State.TERMINAL
+
+
+@planted
+class OwnersKeptAtFailover(MockShareGroup):
+    """A new leader goes on with the owners and locks of the old one, and gives them new deadlines."""
+
+    def fail_over(self) -> None:
+        acquired = {offset: record.owner for offset, record in self.log.items() if record.state is State.ACQUIRED}
+        super().fail_over()
+        for offset, owner in acquired.items():
+            self.acquire(owner, self.log[offset])
+
+
+BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)
