@@ -86,9 +86,10 @@ class Plain:
         if not changed:
             return None
         content = self.planned(ledger, changed)
-        end = max((batch.last_offset + 1 for batch in content.state_batches), default=content.start_offset)
+        start, said = content
+        end = max((batch.last_offset + 1 for batch in said), default=start)
         expired = {offset: record._replace(state=RecordState.ACQUIRED) for offset, record in changed.items()}
-        self.unanswered[ledger.next_write] = Unanswered(content.start_offset, end, expired if is_final else {})
+        self.unanswered[ledger.next_write] = Unanswered(start, end, expired if is_final else {})
         if not self.policy.has(Amendment.PLAN_ON_CONFIRMED):
             self.durable_end = max(self.durable_end, end)
         return content
@@ -108,18 +109,16 @@ class Plain:
         if has(Amendment.ONE_START_AT_A_TIME) and is_outstanding:
             is_short = False
         if is_short:
-            return WriteContent(start, ())
+            return start, ()
         if self.policy.bound is not None and self.stored_start != -1 and not is_outstanding:  # noqa: SIM102 - the bound
             if start - self.stored_start >= self.policy.bound:
                 covered = range(start, max(end, max(changed) + 1))
-                return WriteContent(
-                    start, batches({offset: records[offset] for offset in covered if offset in records})
-                )
+                return start, batches({offset: records[offset] for offset in covered if offset in records})
         said = {offset: records[offset] for offset in records if end <= offset <= max(changed)} | {
             offset: record for offset, record in changed.items() if offset < end
         }
         must_say_start = has(Amendment.START_KNOWN_FIRST) and self.stored_start == -1
-        return WriteContent(ledger.start_offset if must_say_start else -1, batches(said))
+        return ledger.start_offset if must_say_start else -1, batches(said)
 
     def records(self, ledger: PartitionState, changed: Mapping[int, Record]) -> Records:
         """Return the cached records as the write counts on them."""

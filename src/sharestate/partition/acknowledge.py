@@ -47,11 +47,34 @@ def acknowledge(
     """Begin what *member_id* reports of the records that it holds, and issue the write (rule 8)."""
     change = Change(state)
     try:
-        _Acknowledgement(state, member_id, change).take(requests)
+        if len(requests) != 1 or not _is_taken_as_one(state, member_id, change, requests[0]):
+            _Acknowledgement(state, member_id, change).take(requests)
         return issue(state, change)
     except BaseException:
         change.withdraw()
         raise
+
+
+def _is_taken_as_one(state: PartitionState, member_id: str, change: Change, request: AcknowledgementBatch) -> bool:
+    """
+    Begin what *request* reports if it is of one record of a split batch, or of one whole batch: as most requests are.
+
+    Returns:
+        False, and nothing has changed, if it reports something else, renews or is to be refused: it is a range.
+    """
+    first, last, types = request
+    input_ = _WITHOUT_RENEW.get(types[0])
+    batch = state.in_flight.floor(first)
+    if input_ is None or batch is None or first < state.start_offset or len(types) > 1:
+        return False
+    if batch.is_split:
+        is_one = first == last <= batch.last_offset
+    else:
+        is_one = first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER
+    if not is_one or not (cell := batch.at(first)).is_held_by(member_id):
+        return False
+    change.begin_one(batch, first, last, cell, input_)
+    return True
 
 
 class _Acknowledgement:
@@ -75,7 +98,7 @@ class _Acknowledgement:
             batch, singles = self._singles_from(requests, index) if len(requests) > 1 else (None, requests)
             if batch is None or not self._take_singles(batch, singles):
                 for request in singles:
-                    if not self._take_one(request):
+                    if not _is_taken_as_one(self._state, self._member_id, self._change, request):
                         self._take_range(request)
             index += len(singles)
 
@@ -95,29 +118,6 @@ class _Acknowledgement:
         # rule 8.1, step 6.3
         is_covered = first <= batch.first_offset and batch.last_offset <= last
         return not is_covered or len(types) > 1 or batch.first_offset < self._state.start_offset <= batch.last_offset
-
-    # ---- one record of a split batch, or one whole batch: what most acknowledgements are of
-
-    def _take_one(self, request: AcknowledgementBatch) -> bool:
-        """
-        Begin what *request* reports if that changes one cell, which the member holds.
-
-        Returns:
-            False, and nothing has changed, if it reports something else, renews or is to be refused: it is a range.
-        """
-        first, last, types = request
-        batch = self._state.in_flight.floor(first)
-        if batch is None or first < self._state.start_offset or len(types) > 1:
-            return False
-        if batch.is_split:
-            is_one = first == last <= batch.last_offset
-        else:
-            is_one = first == batch.first_offset and last == batch.last_offset and self._member_id != NO_MEMBER
-        input_ = _WITHOUT_RENEW.get(types[0])
-        if not is_one or input_ is None or not (cell := batch.at(first)).is_held_by(self._member_id):
-            return False
-        self._change.begin_one(batch, first, last, cell, input_)
-        return True
 
     # ---- a range
 

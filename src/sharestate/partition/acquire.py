@@ -33,6 +33,7 @@ from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import AcquiredRecords, AcquireMode, RecordBatch, RecordState
 
+_ACTIVE: Final = Lifecycle.ACTIVE  # naming the class first costs as much as two calls
 _NEVER_DELIVERED: Final = unowned(RecordState.AVAILABLE, 0)
 
 
@@ -83,7 +84,7 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
 def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:
     # rule 7.1
     return (
-        state.lifecycle is Lifecycle.ACTIVE
+        state.lifecycle is _ACTIVE
         and len(fetched.batches) > 0
         and fetched.batches[-1].last_offset >= state.start_offset
     )
@@ -98,8 +99,11 @@ def _is_one_new_batch(state: PartitionState, fetched: FetchedRecords, max_record
     # rules 7.1 to 7.10, where nothing is in their way
     log = fetched.batches
     first, last = log[0].first_offset, log[-1].last_offset
+    size = last - first + 1
     return (
-        last - first < min(max_records, batch_size, state.config.max_record_locks - state.in_flight_count)
+        size <= max_records
+        and size <= batch_size
+        and size <= state.config.max_record_locks - state.in_flight_count
         and (first > state.end_offset or not state.in_flight)
         and state.start_offset <= first <= fetched.fetch_offset
         and state.gap_window is None
@@ -276,8 +280,10 @@ def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: 
     held = _NEVER_DELIVERED.acquired(member_id, lock)
     batch = Batch(first_offset, last_offset, held)
     _cache(state, batch)
-    state.record_all(batch, Cause.ACQUIRED)
-    return AcquiredRecords(first_offset, last_offset, held.delivery_count)
+    if state.recorder is not None:
+        state.recorder.record_all(batch, Cause.ACQUIRED)
+    # Half the time of calling the class, whose __new__ is written in Python.
+    return tuple.__new__(AcquiredRecords, (first_offset, last_offset, held.delivery_count))
 
 
 def _cache(state: PartitionState, batch: Batch) -> None:

@@ -63,15 +63,15 @@ def advance(state: PartitionState) -> bool:
     start = state.start_offset
     batch = state.in_flight.first_at(start) if state.gap_window is None else None
     if batch is not None:  # nearly always the SPSO stays in it, or it is the only one: no plan is needed
-        last_durable = batch.durable_last()
-        if last_durable + 1 == start:
+        new, last = batch.durable_last() + 1, batch.last_offset
+        if new == start:
             return False
-        if start <= last_durable < batch.last_offset:
-            state.move_start(last_durable + 1, last_durable + 1 - start)
+        if start < new <= last:
+            state.move_start(new, new - start)
             return True
-        if last_durable == batch.last_offset and len(state.in_flight) == 1:
-            _pass_all(state, last_durable + 1)
-            _remove_up_to(state, last_durable)
+        if new > last and batch is state.in_flight.last:
+            _pass_all(state, new)
+            _remove_up_to(state, last)
             return True
     return _advance_over_batches(state)
 
@@ -100,8 +100,10 @@ def _pass_all(state: PartitionState, start: int) -> None:
 
 
 def _remove_up_to(state: PartitionState, last_offset: int) -> None:
-    for batch in state.in_flight.remove_up_to(last_offset):
-        state.record_all(batch, Cause.PASSED)
+    removed = state.in_flight.remove_up_to(last_offset)
+    if state.recorder is not None:
+        for batch in removed:
+            state.recorder.record_all(batch, Cause.PASSED)
 
 
 def start_offset_after(state: PartitionState, durability: Durability) -> int:

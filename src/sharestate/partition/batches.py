@@ -151,8 +151,16 @@ class Batch:
         """Return the last offset up to which every record is durable; first_offset - 1 if the first one is not."""
         if not self.is_split:
             return self.last_offset if self.cell.is_durable else self.first_offset - 1
-        self.durable_prefix = _durable_prefix(self.cells, self.durable_prefix)
-        return self.first_offset + self.durable_prefix - 1
+        cells, count = self.cells, self.durable_prefix
+        # Usually one record has become durable, and a loop is quickest.
+        for cell in cells[count : count + _FEW]:
+            if not cell.is_durable:
+                break
+            count += 1
+        else:
+            count = _durable_prefix(cells, count)
+        self.durable_prefix = count
+        return self.first_offset + count - 1
 
     def first_acquirable(self, from_offset: int) -> int | None:
         """Return the first offset from *from_offset* on that may be acquired now, or None; a whole batch is one."""
@@ -168,12 +176,7 @@ class Batch:
 
 def _durable_prefix(cells: Sequence[Cell], count: int) -> int:
     """Return how many cells are durable without a break, of which the first *count* are; linear in those after them."""
-    # Usually one record has become durable, and a loop is quickest. Of many, C code looks at ever larger slices.
-    for cell in cells[count : count + _FEW]:
-        if not cell.is_durable:
-            return count
-        count += 1
-    window = 2 * _FEW
+    window = 2 * _FEW  # C code looks at ever larger slices
     while looked_at := cells[count : count + window]:
         others = [cell for cell in distinct(looked_at) if not cell.is_durable]
         if others:
@@ -225,8 +228,11 @@ class InFlight:
 
     def first_at(self, offset: int) -> Batch | None:
         """Return the lowest batch if *offset* lies within it, else None."""
-        batch = self._batches[0] if self._batches else None
-        return batch if batch is not None and batch.first_offset <= offset <= batch.last_offset else None
+        if self._batches:
+            batch = self._batches[0]
+            if batch.first_offset <= offset <= batch.last_offset:
+                return batch
+        return None
 
     @property
     def last(self) -> Batch:

@@ -130,7 +130,8 @@ def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch])
         cell = unowned(RecordState(delivery_state), delivery_count)
         batch = Batch(first, last, cell)
         state.add_batch(batch)
-        state.record_all(batch, Cause.READ)
+        if state.recorder is not None:
+            state.recorder.record_all(batch, Cause.READ)
         if cell.state in TERMINAL:
             state.count_completed(last - first + 1)
     if state.in_flight:

@@ -92,6 +92,10 @@ class TransitionRecorder:
         )
         self._transitions += _merged(runs)
 
+    def record_all(self, batch: Batch, cause: Cause) -> None:
+        """Record all of *batch* as it stands."""
+        self.record_in_place(batch, batch.first_offset, batch.last_offset, dict.fromkeys(batch.distinct(), cause))
+
     def _transition(
         self, first_offset: int, last_offset: int, cell: Cell, why: Cause | Input, write: int | None
     ) -> Transition:

@@ -20,7 +20,7 @@ from sharestate.partition.write_policies import writer_for
 from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
 from sharestate.values.config import ShareConfig
-from sharestate.values.effects import NOTHING, Effects
+from sharestate.values.effects import NOTHING, Effects, with_acquired, with_writes
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
@@ -269,7 +269,7 @@ class SharePartition:
             acquired = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(Effects(acquired) if acquired else NOTHING)
+        return self._with_transitions(with_acquired(acquired))
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -301,7 +301,7 @@ class SharePartition:
             writes = acknowledge.acknowledge(self._state, member_id, requests)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(Effects((), writes) if writes else NOTHING)
+        return self._with_transitions(with_writes(writes))
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -321,8 +321,7 @@ class SharePartition:
         if type(member_id) is not str:
             member_id = text(member_id, "member_id")
         self._set_time(now_ms)
-        writes = release_.release(self._state, member_id)
-        return self._with_transitions(Effects((), writes) if writes else NOTHING)
+        return self._with_transitions(with_writes(release_.release(self._state, member_id)))
 
     def advance_log_start(self, offset: int) -> Effects:
         """Move the log start to *offset*; ignored if that is not above the SPSO."""

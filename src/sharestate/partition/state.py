@@ -1,7 +1,7 @@
 """
 The mutable state of one share partition, and the only methods through which its records change.
 
-Cells change by ``replace_cell(s)``, ``put_cell(s)`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
+Cells change by ``replace_cells``, ``put_cell(s)`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
 count by ``count_completed`` and ``move_start``; the gap window shrinks by ``shrink_gap_window``.
 
 Source:
@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -51,7 +51,7 @@ class GapWindow(NamedTuple):
     last_offset: int
 
 
-# One of each is made for every write: neither tuples nor frozen, which would take twice and thrice as long to make.
+# One is made for every write: neither named tuples nor frozen, which would take twice and thrice as long to make.
 
 
 @define
@@ -82,15 +82,11 @@ class FinalWrite:
     """True if its answer wakes fetches when the SPSO advances; the commands that issue the others have woken them."""
 
 
-@define
-class WriteContent:
-    """The contents of one write."""
-
-    start_offset: int
-    """The start offset; -1 leaves the persisted one as it is."""
-
-    state_batches: Sequence[StateBatch]
-    """The records that have changed, and those that have to be known with them."""
+WriteContent: TypeAlias = tuple[int, Sequence[StateBatch]]
+"""
+The contents of one write: the start offset, -1 to leave the persisted one as it is; and the records that have changed,
+with those that have to be known with them.
+"""
 
 
 class Writer(Protocol):
@@ -241,22 +237,14 @@ class PartitionState:
             if cell.is_acquirable:
                 self._find_from(first_offset if batch.is_split else batch.first_offset)
 
-    def replace_cell(  # noqa: PLR0913 - as replace_cells
-        self, batch: Batch, first_offset: int, last_offset: int, cell: Cell, why: Cause | Input, write: int | None
-    ) -> None:
-        """Put *cell* in the place of that of one record of a split batch or of a whole one, and record it."""
-        self.put_cell(batch, first_offset, cell)
-        if self.recorder is not None:
-            self.recorder.record_in_place(batch, first_offset, last_offset, {cell: why}, write)
-        if cell.is_acquirable:
-            self._find_from(first_offset)
-
-    def put_cell(self, batch: Batch, offset: int, cell: Cell) -> None:
-        """Put *cell* in the place of that of *offset*, as ``put_cells`` does."""
+    def put_cell(self, batch: Batch, first_offset: int, cell: Cell) -> None:
+        """Put *cell* in the place of that of one record of a split batch, or of a whole one; ``record`` it then."""
         if batch.is_split:
-            batch.cells[offset - batch.first_offset] = cell
+            batch.cells[first_offset - batch.first_offset] = cell
         else:
             batch.cell = cell
+        if cell.is_acquirable:
+            self._find_from(first_offset)
 
     def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
         """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
@@ -286,12 +274,6 @@ class PartitionState:
         """Record the cells of a range within *batch* that *why* has, which are in place already."""
         if self.recorder is not None:
             self.recorder.record_in_place(batch, first_offset, last_offset, why, write)
-
-    def record_all(self, batch: Batch, cause: Cause) -> None:
-        """Record all of *batch* as it stands."""
-        if self.recorder is not None:
-            why = dict.fromkeys(batch.distinct(), cause)
-            self.recorder.record_in_place(batch, batch.first_offset, batch.last_offset, why)
 
     def _find_from(self, offset: int) -> None:
         """Have the next fetch look for acquirable records, of which there may be some from *offset* on."""

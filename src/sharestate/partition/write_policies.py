@@ -64,7 +64,7 @@ class BrokerWrites:
 
     def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:  # noqa: ARG002 - as every Writer
         """Return all of *entries*, with the SPSO as it is."""
-        return WriteContent(state.start_offset, entries)
+        return state.start_offset, entries
 
     def is_written(self, state: PartitionState, last_offset: int) -> bool:  # noqa: ARG002 - as every Writer
         """Return True."""
@@ -120,7 +120,7 @@ class KipWrites:
         if self._is_start_known:
             return None
         self._remember(KipWriteRow(state.next_write, state.start_offset, state.start_offset, ()))
-        return WriteContent(state.start_offset, ())
+        return state.start_offset, ()
 
     def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
         """Return the write of those *entries* that lie at or above the SPSO; None if none does."""
@@ -132,7 +132,7 @@ class KipWrites:
         if not changed:
             return None
         content = self._content(state, changed)
-        start, batches = content.start_offset, content.state_batches
+        start, batches = content
         end = batches[-1].last_offset + 1 if batches else start
         expired = merged(batch._replace(delivery_state=RecordState.ACQUIRED) for batch in changed) if is_final else ()
         self._remember(KipWriteRow(state.next_write, start, end, expired))
@@ -174,9 +174,9 @@ class KipWrites:
         durable_end = max(self._durable_end, state.start_offset)
         last = changed[-1].last_offset
         if start > state.start_offset and start >= durable_end and self._may_be_short(start, last):
-            return WriteContent(start, ())
+            return start, ()
         if self._is_overdue(start):
-            return WriteContent(start, merged(projected(planned.between(start, max(durable_end - 1, last)))))
+            return start, merged(projected(planned.between(start, max(durable_end - 1, last))))
         below = [
             batch._replace(last_offset=min(batch.last_offset, durable_end - 1))
             for batch in changed
@@ -184,7 +184,7 @@ class KipWrites:
         ]
         filler = projected(planned.between(durable_end, last))
         needs_start = self._policy.has(Amendment.START_KNOWN_FIRST) and not self._is_start_known
-        return WriteContent(state.start_offset if needs_start else _UNCHANGED, merged([*below, *filler]))
+        return state.start_offset if needs_start else _UNCHANGED, merged([*below, *filler])
 
     def _may_be_short(self, start: int, last: int) -> bool:
         """Return whether *start* alone may be written of a change that ends at *last*."""
