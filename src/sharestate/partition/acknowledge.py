@@ -29,6 +29,8 @@ from sharestate.values.records import RecordState
 from sharestate.values.requests import WriteShareGroupState
 
 _INPUTS: Final = dict(ACKNOWLEDGEMENTS)  # a dict is looked up twice as fast as the mapping proxy
+_KINDS: Final = frozenset(_INPUTS)
+_RENEW: Final = AcknowledgeType.RENEW  # naming the class first costs as much as two calls
 _WITHOUT_RENEW: Final = {kind: input_ for kind, input_ in _INPUTS.items() if input_ is not Input.RENEW}
 
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
@@ -67,11 +69,13 @@ def _is_taken_as_one(state: PartitionState, member_id: str, change: Change, requ
     batch = state.in_flight.floor(first)
     if input_ is None or batch is None or first < state.start_offset or len(types) > 1:
         return False
-    if batch.is_split:
-        is_one = first == last <= batch.last_offset
+    if batch.is_split and first == last <= batch.last_offset:
+        cell = batch.cells[first - batch.first_offset]
+    elif not batch.is_split and (first, last) == (batch.first_offset, batch.last_offset) and member_id != NO_MEMBER:
+        cell = batch.cell
     else:
-        is_one = first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER
-    if not is_one or not (cell := batch.at(first)).is_held_by(member_id):
+        return False
+    if not cell.is_held_by(member_id):
         return False
     change.begin_one(batch, first, last, cell, input_)
     return True
@@ -123,8 +127,9 @@ class _Acknowledgement:
 
     def _take_range(self, request: AcknowledgementBatch) -> None:
         # rule 8.1, steps 1 and 2
-        first, last, types = request[0], request[1], tuple(request[2])
-        if not _INPUTS.keys() >= set(types):
+        first, last, types = request
+        types = tuple(types)
+        if not _KINDS.issuperset(types):
             message = f"Invalid acknowledge type: {list(map(int, types))}"
             raise InvalidRequestError(message, first, last)
         if last < self._state.start_offset:
@@ -184,15 +189,15 @@ class _Acknowledgement:
         part = batch.part(low, high)
         held = distinct(part)
         refused, refusal = self._first_refusal(part, held, low)
-        renews = AcknowledgeType.RENEW in types
-        if renews:
+        kinds = dict.fromkeys(types)
+        if _RENEW in kinds:
             # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
             self._renew_before(batch, low, types, refused)
         if refusal is not None:
             raise refusal
         if len(types) > 1:
-            self._begin_each(batch, low, types, renews=renews)
-        elif not renews:
+            self._begin_each(batch, low, types, kinds)
+        elif _RENEW not in kinds:
             self._change.begin(batch, low, part, _INPUTS[types[0]], held)
 
     def _first_refusal(
@@ -213,14 +218,15 @@ class _Acknowledgement:
         elif (renewal := types.index(AcknowledgeType.RENEW)) < refused:
             raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
 
-    def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], *, renews: bool) -> None:
-        if not renews:
-            self._change.begin_each(batch, range(low, low + len(types)), types, _INPUTS)
-            return
-        others = [index for index, type_ in enumerate(types) if type_ != AcknowledgeType.RENEW]
-        if others:
-            offsets = [low + index for index in others]
-            self._change.begin_each(batch, offsets, [types[index] for index in others], _INPUTS)
+    def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], kinds: Iterable[int]) -> None:
+        """Begin what *types*, of which *kinds* are the distinct ones, say of the records from *low* on; not RENEW."""
+        inputs = {kind: _INPUTS[kind] for kind in kinds}
+        offsets: Sequence[int] = range(low, low + len(types))
+        if inputs.pop(_RENEW, None) is not None:
+            offsets = [offset for offset, type_ in zip(offsets, types, strict=True) if type_ in inputs]
+            types = tuple([type_ for type_ in types if type_ in inputs])
+        if inputs:
+            self._change.begin_each(batch, offsets, types, inputs)
 
     # ---- single records: members often acknowledge record by record, and many entries are taken in one go
 
@@ -259,13 +265,14 @@ class _Acknowledgement:
             False, and nothing has changed, unless the member holds every record, names each only once and renews none:
             those entries are judged one after the other.
         """
-        firsts, _, types = zip(*requests, strict=True)
-        kinds, offsets = tuple(chain.from_iterable(types)), as_range(firsts)
-        if not _WITHOUT_RENEW.keys() >= set(kinds) or len(set(offsets)) < len(offsets):
+        firsts, _, columns = zip(*requests, strict=True)
+        types, offsets = tuple(chain.from_iterable(columns)), as_range(firsts)
+        kinds = dict.fromkeys(types)
+        if not _WITHOUT_RENEW.keys() >= kinds.keys() or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
         if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
             return False
-        self._change.begin_each(batch, offsets, kinds, _INPUTS)
+        self._change.begin_each(batch, offsets, types, {kind: _INPUTS[kind] for kind in kinds})
         return True
 
 

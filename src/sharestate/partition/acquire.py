@@ -30,6 +30,7 @@ from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
 from sharestate.values.effects import Cause
 from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import AcquiredRecords, AcquireMode, RecordBatch, RecordState
 
@@ -282,8 +283,7 @@ def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: 
     _cache(state, batch)
     if state.recorder is not None:
         state.recorder.record_all(batch, Cause.ACQUIRED)
-    # Half the time of calling the class, whose __new__ is written in Python.
-    return tuple.__new__(AcquiredRecords, (first_offset, last_offset, held.delivery_count))
+    return new_tuple(AcquiredRecords, (first_offset, last_offset, held.delivery_count))
 
 
 def _cache(state: PartitionState, batch: Batch) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from attrs import Factory, define, field
 
 from sharestate.errors import SplitLimitError
-from sharestate.partition.batches import Batch, InFlight
+from sharestate.partition.batches import Batch, InFlight, is_uniform
 from sharestate.partition.cells import Cell
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
@@ -226,13 +226,13 @@ class PartitionState:
             batch.cells[index] = replacements.get(cell, cell)
         else:
             part = batch.part(first_offset, last_offset)
-            # Cells without a replacement stay: the second argument of get is its default.
-            is_uniform = part.count(part[0]) == len(part)
-            after = (
-                [replacements.get(part[0], part[0])] * len(part) if is_uniform else map(replacements.get, part, part)
-            )
             start = first_offset - batch.first_offset
-            batch.cells[start : start + len(part)] = after
+            # Cells without a replacement stay: the second argument of get is its default.
+            batch.cells[start : start + len(part)] = (
+                [replacements.get(part[0], part[0])] * len(part)
+                if is_uniform(part)
+                else map(replacements.get, part, part)
+            )
         for cell in replacements.values():
             if cell.is_acquirable:
                 self._find_from(first_offset if batch.is_split else batch.first_offset)

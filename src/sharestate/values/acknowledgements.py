@@ -56,6 +56,7 @@ class AcknowledgementBatch(NamedTuple):
 
 
 _TYPES: Final = frozenset({int, AcknowledgeType})
+_NOTHING_YET: Final = object()
 _SEQUENCES: Final = (tuple, list, Sequence)
 
 
@@ -68,27 +69,28 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         InvalidRequestError: A range is reversed, or has neither one type nor one for each offset.
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
-    single: object = None  # what was found to be one type: entry after entry often has the same tuple
+    single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
     for index, batch in enumerate(batches):
         try:
             first, last, types = batch
-            makes_sense = type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64
-            if makes_sense and types is not single:
-                makes_sense = _are_types(types, last - first + 1)
-                single = types if len(types) == 1 else None
+            if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
+                if types is single:
+                    continue
+                if len(types) == 1:
+                    if type(types[0]) in _TYPES and isinstance(types, _SEQUENCES):
+                        single = types
+                        continue
+                elif _are_types(types, last - first + 1):
+                    continue
         except (TypeError, ValueError, LookupError, OverflowError):
-            makes_sense = False
-        if not makes_sense:
-            _refuse(batch, f"batches[{index}]")
+            pass
+        _refuse(batch, f"batches[{index}]")
     return batches
 
 
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed
-    """Return whether *types* are one acknowledge type, or one for each of *size* offsets; more do no harm."""
-    count = len(types)
-    if count == 1:
-        return type(types[0]) in _TYPES and isinstance(types, _SEQUENCES)
-    return size <= count <= MAX_TYPES and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
+    """Return whether *types* are acknowledge types for each of *size* offsets; more do no harm."""
+    return size <= len(types) <= MAX_TYPES and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
 
 
 def _refuse(batch: Any, where: str) -> NoReturn:  # noqa: ANN401 - whatever the caller has passed

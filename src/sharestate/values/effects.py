@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sharestate.values.named_tuples import new_tuple
+
 if TYPE_CHECKING:
     from sharestate.errors import ShareStateError
     from sharestate.values.dead_letters import DeadLetterRequest
@@ -133,13 +135,12 @@ class Effects(NamedTuple):
 
 def with_writes(writes: tuple[WriteShareGroupState, ...]) -> Effects:
     """Return the effects of a command that leaves nothing to do but to send *writes*, of which there may be none."""
-    # Half the time of calling the class, whose __new__ is written in Python.
-    return tuple.__new__(Effects, ((), writes, False, (), None, ())) if writes else NOTHING
+    return new_tuple(Effects, ((), writes, False, (), None, ())) if writes else NOTHING
 
 
 def with_acquired(acquired: tuple[AcquiredRecords, ...]) -> Effects:
     """Return the effects of a command that has only *acquired* records, or none."""
-    return tuple.__new__(Effects, (acquired, (), False, (), None, ())) if acquired else NOTHING
+    return new_tuple(Effects, (acquired, (), False, (), None, ())) if acquired else NOTHING
 
 
 NOTHING: Final = Effects()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 from attrs import field, frozen
 
 from sharestate.values.checks import MIN_INT64, integer, rows
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import MAX_OFFSET
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-_new_state_batch = partial(tuple.__new__, StateBatch)  # half the time of calling the class
+_new_state_batch = partial(new_tuple, StateBatch)
 
 
 class StateRun(NamedTuple):
@@ -61,15 +62,15 @@ class StateRun(NamedTuple):
     @classmethod
     def of_records(cls, offsets: Sequence[int], states: Sequence[int], counts: Sequence[int]) -> StateRun:
         """Make a run of single records."""
-        return cls(offsets, offsets, states, counts)
+        return new_tuple(cls, (offsets, offsets, states, counts))
 
     @classmethod
     def of_batches(cls, batches: Sequence[StateBatch]) -> StateRun:
         """Make a run of *batches*, at least one."""
         if len(batches) == 1:  # as most writes have: a third of the time of a zip
             ((first, last, state, count),) = batches
-            return tuple.__new__(cls, ((first,), (last,), (state,), (count,)))  # as _new_state_batch
-        return tuple.__new__(cls, zip(*batches, strict=True))
+            return new_tuple(cls, ((first,), (last,), (state,), (count,)))
+        return new_tuple(cls, zip(*batches, strict=True))
 
     def batches(self) -> Iterator[StateBatch]:
         """
@@ -112,6 +113,10 @@ class StateBatches(Sequence[StateBatch]):
         if self._batches is None:
             self._batches = tuple(chain.from_iterable(run.batches() for run in self._runs))
         return self._batches
+
+    def __bool__(self) -> bool:
+        """Return whether there are entries."""
+        return any(run.first_offsets for run in self._runs)
 
     def __len__(self) -> int:
         """Return the number of entries."""

@@ -30,6 +30,34 @@ def held() -> Scene:
 
 
 @pytest.mark.parametrize(
+    "types", [pytest.param((True,), id="a switch"), pytest.param((1, 1), id="too few"), pytest.param((), id="none")]
+)
+def test_types_that_two_entries_have_in_common_are_looked_at(types: tuple[int, ...]) -> None:
+    """What is wrong with them is wrong in both, and the first one is named."""
+    scene = held()
+
+    with pytest.raises((InvalidRequestError, MalformedInputError)) as refused:
+        scene.partition.acknowledge(
+            "m1", [AcknowledgementBatch(0, 4, types), AcknowledgementBatch(5, 9, types)], now_ms=0
+        )
+    assert "0-4" in str(refused.value) or "batches[0]" in str(refused.value)
+    assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ACQUIRED/1/m1"]
+
+
+def test_one_type_that_two_entries_have_in_common_does_for_both() -> None:
+    """A range that is reversed is refused all the same."""
+    scene, accept = held(), (1,)
+
+    with pytest.raises(InvalidRequestError, match="reversed: 9-5"):
+        scene.partition.acknowledge(
+            "m1", [AcknowledgementBatch(0, 4, accept), AcknowledgementBatch(9, 5, accept)], now_ms=0
+        )
+    both = [AcknowledgementBatch(0, 4, accept), AcknowledgementBatch(5, 9, accept)]
+    (write,) = scene.partition.acknowledge("m1", both, now_ms=0).writes
+    assert write.state_batches == (StateBatch(0, 4, 2, 1), StateBatch(5, 9, 2, 1))
+
+
+@pytest.mark.parametrize(
     "batch",
     [
         pytest.param((5, 9), id="no types"),
@@ -50,12 +78,13 @@ def held() -> Scene:
         pytest.param((5, 9, iter((1,))), id="types that can be read once"),
     ],
 )
-def test_a_malformed_acknowledgement_changes_nothing(batch: Any) -> None:  # noqa: ANN401 - what a caller got wrong
+@pytest.mark.parametrize("before", [[], [AcknowledgementBatch(0, 4, (1,))]], ids=["alone", "after another"])
+def test_a_malformed_acknowledgement_changes_nothing(batch: Any, before: list[AcknowledgementBatch]) -> None:  # noqa: ANN401 - what a caller got wrong
     """It is refused with a typed error before the entries before it have changed anything (rule 24.3)."""
     scene = held()
 
     with pytest.raises((InvalidRequestError, MalformedInputError)):
-        scene.partition.acknowledge("m1", [AcknowledgementBatch(0, 4, (1,)), batch], now_ms=0)
+        scene.partition.acknowledge("m1", [*before, batch], now_ms=0)
     assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ACQUIRED/1/m1"]
 
 

@@ -75,11 +75,23 @@ def test_the_sequence_of_runs_is_like_the_tuple_of_their_batches() -> None:
     expected = (whole, StateBatch(5, 5, 2, 1), StateBatch(6, 6, 0, 1))
 
     assert (len(batches), tuple(batches), batches[0], batches[1:]) == (3, expected, whole, expected[1:])
+    assert (bool(batches), bool(StateBatches([])), bool(StateBatches([run_of(5, [])]))) == (True, False, False)
     assert batches == expected
     assert expected == batches
     assert batches == StateBatches([StateRun.of_batches(expected)])
     assert batches != expected[1:]
     assert (hash(batches), repr(batches)) == (hash(expected), repr(expected))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_run_has_the_columns_of_its_batches(size: int) -> None:
+    """Each column has one item for each batch, whether there is one of them or more."""
+    batches = [StateBatch(0, 4, 2, 1), StateBatch(7, 7, 4, 3)][:size]
+    run = StateRun.of_batches(batches)
+
+    assert run == StateRun((0, 7)[:size], (4, 7)[:size], (2, 4)[:size], (1, 3)[:size])
+    assert list(run.batches()) == batches
+    assert type(run) is StateRun
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301 - our own
