@@ -5,12 +5,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from generate import how_we_know, kafka_bugs, rules_by_profile, state_machines, where_rules_live
+from generate import history_format, how_we_know, kafka_bugs, rules_by_profile, state_machines, where_rules_live
 
 DOCS: Final = Path(__file__).parents[1]
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
+        "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,
         "kafka-bugs.md": kafka_bugs.page,
         "lifecycle.svg": state_machines.lifecycle,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, dead_letters, persister, segments, state_topic
+from sharestate import coordinator, dead_letters, history, persister, segments, state_topic
 from sharestate.persister import kafka
 from sharestate.state_topic import cluster
 
@@ -48,3 +48,8 @@ def test_every_name_of_segments_is_documented_once() -> None:
 def test_every_name_of_the_state_topic_is_documented_once() -> None:
     """What `sharestate.state_topic` and its `cluster` export has its directive on its page."""
     assert documented("state-topic.md") == sorted([*state_topic.__all__, *cluster.__all__])
+
+
+def test_every_name_of_histories_is_documented_once() -> None:
+    """What `sharestate.history` exports has its directive on its page."""
+    assert documented("history.md") == sorted(history.__all__)

@@ -15,6 +15,7 @@ import click
 
 from sharestate import __version__
 from sharestate.cli.exits import NoVerdict, run_command
+from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
 from sharestate.cli.report import Report, with_progress
 from sharestate.cli.state import state_group
@@ -72,6 +73,7 @@ def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""
 
 
+sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
 sharestate.add_command(state_group)
 

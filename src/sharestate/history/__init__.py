@@ -8,7 +8,7 @@ imported to, and what a program that embeds the library can write.
 from sharestate.errors import HistoryError, HistoryOrderError
 from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, OUTPUT_COLUMNS, OUTPUTS, AppendedBatch
 from sharestate.history.events import Event, Header
-from sharestate.history.files import create_history, open_history
+from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
 from sharestate.history.recording_leader import RecordingLeader
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
@@ -25,7 +25,9 @@ __all__ = [
     "Event",
     "Header",
     "HistoryError",
+    "HistoryFile",
     "HistoryOrderError",
+    "HistoryReader",
     "OutputRow",
     "RecordingLeader",
     "Replay",

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sharestate.errors import HistoryError
 from sharestate.history.columns import (
@@ -375,6 +376,15 @@ def _getter(name: str, types: list[Rows]) -> Callable[[Any], Any]:
         return None if place is None else row[place]
 
     return get
+
+
+def moved(batch: pa.RecordBatch, key: tuple[str, str, int], later_us: int) -> pa.RecordBatch:
+    """Return the events of *batch* as those of the share partition *key*, *later_us* later. [µs]"""
+    columns = dict(zip(EVENT_SCHEMA.names, batch.columns, strict=True))
+    for column, value in zip(EVENT_COLUMNS, key, strict=False):
+        columns[column.name] = pa.repeat(pa.scalar(value, _SCALARS[_scalar(column)]), batch.num_rows)
+    columns["at_us"] = pc.add(columns["at_us"], later_us)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=EVENT_SCHEMA)
 
 
 # ---- the rows of a replay to record batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +17,14 @@ from sharestate.history.arrow import (
     encode_events,
     encode_rows,
     expect_columns,
+    moved,
 )
 from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
 from sharestate.json_lines import read_json, write_json
+
+if TYPE_CHECKING:
+    from sharestate.history.synthetic import Life
 
 BATCH_ROWS: Final = 10_000
 """The number of events in a record batch. [events]"""
@@ -171,6 +175,17 @@ class ParquetHistoryWriter:
         self._encode()
         self._flush()
         self._file.close()
+
+
+def write_lives(path: Path | str, header: Header, lives: Iterable[Life]) -> None:
+    """Write *lives*; the events of a template are encoded once."""
+    encoded: dict[int, tuple[list[Event], Any]] = {}  # with the template, so that its id stays its own
+    with ParquetHistoryWriter(path, header) as file:
+        for each in lives:
+            if id(each.template) not in encoded:
+                encoded[id(each.template)] = each.template, encode_events(each.template)
+            _, batch = encoded[id(each.template)]
+            file.write_batch(moved(batch.slice(0, each.size), each.key, each.later_us))
 
 
 class ParquetRows:

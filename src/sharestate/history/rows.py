@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from sharestate.history.columns import OUTPUTS
@@ -53,14 +54,15 @@ class OutputRow(NamedTuple):
         return {name: value for name, value in row.items() if value is not None}
 
 
-def outputs_of(names: frozenset[str]) -> frozenset[str]:
+def outputs_of(names: Iterable[str]) -> frozenset[str]:
     """
     Return *names*, each of which is a kind of rows.
 
     Raises:
         MalformedInputError: One is none.
     """
-    for name in names:
+    names = frozenset(names)
+    for name in sorted(names):
         if name not in OUTPUTS:
             refuse(f"expected some of {', '.join(OUTPUTS)}, got {name!r}", "outputs")
-    return frozenset(names)
+    return names

@@ -58,10 +58,10 @@ class ReplaySummary:
     events: int = 0
     """The number of events."""
 
-    rows: Counter[str] = Factory(Counter)
+    rows: dict[str, int] = Factory(Counter)
     """The number of rows of each kind."""
 
-    metrics: Counter[str] = Factory(Counter)
+    metrics: dict[str, int] = Factory(Counter)
     """The sums of the counts of all share partitions."""
 
     def to_json(self) -> Json:

@@ -8,14 +8,17 @@ its own. So a large history has as many kinds of lives as a small one, and takes
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define, field, frozen
 
 from sharestate.errors import ErrorCode, RequestRefusedError
-from sharestate.history.events import Event
+from sharestate.history.events import Event, Header
+from sharestate.history.files import create_history, is_parquet, parquet_files
 from sharestate.history.recording_leader import RecordingLeader
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.in_memory import InMemoryPersister
@@ -46,6 +49,29 @@ _FAILED: Final = 0.01
 
 _FAILURES: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _KEY: Final = SharePartitionKey(group_id="g", topic_id="t", partition=0)
+
+
+class Life(NamedTuple):
+    """
+    The life of a share partition.
+
+    Attributes:
+        key: The share partition.
+        template: The events of a life that others may have too.
+        size: How many of them it has. [events]
+        later_us: How much later they are. [µs]
+    """
+
+    key: tuple[str, str, int]
+    template: list[Event]
+    size: int
+    later_us: int
+
+    def events(self) -> Iterator[Event]:
+        """Yield its events."""
+        for event in islice(self.template, self.size):
+            at_us = None if event.at_us is None else event.at_us + self.later_us
+            yield Event._make((*self.key, event.seq, at_us, *event[5:]))
 
 
 @frozen(kw_only=True)
@@ -81,21 +107,47 @@ class SyntheticHistory:
             if size:
                 yield key_of(index), size
 
-    def lives(self) -> Iterator[tuple[tuple[str, str, int], list[Event], int]]:
-        """Yield each share partition with the events of the life that it takes, and the time to add to them. [µs]"""
-        known: dict[tuple[int, int], list[Event]] = {}
+    def lives(self) -> Iterator[Life]:
+        """Yield the life of each share partition."""
+        longest = 1 + self.events * (100 - self.hot_percent) // 100 // self.share_partitions
+        templates: dict[int, list[Event]] = {}
         for index, (key, size) in enumerate(self.sizes()):
-            which = index % _LIVES, size
-            if which not in known:
-                known[which] = life(self.seed * _LIVES + which[0], size, self.profile)
-            yield key, known[which], index % 1000 * 1_000_000
+            which = index % _LIVES
+            if size > longest:
+                yield Life(key, life(self.seed * _LIVES + which, size, self.profile), size, 0)
+                continue
+            if which not in templates:
+                templates[which] = life(self.seed * _LIVES + which, longest, self.profile)
+            yield Life(key, templates[which], size, index % 1000 * 1_000_000)
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the events, one share partition after the other."""
-        for key, events, later_us in self.lives():
-            for event in events:
-                at_us = None if event.at_us is None else event.at_us + later_us
-                yield Event._make((*key, event.seq, at_us, *event[5:]))
+        for each in self.lives():
+            yield from each.events()
+
+
+def generate_file(
+    history: SyntheticHistory, path: Path | str, *, watch: Callable[[Iterable[Life]], Iterable[Life]] = iter
+) -> None:
+    """
+    Write *history* to a file.
+
+    Args:
+        history: The history.
+        path: Where to; the suffix says the format.
+        watch: Yields the lives; to show progress.
+
+    Raises:
+        HistoryError: The name says no format.
+        OSError: It cannot be written.
+    """
+    header = Header(source=f"synthetic, seed {history.seed}", created_ms=START_US // 1000)
+    if is_parquet(path):
+        parquet_files().write_lives(path, header, watch(history.lives()))
+        return
+    with create_history(path, header) as file:
+        for each in watch(history.lives()):
+            file.write(each.events())
 
 
 def key_of(index: int) -> tuple[str, str, int]:

@@ -1,0 +1,89 @@
+"""The page of the history format, made from the tables that its readers and writers follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from generate.markdown import NOTICE, table
+from sharestate.history.columns import (
+    EVENT_COLUMNS,
+    INFERRED,
+    KINDS,
+    OUTPUT_COLUMNS,
+    OUTPUTS,
+    Column,
+    ListOf,
+    Need,
+    Rows,
+    Scalar,
+    Type,
+)
+
+EVENTS: Final = """\
+The columns of [histories](history.md), in JSON Lines and in Parquet. What may be null may be missing in JSON. Then come
+`request` and `response`, objects with the fields of the event's kind (structs with the fields of all kinds in Parquet;
+`response` is null if it was not observed), and `inferred`.
+
+Rows such as `[first_offset, last_offset, ...]` are lists of lists in JSON, and lists of structs in Parquet; fields in
+braces stand in an object at the end of such a list, if any of them is there. Errors, modes and the like are Kafka's
+names in lower case; states and acknowledgement types are Kafka's numbers."""
+
+OUTPUT: Final = """\
+A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""
+
+FIELDS: Final = ("field", "type", "unit", "meaning")
+
+
+def page() -> str:
+    """Return the page."""
+    return "\n\n".join([NOTICE, "# The format of histories", EVENTS, *_events(), *_outputs()]) + "\n"
+
+
+def _events() -> Iterator[str]:
+    yield table(FIELDS, map(_row, (*EVENT_COLUMNS, INFERRED)))
+    for kind in KINDS.values():
+        yield f"## `{kind.name}`"
+        yield f"{kind.meaning[0].upper()}{kind.meaning[1:]}."
+        for side, columns in (("request", kind.request), ("response", kind.response)):
+            if columns:
+                yield table((f"{side} field", *FIELDS[1:]), map(_row, columns))
+
+
+def _outputs() -> Iterator[str]:
+    yield "## Rows of a replay"
+    yield OUTPUT
+    yield table(FIELDS, map(_row, OUTPUT_COLUMNS))
+    for output in OUTPUTS.values():
+        yield f"### `kind={output.name}`"
+        yield f"{output.meaning[0].upper()}{output.meaning[1:]}."
+        yield table(FIELDS, map(_row, output.columns))
+
+
+def _row(column: Column) -> tuple[str, str, str, str]:
+    need = {Need.OPTIONAL: "", Need.REQUIRED: ", required", Need.WITHOUT_ERROR: ", required without `error`"}
+    return f"`{column.name}`", f"{_type(column.type)}{need[column.need]}", column.unit, _meaning(column)
+
+
+def _meaning(column: Column) -> str:
+    is_short = 0 < len(column.values) <= len(KINDS)
+    return f"{column.meaning}: {', '.join(f'`{value}`' for value in column.values)}" if is_short else column.meaning
+
+
+def _type(type_: Type) -> str:
+    match type_:
+        case Scalar():
+            return type_.value
+        case ListOf(item):
+            return f"list of {item.value}"
+        case Rows():
+            return f"rows `{_shape(type_.columns)}`"
+
+
+def _shape(columns: Iterable[Column]) -> str:
+    columns = list(columns)
+    names = [column.name for column in columns if column.need is Need.REQUIRED]
+    others = [column.name for column in columns if column.need is not Need.REQUIRED]
+    if others:
+        names.append("{" + ", ".join(others) + "}")
+    return f"[{', '.join(names)}]"
