@@ -58,7 +58,7 @@ def histories(broker: KafkaBroker) -> Iterator[Histories]:
         yield Histories(broker, persister)
 
 
-@pytest.mark.parametrize("profile", [KAFKA_4_4, KIP_932], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", [KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
 def test_nothing_confirmed_is_lost_or_comes_back(histories: Histories, profile: Profile) -> None:
     """A broker of 4.4 stores what is true, whatever becomes of writes; one of 4.3 does if they keep their order."""
     takes_back = RULES[histories.broker.kafka].lets_start_offset_move_back

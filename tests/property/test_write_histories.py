@@ -29,7 +29,7 @@ from tests.support.write_histories import OVERTAKEN, seeds
 
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=3)
 
-every_policy = pytest.mark.parametrize("profile", [KAFKA_4_4, KIP_932], ids=lambda profile: profile.name)
+every_policy = pytest.mark.parametrize("profile", [KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
 in_4_2_and_4_3 = pytest.mark.parametrize("rules", [COORDINATOR_4_2, COORDINATOR_4_3], ids=lambda rules: rules.name)
 
 
@@ -97,6 +97,28 @@ def test_nor_with_a_file_that_each_leader_opens(profile: Profile, tmp_path: Path
 def test_the_policy_of_the_kip_takes_writes_in_any_order(rules: CoordinatorProfile, bound: int | None) -> None:
     """By the KIP's policy a write may overtake others that are unanswered: what is stored stays true."""
     assert first_failure(following(KipWritePolicy(bound=bound)), rules, Delivery.OVERTAKING) is None
+
+
+@pytest.mark.parametrize(("profile", "expected"), [(KAFKA_4_4, "104 is never terminal"), (KAFKA_4_4.healed, None)])
+def test_what_is_archived_in_memory_only_is_never_terminal(profile: Profile, expected: str | None) -> None:
+    """A lock that expires during a write that then fails may archive a record without a write (B15), until healed."""
+    steps = [
+        Step("fetch", (0, 3, 0)),
+        Step("fetch", (2, 0, 0)),
+        Step("release", (2, 0, 0)),
+        Step("answer", (0, 0, 0)),
+        Step("fetch", (0, 0, 0)),
+        Step("move_log_start", (4, 0, 0)),
+        Step("acknowledge", (0, 0, 1)),
+        Step("crash", (1, 0, 0)),
+        Step("fetch", (0, 0, 0)),
+        Step("pass_time", (39, 0, 0)),
+        Step("acknowledge", (0, 0, 0)),
+        Step("pass_time", (62, 0, 0)),
+        Step("answer", (0, 2, 0)),
+    ]
+
+    assert failure(lambda: History(profile, in_memory()), steps) == expected
 
 
 @pytest.mark.parametrize("amendment", Amendment)
