@@ -15,7 +15,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover fuzz lint check package release
-.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-state clean
+.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -87,6 +87,10 @@ failover: $(READY) ## Try TIMES= as many random histories of leaders, their fail
 	$(call judge,failover, $(call step,$(TIMES) times the histories of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_write_histories.py))
+
+spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library for clusters that do not have it
+	$(call judge,spark-archive, mkdir -p build; \
+	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.archive build/sharestate-spark.zip))
 
 # Versions that the machine does not have are skipped.
 test-pythons: TESTS ?= tests/unit
@@ -209,6 +213,11 @@ bench-state: $(READY) ## Measure what records of the state topic cost to read, a
 	$(call judge,bench-state, \
 	  $(call step,records of a broker, $(BIN)/python -m bench.state_topic); \
 	  $(call step,writes to a file, $(BIN)/python -m bench.state_log))
+
+bench-spark: RECORDS ?= 1000000
+bench-spark: $(SPARK_READY) ## Rebuild the state topic on Spark and without it by turns; RECORDS=, ROUNDS=
+	$(call judge,bench-spark, $(call step,records of the state topic, \
+	  $(SPARK_BIN)/python -m bench.spark_rebuild --records $(RECORDS) $(if $(ROUNDS),--rounds $(ROUNDS))))
 
 bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
 	$(call judge,bench-profile, $(call step,calls for each batch, \

@@ -35,6 +35,8 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
+    ("py:class", "DataFrame"),  # nor to Spark's
+    ("py:class", "SparkSession"),
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [
@@ -49,10 +51,13 @@ myst_heading_anchors = 3
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
+autodoc_mock_imports = ["pyspark"]  # it is in another environment
 
 doctest_global_setup = "from datetime import timedelta\nfrom sharestate import *"
 
-DOCSTRINGS = Config(napoleon_custom_sections=["Complexity", "Returns", "Source"], napoleon_use_ivar=True)
+DOCSTRINGS = Config(
+    napoleon_custom_sections=["Complexity", ("Options", "params_style"), "Returns", "Source"], napoleon_use_ivar=True
+)
 """The form of docstrings: Google's, with sections of our own; Returns begins with no type."""
 
 TUPLE_FIELD = type(RecordBatch.first_offset)

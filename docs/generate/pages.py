@@ -5,7 +5,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from generate import history_format, how_we_know, kafka_bugs, rules_by_profile, state_machines, where_rules_live
+from generate import (
+    history_format,
+    how_we_know,
+    kafka_bugs,
+    rules_by_profile,
+    spark_tables,
+    state_machines,
+    where_rules_live,
+)
 
 DOCS: Final = Path(__file__).parents[1]
 
@@ -17,6 +25,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "lifecycle.svg": state_machines.lifecycle,
         "record-machine.svg": state_machines.record_machine,
         "rules-by-profile.md": rules_by_profile.page,
+        "spark-tables.md": spark_tables.page,
         "state-machines.md": state_machines.page,
         "where-rules-live.md": where_rules_live.page,
     }

@@ -1,0 +1,50 @@
+"""The page with the tables that go into Spark and come out of it, made from the schemas' own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from generate.markdown import NOTICE, table
+from sharestate.spark.columns import TABLES, Column, Columns
+
+INTRODUCTION: Final = """\
+The columns of the tables of [the state topic on Spark](spark.md). Each carries its meaning as `comment` and its unit as
+`unit` in its metadata."""
+
+TITLES: Final = {
+    "STATE_RECORDS": "records of the state topic, as Spark's own Kafka source has them",
+    "STATES": "what `rebuild_state()` returns: the final state of every share partition",
+    "RECORD_COUNTS": "what `count_records()` returns: what is in each partition of the state topic",
+    "LOG_ENDS": "what `health_table()` takes to compute lags",
+    "HEALTH": "what `health_table()` returns: what an operator asks of every share partition",
+}
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [NOTICE, "# Tables on Spark", INTRODUCTION]
+    for name, columns in TABLES.items():
+        parts += [f"## {name}", f"`sharestate.spark.{name}`: {TITLES[name]}.", _table(columns)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: Columns) -> str:
+    return table(["column", "type", "null", "meaning", "unit"], _rows(columns))
+
+
+def _rows(columns: Columns, prefix: str = "") -> Iterator[list[str]]:
+    for column in columns:
+        yield [
+            f"`{prefix}{column.name}`",
+            _type(column),
+            "yes" if column.is_nullable else "",
+            column.meaning,
+            column.unit or "",
+        ]
+        if isinstance(column.type, tuple):
+            yield from _rows(column.type, f"{column.name}[].")
+
+
+def _type(column: Column) -> str:
+    return "array of structs" if isinstance(column.type, tuple) else column.type

@@ -1,0 +1,38 @@
+"""
+A job as users write one: ``rebuild_job.py RECORDS.parquet STATES.json [SEGMENTS]``.
+
+It runs wherever Spark runs it: on a cluster with the archive, or on Spark Connect if ``SPARK_REMOTE`` names a server.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import sharestate
+from sharestate.spark import health_table, rebuild_state, register
+
+
+def main(records: str, states: str, segments: str | None = None) -> None:
+    """Write the states that *records* add up to as JSON; with *segments*, more of what there is, too."""
+    spark = SparkSession.builder.getOrCreate()
+    frame = spark.read.parquet(records)
+    found = {
+        "library": sharestate.__file__,
+        "session": type(spark).__module__,
+        "states": [row.asDict(recursive=True) for row in rebuild_state(frame).collect()],
+    }
+    if segments is not None:
+        found["health"] = health_table(frame).count()
+        register(spark)
+        topic = spark.read.format("share_group_state").load(segments)
+        found["segments"] = [row.start_offset for row in rebuild_state(topic).sort("start_offset").collect()]
+    Path(states).write_text(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
