@@ -189,7 +189,7 @@ class _Acknowledgement:
         part = batch.part(low, high)
         held = distinct(part)
         refused, refusal = self._first_refusal(part, held, low)
-        kinds = dict.fromkeys(types)
+        kinds = set(types)
         if _RENEW in kinds:
             # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
             self._renew_before(batch, low, types, refused)
@@ -267,8 +267,8 @@ class _Acknowledgement:
         """
         firsts, _, columns = zip(*requests, strict=True)
         types, offsets = tuple(chain.from_iterable(columns)), as_range(firsts)
-        kinds = dict.fromkeys(types)
-        if not _WITHOUT_RENEW.keys() >= kinds.keys() or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
+        kinds = set(types)
+        if not _WITHOUT_RENEW.keys() >= kinds or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
         if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
             return False
