@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, chain, pairwise
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise, repeat
+from operator import is_, itemgetter
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from sharestate.history.columns import (
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.requests import StateBatches, StateRun
 
 _REQUEST: Final = union(kind.request for kind in KINDS.values())
@@ -190,12 +191,15 @@ class EventDecoder:
         for column in columns:
             child = children[column.name]
             chosen = _chosen(_decoded(child, column.type), indexes) if child.null_count < len(child) else None
-            if chosen is None or (None in chosen and not any(each is not None for each in chosen)):
+            lacks_some = chosen is not None and _has_null(chosen)
+            if lacks_some and chosen is not None and all(each is None for each in chosen):
                 chosen = None
             errors = chosen if column.name == "error" else errors
-            self._expect_values(column, chosen, errors, indexes, side)
+            if column.need is not Need.OPTIONAL and (chosen is None or lacks_some):
+                self._expect_all(column, chosen, errors, indexes, side)
             if chosen is not None:
-                has_nulls = has_nulls or None in chosen
+                self._expect_values(column, chosen, child, indexes, f"{side}.{column.name}")
+                has_nulls = has_nulls or lacks_some
                 present.append(column.name)
                 values.append(chosen)
         if not present:
@@ -205,7 +209,7 @@ class EventDecoder:
             dicts = [_without_nulls(each) if None in each.values() else each for each in dicts]
         return dicts
 
-    def _expect_values(
+    def _expect_all(
         self,
         column: Column,
         chosen: Sequence[Any] | None,
@@ -213,38 +217,42 @@ class EventDecoder:
         indexes: list[int],
         side: str,
     ) -> None:
-        path = f"{side}.{column.name}"
-        if column.need is not Need.OPTIONAL and (chosen is None or None in chosen):
-            for at, index in enumerate(indexes):
-                is_excused = column.need is Need.WITHOUT_ERROR and errors is not None and errors[at] is not None
-                if (chosen is None or chosen[at] is None) and not is_excused:
-                    self._refuse(index, path, "null")
-        if column.values and chosen is not None:
+        """Check that nothing is null that may not be."""
+        for at, index in enumerate(indexes):
+            is_excused = column.need is Need.WITHOUT_ERROR and errors is not None and errors[at] is not None
+            if (chosen is None or chosen[at] is None) and not is_excused:
+                self._refuse(index, f"{side}.{column.name}", "null")
+
+    def _expect_values(
+        self,
+        column: Column,
+        chosen: Sequence[Any],
+        array: Any,  # noqa: ANN401 - Arrow's arrays have no types
+        indexes: list[int],
+        path: str,
+    ) -> None:
+        """Check what Arrow's type does not prove: names, and nulls in rows."""
+        if column.values:
             for value in set(chosen).difference(column.values, (None,)):
                 self._refuse(indexes[list(chosen).index(value)], path, _one_of(column, value))
-        if isinstance(column.type, Rows) and chosen is not None:
-            self._expect_rows(column.type, chosen, indexes, path)
-
-    def _expect_rows(self, type_: Rows, chosen: Sequence[Any], indexes: list[int], path: str) -> None:
-        """Check what Arrow's type does not prove of the rows of a column."""
-        for at, column in enumerate(type_.columns):
-            if column.need is Need.OPTIONAL and not column.values:
-                continue
-            if type_ is STATE_BATCHES:
-                self._expect_no_null(at, chosen, indexes, f"{path}[].{column.name}")
-                continue
-            get = itemgetter(at)
-            for index, rows in zip(indexes, chosen, strict=True):
-                if rows and column.need is Need.REQUIRED and None in map(get, rows):
-                    self._refuse(index, f"{path}[].{column.name}", "null")
-                if rows and column.values:
-                    for value in set(map(get, rows)).difference(column.values, (None,)):
-                        self._refuse(index, f"{path}[].{column.name}", _one_of(column, value))
+        if not isinstance(column.type, Rows):
+            return
+        for at, each in enumerate(column.type.columns):
+            inner = array.values.field(each.name)
+            if each.need is Need.REQUIRED and inner.null_count:
+                self._expect_no_null(at, chosen, indexes, f"{path}[].{each.name}")
+            if each.values and inner.null_count < len(inner):
+                self._expect_names(at, each, chosen, indexes, path)
 
     def _expect_no_null(self, at: int, chosen: Sequence[Any], indexes: list[int], path: str) -> None:
-        for index, batches in zip(indexes, chosen, strict=True):
-            if batches is not None and any(None in run[at] for run in batches.runs):
+        for index, rows in zip(indexes, chosen, strict=True):
+            if rows is not None and any(row[at] is None for row in rows):
                 self._refuse(index, path, "null")
+
+    def _expect_names(self, at: int, column: Column, chosen: Sequence[Any], indexes: list[int], path: str) -> None:
+        for index, rows in zip(indexes, chosen, strict=True):
+            for value in {row[at] for row in rows or ()}.difference(column.values, (None,)):
+                self._refuse(index, f"{path}[].{column.name}", _one_of(column, value))
 
     def _refuse(self, index: int, field: str, problem: str) -> NoReturn:
         raise HistoryError(problem, self._file, self._row + index, field)
@@ -256,6 +264,10 @@ def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _one_of(column: Column, value: object) -> str:
     return f"expected one of {brief(', '.join(column.values), 200)}, got {brief(value)}"
+
+
+def _has_null(values: Sequence[Any]) -> bool:
+    return any(map(is_, values, repeat(None)))  # `in` would compare, and make each state batch for that
 
 
 def _chosen(values: list[Any], indexes: list[int]) -> Sequence[Any]:
@@ -286,7 +298,7 @@ def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - Arrow's ar
         columns = [_decoded(children[column.name], column.type) for column in type_.columns]
         if type_ is STATE_BATCHES:
             return _state_batches(columns, offsets, array)
-        items = list(map(partial(tuple.__new__, type_.make), zip(*columns, strict=True)))  # half the time of calling it
+        items = list(map(partial(new_tuple, type_.make), zip(*columns, strict=True)))
     lists: list[Any] = [tuple(items[begin - first : end - first]) for begin, end in pairwise(offsets)]
     if array.null_count:
         lists = [each if is_valid else None for each, is_valid in zip(lists, array.is_valid().to_pylist(), strict=True)]
@@ -304,7 +316,7 @@ def _state_batches(columns: list[list[Any]], offsets: list[int], array: Any) -> 
             found.append(None)
             continue
         at = slice(begin - start, end - start)
-        run = StateRun(firsts[at], lasts[at], states[at], counts[at])
+        run = new_tuple(StateRun, (firsts[at], lasts[at], states[at], counts[at]))
         found.append(StateBatches((run,) if begin < end else ()))
     return found
 

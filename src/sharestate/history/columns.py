@@ -19,6 +19,7 @@ from sharestate.error_codes import ErrorCode
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.dead_letters import DeadLetterCause
 from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
@@ -187,7 +188,7 @@ class AppendedBatch(NamedTuple):
     def record_batch(self) -> RecordBatch:
         """The batch as fetches return it."""
         if self.producer_id is None and not self.transactional and self.control is None:  # nearly always
-            return RecordBatch(self.first_offset, self.last_offset)
+            return new_tuple(RecordBatch, (self.first_offset, self.last_offset, -1, False, None))
         control = None if self.control is None else ControlType(self.control.upper())
         producer_id = -1 if self.producer_id is None else self.producer_id
         is_transactional = bool(self.transactional) or control is not None

@@ -54,6 +54,7 @@ REFUSALS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_R
 _ANSWERS: Final = frozenset({"write", "dead_letter"})
 """The kinds before which locks expire only as far as they have to."""
 
+_COUNTED_AS: Final = {kind: f"events.{kind}" for kind in KINDS}
 _READS_STATE: Final = ("state_epoch", "start_offset", "state_batches")
 
 
@@ -150,7 +151,9 @@ class Replay:
         self._row_seq = event.seq
         self._take_time(event.at_us if event.taken_us is None else event.taken_us)
         if self._partition is not None and kind not in _ANSWERS:
-            self._expire()
+            due_ms = self._partition.next_deadline_ms()
+            if due_ms is not None and due_ms <= self._now_ms:
+                self._expire()
         handler = self._HANDLERS.get(kind)
         if handler is None:
             message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
@@ -161,7 +164,7 @@ class Replay:
             message = "missing, or an unknown name"
             raise MalformedInputError(message, str(error.args[0])) from error
         self._seq = event.seq
-        self._counts[f"events.{kind}"] += 1
+        self._counts[_COUNTED_AS[kind]] += 1
         return self._take_rows()
 
     def finish(self) -> list[OutputRow]:
