@@ -442,6 +442,15 @@ OUTPUTS: Final[Mapping[str, Output]] = MappingProxyType(
         output.name: output
         for output in (
             Output(
+                "initialization",
+                "a new share partition, with which everything that was not persisted is gone",
+                (
+                    _LEADER_EPOCH,
+                    Column("state_epoch", Scalar.INT32, "the epoch of the state; null if it was not read"),
+                    Column("start_offset", Scalar.INT64, "the SPSO; null if the state was not read"),
+                ),
+            ),
+            Output(
                 "write",
                 "a write that the share partition has issued",
                 (

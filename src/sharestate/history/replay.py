@@ -78,10 +78,12 @@ class Replay:
     Raises:
         MalformedInputError: An argument is of the wrong type, or *lacks* or *outputs* names an unknown kind.
 
+    >>> from sharestate.history.columns import AppendedBatch
     >>> replay = Replay(("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0))
     >>> read = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
-    >>> replay.apply(Event.of(replay.key, 0, "initialize", at_us=0, request={"leader_epoch": 1}, response=read))
-    []
+    >>> initialize = Event.of(replay.key, 0, "initialize", at_us=0, request={"leader_epoch": 1}, response=read)
+    >>> [row.values for row in replay.apply(initialize)]
+    [(1, 0, 0)]
     >>> fetch = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
     >>> answer = {"acquired": (AcquiredRecords(0, 4, 1),)}
     >>> for row in replay.apply(
@@ -408,6 +410,7 @@ class Replay:
         if self._states is not None:
             self._states.clear()
         if response is None:
+            self._add_initialization(None)
             self._unchecked()
             return
         partition = SharePartition(
@@ -420,7 +423,14 @@ class Replay:
         partition.initialize()
         effects = self._take_over(partition, request, response)
         self._partition = partition
+        self._add_initialization(partition if effects.error is None else None)
         self._carry_out(effects)
+
+    def _add_initialization(self, partition: SharePartition | None) -> None:
+        """Add the row of a new share partition; None if its state is not known."""
+        if "initialization" in self._outputs:
+            read = (None, None) if partition is None else (partition.state_epoch, partition.start_offset)
+            self._add("initialization", (self._settings.leader_epoch, *read))
 
     def _take_over(self, partition: SharePartition, request: dict[str, Any], response: dict[str, Any]) -> Effects:
         error = response.get("error")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-Scalar: TypeAlias = Literal["binary", "boolean", "byte", "short", "integer", "long", "string", "timestamp"]
+Scalar: TypeAlias = Literal["binary", "boolean", "byte", "short", "integer", "long", "double", "string", "timestamp"]
 """A type of Spark, by the name that it has there."""
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DoubleType,
     IntegerType,
     LongType,
     ShortType,
@@ -43,6 +44,7 @@ _TYPES: Final[Mapping[Scalar, DataType]] = MappingProxyType(
         "short": ShortType(),
         "integer": IntegerType(),
         "long": LongType(),
+        "double": DoubleType(),
         "string": StringType(),
         "timestamp": TimestampType(),
     }

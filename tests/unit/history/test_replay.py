@@ -335,6 +335,18 @@ def test_an_initialization_makes_a_new_share_partition() -> None:
     assert life.metrics()["writes_unanswered"] == 1
 
 
+def test_a_new_share_partition_has_a_row() -> None:
+    """It names the leader's epoch, and the epoch and the SPSO of the state if that was read."""
+    life = Life()
+    read = {"state_epoch": 3, "start_offset": 5, "state_batches": ()}
+    life.add("initialize", 2, {"leader_epoch": 8}, read)
+    life.add("initialize", 3, {"leader_epoch": 9}, {"error": "fenced_leader_epoch"})
+    life.add("initialize", 4, {"leader_epoch": 10})
+
+    rows = [(row.at_us, row.values) for row in life.rows if row.kind == "initialization"]
+    assert rows[1:] == [(2_000, (8, 3, 5)), (3_000, (9, None, None)), (4_000, (10, None, None))]
+
+
 @pytest.mark.parametrize(("reset", "start"), [("earliest", 2), ("latest", 10)])
 def test_without_state_it_starts_where_the_config_says(reset: str, start: int) -> None:
     """With nothing persisted, earliest is the log start, and latest the log end, at that moment."""

@@ -176,5 +176,5 @@ def test_a_target_that_is_there_is_not_touched(tmp_path: Path) -> None:
 
 def test_an_unknown_output_is_refused() -> None:
     """Outputs are named by the table."""
-    with pytest.raises(MalformedInputError, match="expected some of write"):
+    with pytest.raises(MalformedInputError, match="expected some of initialization"):
         ReplaySettings(outputs=frozenset({"writes"}))
