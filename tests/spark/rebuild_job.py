@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ def main(records: str, states: str, segments: str | None = None) -> None:
     """Write the states that *records* add up to as JSON; with *segments*, more of what there is, too."""
     spark = SparkSession.builder.getOrCreate()
     frame = spark.read.parquet(records)
-    found = {
+    found: dict[str, Any] = {
         "library": sharestate.__file__,
         "session": type(spark).__module__,
         "states": [row.asDict(recursive=True) for row in rebuild_state(frame).collect()],
