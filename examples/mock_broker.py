@@ -20,6 +20,7 @@ from sharestate import (
     IsolationLevel,
     Leader,
     RecordBatch,
+    ShareConfig,
     SharePartition,
     SharePartitionKey,
     ShareStateError,
@@ -29,6 +30,7 @@ from sharestate.persister import InitializeStateParameters, PartitionStateData
 
 GROUP_ID = "orders"
 TOPIC_ID = "dGhlIHRvcGljJ3MgaWQhIQ"
+DEFAULTS = ShareConfig()
 
 
 class Log:
@@ -66,9 +68,10 @@ class Fetched(NamedTuple):
 class MockBroker:
     """The leader of every partition of one topic, with one share group."""
 
-    def __init__(self, partitions: int) -> None:
-        """Begin with empty logs."""
+    def __init__(self, partitions: int, config: ShareConfig = DEFAULTS) -> None:
+        """Begin with empty logs; *config* has the settings of the group."""
         self.now_ms = 0
+        self.config = config
         self.logs = [Log() for _ in range(partitions)]
         self.sessions: dict[str, int] = {}  # the partition with which the next fetch begins, by member
         # The group coordinator initializes the persisted state; before that no leader can read it.
@@ -121,7 +124,7 @@ class MockBroker:
 
     def _lead(self, partition: int, leader_epoch: int) -> Leader:
         key = SharePartitionKey(group_id=GROUP_ID, topic_id=TOPIC_ID, partition=partition)
-        share_partition = SharePartition(key, leader_epoch=leader_epoch)
+        share_partition = SharePartition(key, leader_epoch=leader_epoch, config=self.config)
         leader = Leader(share_partition, self.persister, reset_offset=lambda _: self.logs[partition].start_offset)
         leader.start(now_ms=self.now_ms).result()  # this persister answers at once; for another: `leader.wait`
         return leader

@@ -13,6 +13,7 @@ from sharestate import (
     AcknowledgementBatch,
     AcquiredRecords,
     ControlType,
+    ErrorCode,
     FetchedRecords,
     InMemoryPersister,
     IsolationLevel,
@@ -122,14 +123,34 @@ class LeaderMachine(ShareGroupMachine):
         return self.leader.acquire(member, fetched, now_ms=self.now_ms, max_records=max_records)
 
     def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> None:
-        self.leader.acknowledge(member, batches, now_ms=self.now_ms).result()
+        future = self.leader.acknowledge(member, batches, now_ms=self.now_ms)
+        self.answer_writes()
+        future.result()
 
     def close_session(self, member: str) -> None:
-        self.leader.release(member, now_ms=self.now_ms).result()
+        self.leader.release(member, now_ms=self.now_ms)
+        self.answer_writes()
 
     def advance_clock(self, ms: int) -> None:
         self.now_ms += ms
         self.leader.poll(now_ms=self.now_ms)
+        self.answer_writes()
+
+    def answer_writes(self) -> None:
+        """Let the writes fail that are held back: some are not stored, of others only the answer gets lost."""
+        while self.persister.held:
+            held = self.persister.held[0]
+            if len(self.persister.requests) % 2:
+                held.fail(ErrorCode.NOT_COORDINATOR)
+            else:
+                held.lose()
+            self.leader.poll(now_ms=self.now_ms)
+
+    def fail_writes(self) -> None:
+        self.persister.is_holding = True
+
+    def mend_writes(self) -> None:
+        self.persister.is_holding = False
 
     def delete_records(self, before_offset: int) -> None:
         self.log_start = before_offset

@@ -56,6 +56,12 @@ class MockMachine(ShareGroupMachine):
     def fail_over(self) -> None:
         self.group.fail_over()
 
+    def fail_writes(self) -> None:
+        self.group.writes_fail = True
+
+    def mend_writes(self) -> None:
+        self.group.writes_fail = False
+
 
 def machine_of(group_type: type[MockShareGroup]) -> type[MockMachine]:
     """Return a machine of one kind of share group, whose runs are counted from 0."""
@@ -70,7 +76,6 @@ def broken_by(
     phases = [Phase.generate, Phase.shrink] if shrinks else [Phase.generate]
     test.settings = settings(
         max_examples=max_examples,
-        stateful_step_count=30,
         phases=phases,
         derandomize=True,
         deadline=None,

@@ -15,6 +15,7 @@ from attrs import define, field
 from sharestate.testing.share_groups import READ_COMMITTED, AcknowledgementBatch, GroupSettings
 
 INVALID_RECORD_STATE: Final = 121
+COORDINATOR_NOT_AVAILABLE: Final = 15
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
 
@@ -51,6 +52,7 @@ class MockShareGroup:
     undecided: set[str] = field(factory=set)
     aborted: set[int] = field(factory=set)
     stored: dict[int, tuple[State, int]] = field(factory=dict)
+    writes_fail: bool = False
 
     # ---- the log
 
@@ -139,10 +141,16 @@ class MockShareGroup:
         changes = list(self.changes(batches))
         if not all(self.may_acknowledge(member, offset, type_) for offset, type_ in changes):
             return INVALID_RECORD_STATE
+        if self.writes_fail:
+            return self.failed(changes)
         for offset, type_ in changes:
             if offset >= self.log_start:
                 self.change(offset, self.log[offset], type_)
         return 0
+
+    def failed(self, changes: Sequence[tuple[int, int]]) -> int:  # noqa: ARG002 - for bugs
+        """Leave an acknowledgement undone that cannot be stored, and return the error code."""
+        return COORDINATOR_NOT_AVAILABLE
 
     def changes(self, batches: Sequence[AcknowledgementBatch]) -> Iterator[tuple[int, int]]:
         """Go through the offsets of an acknowledgement, each with its type."""
@@ -190,13 +198,14 @@ class MockShareGroup:
         """Change a record's state, and store it."""
         record.state = state
         record.owner = ""
-        self.stored[offset] = state, record.count
+        if not self.writes_fail:
+            self.stored[offset] = state, record.count
 
     def close_session(self, member: str) -> None:
         """Release what a member owns."""
         self.expire_locks()
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED and record.owner == member:
+            if record.state is State.ACQUIRED and record.owner == member and not self.writes_fail:
                 self.release(offset, record)
 
     # ---- time and leaders

@@ -421,4 +421,40 @@ class OwnersKeptAtFailover(MockShareGroup):
             self.acquire(owner, self.log[offset])
 
 
+# ---- writes that fail
+
+
+@planted
+class ConfirmedWithoutWrite(MockShareGroup):
+    """An acknowledgement that cannot be persisted succeeds nevertheless."""
+
+    def failed(self, changes: Sequence[tuple[int, int]]) -> int:
+        for offset, type_ in changes:
+            if offset >= self.log_start:
+                self.change(offset, self.log[offset], type_)
+        return 0
+
+
+@planted
+class FailedWriteKept(MockShareGroup):
+    """An acknowledgement that could not be persisted is answered with an error, and not rolled back."""
+
+    def failed(self, changes: Sequence[tuple[int, int]]) -> int:
+        for offset, type_ in changes:
+            if offset >= self.log_start:
+                self.change(offset, self.log[offset], type_)
+        return super().failed(changes)
+
+
+@planted
+class LockLostByFailedWrite(MockShareGroup):
+    """When an acknowledgement could not be persisted, the lock of its records never expires."""
+
+    def failed(self, changes: Sequence[tuple[int, int]]) -> int:
+        for offset, _ in changes:
+            if offset in self.log:
+                self.log[offset].deadline_ms = 1_000_000
+        return super().failed(changes)
+
+
 BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from examples.mock_broker import Consumer, MockBroker
+from examples.testing_share_groups import BROKEN, CORRECT
 from sharestate import AcknowledgeType, ControlType, ErrorCode
+from sharestate.testing.share_groups import ShareGroupMachine
+from tests.support.mock_machine import broken_by
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOCK_MS = 30_000
@@ -192,3 +195,15 @@ def test_nothing_is_acquired_while_as_much_is_in_flight_as_may_be() -> None:
     assert bob.poll() == []
     ann.commit()
     assert bob.poll() == [str(offset) for offset in range(2_000, 2_500)]
+
+
+@pytest.mark.parametrize("machine", BROKEN, ids=lambda machine: machine.__name__)
+def test_the_bugs_of_a_naive_share_group_are_found(machine: type[ShareGroupMachine]) -> None:
+    """One guarantee is broken until the last bug is mended."""
+    assert broken_by(machine) is not None
+
+
+@pytest.mark.parametrize("machine", CORRECT, ids=lambda machine: machine.__name__)
+def test_nothing_is_found_in_a_share_group_without_bugs(machine: type[ShareGroupMachine]) -> None:
+    """The mended one is as good as the mock broker."""
+    assert broken_by(machine, max_examples=60) is None

@@ -102,6 +102,9 @@ class KnownRecord:
         most: The highest delivery count that it may have. [deliveries]
         persisted: The lowest delivery count that a new leader may read. [deliveries]
         leader: Counts the leaders; the last one that has delivered it, -1 for none.
+        is_stored: Whether its TERMINAL state was persisted for certain.
+        may_be_stored: Whether a change was perhaps persisted although the answer was an error.
+        may_be_terminal: Whether a new leader may have read that it is TERMINAL.
         why: The guarantee that forbids to deliver it again, if it is TERMINAL.
         life: What has happened to it, one line for each event.
     """
@@ -120,6 +123,9 @@ class KnownRecord:
     most: int = 0
     persisted: int = 0
     leader: int = -1
+    is_stored: bool = True
+    may_be_stored: bool = False
+    may_be_terminal: bool = False
     why: Guarantee | None = None
     life: list[str] = field(factory=list)
 
@@ -144,6 +150,7 @@ class ClientModel:
         self.log_start = 0
         self.log_end = 0
         self.leader = 0
+        self.writes_fail = False
         self.records: dict[int, KnownRecord] = {}
         self.largest_batch = 1
 
@@ -240,6 +247,8 @@ class ClientModel:
             for offset, type_ in types.items():
                 if self._may_be_owner(member, offset):
                     self._acknowledge(self.records[offset], type_)
+        elif self.writes_fail and code not in {ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST}:
+            self._not_written(member, types, code)
         elif all(verdicts.values()):
             what = f"{what}, which it owns, and is refused with error code {code}"
             self._broken(Guarantee.OWNER_MAY_ACKNOWLEDGE, next(iter(types)), what)
@@ -252,7 +261,10 @@ class ClientModel:
     def left(self, member: str) -> None:
         """Note that the share session of *member* was closed: what it owned is available again."""
         for record in self.records.values():
-            if record.state is Knowledge.ACQUIRED and record.owner == member:
+            if record.state is Knowledge.ACQUIRED and record.owner == member and self.writes_fail:
+                record.earliest_ms = self.now_ms
+                self._note(record, f"the session of {member} was closed, and perhaps it is released: writes fail")
+            elif record.state is Knowledge.ACQUIRED and record.owner == member:
                 self._release(record, f"the session of {member} was closed")
 
     # ---- time and leaders
@@ -268,13 +280,18 @@ class ClientModel:
         """Note that another leader has taken over: it knows what was persisted, and nothing of what is acquired."""
         self.leader += 1
         for record in self.records.values():
-            if record.leader >= 0 and record.state is not Knowledge.TERMINAL:
+            if record.leader >= 0 and (record.state is not Knowledge.TERMINAL or not record.is_stored):
                 record.state = Knowledge.AVAILABLE
                 record.owner = ""
                 record.least = record.persisted
+                record.may_be_terminal = record.may_be_stored
                 self._note(
                     record, f"another leader has taken over; it counts {record.least} to {record.most} deliveries"
                 )
+
+    def writes_changed(self, *, is_failing: bool) -> None:
+        """Note that from now on the state cannot be persisted, or can be again."""
+        self.writes_fail = is_failing
 
     # ---- questions
 
@@ -359,7 +376,7 @@ class ClientModel:
     def _may_be_terminal(self, record: KnownRecord) -> bool:
         if record.state is Knowledge.TERMINAL or record.content is not Content.RECORD or record.offset < self.log_start:
             return True
-        if record.is_aborted and self._is_read_committed:
+        if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
             return True
         if record.state is Knowledge.ACQUIRED and self._is_acquired(record):
             return False
@@ -411,6 +428,7 @@ class ClientModel:
         record.state = Knowledge.ACQUIRED
         record.owner = member
         record.leader = self.leader
+        record.may_be_terminal = False
         self._lock(record)
         event = f"delivered to {member}, delivery count {record.most}"
         self._note(record, f"{event}; its lock expires after {self.now_ms + self.settings.lock_duration_ms} ms")
@@ -449,7 +467,7 @@ class ClientModel:
         elif type_ in {"REJECT", "GAP"}:
             self._end(record, Guarantee.REJECTED_IS_FINAL, f"rejected by {record.owner}")
         elif type_ == "RELEASE":
-            self._release(record, f"released by {record.owner}")
+            self._release(record, f"released by {record.owner}", is_persisted=True)
         elif type_ == "RENEW":
             renewed_ms = record.latest_ms
             self._lock(record)
@@ -467,6 +485,14 @@ class ClientModel:
                 record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
                 self._note(record, f"perhaps renewed by {member}: its acknowledgement was refused")
 
+    def _not_written(self, member: str, types: Mapping[int, str], code: int) -> None:
+        """Note that a write has failed: the acknowledgement is rolled back, or perhaps only the answer was lost."""
+        for offset in types:
+            if self._may_be_owner(member, offset):
+                self.records[offset].may_be_stored = True
+                self._note(self.records[offset], f"not acknowledged by {member}: error code {code}, writes fail")
+        self._refused(member, types)
+
     def _lock(self, record: KnownRecord) -> None:
         record.earliest_ms = self._deadline_ms - self.clock_tolerance_ms
         record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
@@ -476,11 +502,14 @@ class ClientModel:
     def _deadline_ms(self) -> int:
         return self.now_ms + self.settings.lock_duration_ms
 
-    def _release(self, record: KnownRecord, event: str) -> None:
+    def _release(self, record: KnownRecord, event: str, *, is_persisted: bool = False) -> None:
         """Make a record available again, or terminal if its delivery count is at the limit."""
-        record.persisted = record.least
+        is_persisted = is_persisted or not self.writes_fail
+        if is_persisted:
+            record.persisted = record.least
         if record.least >= self.settings.delivery_count_limit:
             self._end(record, Guarantee.DELIVERY_LIMIT, f"{event}, after its last delivery")
+            record.is_stored = is_persisted
         else:
             record.state = Knowledge.AVAILABLE
             record.owner = ""
@@ -488,6 +517,7 @@ class ClientModel:
 
     def _end(self, record: KnownRecord, why: Guarantee, event: str) -> None:
         record.state = Knowledge.TERMINAL
+        record.is_stored = True
         record.why = why
         self._note(record, event)
         record.owner = ""

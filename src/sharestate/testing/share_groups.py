@@ -71,6 +71,7 @@ OPTIONAL: Final = (
     "close_session",
     "delete_records",
     "fail_over",
+    "fail_writes",
 )
 """The methods that an implementation may lack, and with them what they do."""
 
@@ -112,8 +113,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     A setting of the group that is set as a class attribute is as it says; the others are drawn, small ones first. All
     of them go to ``start``.
-
-    >>> class TestMyBroker(ShareGroupMachine.TestCase): ...
     """
 
     # ---- declarations
@@ -189,6 +188,12 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def fail_over(self) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Let another leader take over, which knows what was persisted and nothing else."""
 
+    def fail_writes(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let writes of the state fail from now on: acknowledgements get an error, and are rolled back."""
+
+    def mend_writes(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let writes succeed again."""
+
     def stop(self) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Clean up; called once, at the end."""
 
@@ -211,8 +216,8 @@ class ShareGroupMachine(RuleBasedStateMachine):
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
         self._events = ClientEvents(model=self._model, members=self.members, has=has, renews=self.renews)
-        self._is_started = True
         self._call(self.start, settings)
+        self._is_started = True
         self.producer_sends(count)
 
     @rule(event=_events())
@@ -275,6 +280,16 @@ class ShareGroupMachine(RuleBasedStateMachine):
         self._call(self.fail_over)
         self._judge(self._model.failed_over)
 
+    def writes_fail(self) -> None:
+        """Let writes of the state fail."""
+        self._call(self.fail_writes)
+        self._judge(self._model.writes_changed, is_failing=True)
+
+    def writes_succeed(self) -> None:
+        """Let writes of the state succeed again."""
+        self._call(self.mend_writes)
+        self._judge(self._model.writes_changed, is_failing=False)
+
     def teardown(self) -> None:
         """End the trouble: everything is decided, locks expire, and a member accepts what it gets."""
         try:
@@ -318,6 +333,8 @@ class ShareGroupMachine(RuleBasedStateMachine):
             raise
 
     def _end_trouble(self) -> None:
+        if self._model.writes_fail:
+            self.writes_succeed()
         for producer in self._events.producers():
             self.transaction_ends(producer, "commit")
         self._let_locks_expire()
