@@ -1,5 +1,5 @@
 """
-A job as users write one: ``rebuild_job.py RECORDS.parquet STATES.json [SEGMENTS]``.
+A job as users write one: ``rebuild_job.py RECORDS.parquet HISTORY.parquet RESULT.json [SEGMENTS]``.
 
 It runs wherever Spark runs it: on a cluster with the archive, or on Spark Connect if ``SPARK_REMOTE`` names a server.
 """
@@ -14,16 +14,18 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import sharestate
-from sharestate.spark import health_table, rebuild_state, register
+from sharestate.spark import health_table, read_history, rebuild_state, register, replay
 
 
-def main(records: str, states: str, segments: str | None = None) -> None:
-    """Write the states that *records* add up to as JSON; with *segments*, more of what there is, too."""
+def main(records: str, history: str, result: str, segments: str | None = None) -> None:
+    """Write the states that *records* add up to, and a replay, as JSON; with *segments*, more of what there is, too."""
     spark = SparkSession.builder.getOrCreate()
     frame = spark.read.parquet(records)
+    replayed = replay(read_history(spark, history), partitions=2).write(f"{result}.rows")
     found: dict[str, Any] = {
         "library": sharestate.__file__,
         "session": type(spark).__module__,
+        "writes": [row.asDict(recursive=True) for row in replayed.writes().collect()],
         "states": [row.asDict(recursive=True) for row in rebuild_state(frame).collect()],
     }
     if segments is not None:
@@ -31,7 +33,7 @@ def main(records: str, states: str, segments: str | None = None) -> None:
         register(spark)
         topic = spark.read.format("share_group_state").load(segments)
         found["segments"] = [row.start_offset for row in rebuild_state(topic).sort("start_offset").collect()]
-    Path(states).write_text(json.dumps(found))
+    Path(result).write_text(json.dumps(found))
     spark.stop()
 
 

@@ -22,7 +22,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sharestate.coordinator import COORDINATOR_4_3
-from sharestate.spark import write_archive
+from sharestate.history import ReplaySettings, create_history, replay_events
+from sharestate.history.arrow import encode_rows
+from sharestate.history.synthetic import SyntheticHistory
+from sharestate.spark import REPLAY_TABLES, write_archive
 from sharestate.spark.archive import PACKAGES
 from sharestate.state_topic import StateTopic, state_topic_files
 from tests.broker.kafka_broker import free_ports
@@ -49,6 +52,18 @@ def records(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     return path, [each.to_json() for each in plain(histories, COORDINATOR_4_3).share_partitions()]
 
 
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A history in Parquet, and the writes of its replay without Spark."""
+    path = tmp_path_factory.mktemp("history") / "history.parquet"
+    synthetic = list(SyntheticHistory(share_partitions=4, events=1000))
+    with create_history(path) as file:
+        file.write(synthetic)
+    rows = replay_events(synthetic, ReplaySettings(outputs=frozenset({"write"})))
+    (batch,) = encode_rows(list(rows))
+    return path, comparable(batch.to_pylist())
+
+
 def environment(**more: str) -> dict[str, str]:
     """Return variables for Spark's programs, without those that this session has set for itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_", "PYTHON"))}
@@ -73,6 +88,11 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=json.dumps)
 
 
+def comparable(writes: list[dict[str, Any]]) -> list[str]:
+    """Return writes in one order, with the columns that Spark's table of them has."""
+    return sorted(json.dumps({name: row[name] for name in REPLAY_TABLES["write"].names}) for row in writes)
+
+
 def run(command: Sequence[str | Path], directory: Path, variables: dict[str, str]) -> None:
     """Run a program in *directory*."""
     done = subprocess.run(
@@ -81,20 +101,24 @@ def run(command: Sequence[str | Path], directory: Path, variables: dict[str, str
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_spark_connect_gives_the_same(records: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
-    """Without a SparkContext, states, health and the data source work as they do with one."""
+def test_spark_connect_gives_the_same(
+    records: tuple[Path, list[dict[str, Any]]], events: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """Without a SparkContext, states, health, the data source and replays work as they do with one."""
     path, expected = records
+    history_path, writes = events
     result = tmp_path / "states.json"
     variables = environment(SPARK_REMOTE="local[2]", PYSPARK_PYTHON=sys.executable)
     topic = StateTopic()
     topic.read(state_topic_files(SEGMENTS))
 
-    run([sys.executable, JOB, path, result, SEGMENTS], tmp_path, variables)
+    run([sys.executable, JOB, path, history_path, result, SEGMENTS], tmp_path, variables)
 
     found = json.loads(result.read_text())
     assert found["session"].startswith("pyspark.sql.connect.")
     assert like_json(found["states"]) == in_order(expected)
     assert found["health"] == len(expected)
+    assert comparable(found["writes"]) == writes
     assert found["segments"] == sorted(each.state.start_offset for each in topic.share_partitions())
 
 
@@ -109,9 +133,12 @@ def test_the_archive_is_the_same_every_time(tmp_path: Path) -> None:
     assert not [name for name in names if name.endswith((".so", ".pyc"))]
 
 
-def test_a_cluster_needs_the_archive_only(records: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_a_cluster_needs_the_archive_only(
+    records: tuple[Path, list[dict[str, Any]]], events: tuple[Path, list[str]], tmp_path: Path
+) -> None:
     """A job that is submitted from another directory runs on workers whose Python has no sharestate."""
     path, expected = records
+    history_path, writes = events
     archive, result, elsewhere = tmp_path / "sharestate-spark.zip", tmp_path / "states.json", tmp_path / "elsewhere"
     elsewhere.mkdir()
     write_archive(archive)
@@ -133,11 +160,12 @@ def test_a_cluster_needs_the_archive_only(records: tuple[Path, list[dict[str, An
             "--py-files",
             archive,
         ]
-        run([*submit, JOB, path, result], elsewhere, variables)
+        run([*submit, JOB, path, history_path, result], elsewhere, variables)
 
     found = json.loads(result.read_text())
     assert ".zip/sharestate/" in found["library"]
     assert like_json(found["states"]) == in_order(expected)
+    assert comparable(found["writes"]) == writes
 
 
 def bare_python(directory: Path) -> Path:

@@ -1,5 +1,5 @@
 """
-Share groups on Spark: the state topic as a source, and what it holds as tables (extra ``spark``).
+Share groups on Spark: the state topic as a source, what it holds as tables, and replays of histories (extra ``spark``).
 
 Everything works on Spark Connect, too. Spark is imported when a name that needs it is used first.
 """
@@ -9,36 +9,51 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sharestate.spark.archive import write_archive
+    from sharestate.spark.batch_replay import ReplayResult, replay
     from sharestate.spark.data_source import StateTopicSource, register
     from sharestate.spark.health import health_table
+    from sharestate.spark.history_files import read_history
+    from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
 
 __all__ = [
+    "EVENTS",
     "HEALTH",
     "LOG_ENDS",
     "RECORD_COUNTS",
+    "REPLAY_ROWS",
+    "REPLAY_TABLES",
     "STATES",
     "STATE_RECORDS",
+    "ReplayResult",
     "StateTopicSource",
     "count_records",
     "health_table",
+    "read_history",
     "rebuild_state",
     "register",
+    "replay",
     "write_archive",
 ]
 
 _MODULES: Final = {
+    "EVENTS": "history_schemas",
     "HEALTH": "schemas",
     "LOG_ENDS": "schemas",
     "RECORD_COUNTS": "schemas",
+    "REPLAY_ROWS": "history_schemas",
+    "REPLAY_TABLES": "history_schemas",
+    "ReplayResult": "batch_replay",
     "STATES": "schemas",
     "STATE_RECORDS": "schemas",
     "StateTopicSource": "data_source",
     "count_records": "rebuild",
     "health_table": "health",
+    "read_history": "history_files",
     "rebuild_state": "rebuild",
     "register": "data_source",
+    "replay": "batch_replay",
     "write_archive": "archive",
 }
 """Where each name is."""

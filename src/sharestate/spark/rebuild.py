@@ -89,7 +89,7 @@ def rebuild_state(
         refuse(f"expected one of {', '.join(COORDINATOR_PROFILES)}, got {profile.name!r}", "profile")
     rows = known_records(records).select(*SHARE_PARTITION, "offset", "key", "value")
     needed = _after_last_snapshot_in_one_reading(rows) if reads_once else _after_last_snapshot(rows)
-    in_order = needed.repartition(_tasks(records, partitions), *SHARE_PARTITION).sortWithinPartitions(
+    in_order = needed.repartition(tasks(records, partitions), *SHARE_PARTITION).sortWithinPartitions(
         *SHARE_PARTITION, "offset"
     )
     return in_order.mapInArrow(partial(fold_states, profile.name), STATES)
@@ -193,7 +193,8 @@ def _from_last_snapshot(rows: DataFrame) -> DataFrame:
     return rows.where(is_needed).select(*_Row._fields)
 
 
-def _tasks(frame: DataFrame, partitions: int | None) -> int:
+def tasks(frame: DataFrame, partitions: int | None) -> int:
+    """Return the number of tasks that fold: *partitions*, or ``spark.sql.shuffle.partitions`` if that is None."""
     if partitions is None:
         return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     return integer(partitions, "partitions", 1)

@@ -1,0 +1,118 @@
+"""
+Histories as frames of Spark: headers are judged when a history is opened, events when they are read.
+
+Parquet is read by Spark itself. JSON Lines are read by the reader of histories, a file by a task: their rows are short
+lists, for which Spark has no type, and errors name file, line and field.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from sharestate.errors import HistoryError
+from sharestate.history import open_history
+from sharestate.history.files import is_parquet
+from sharestate.spark.history_schemas import EVENTS, LACKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_HEADERS: Final = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("lacks", ArrayType(StringType())),
+        StructField("problem", StringType()),
+        StructField("line", LongType()),
+        StructField("field", StringType()),
+    ]
+)
+_ROWS_PER_BATCH: Final = 1000
+_LOCAL: Final = "file:"
+
+
+def read_history(spark: SparkSession, path: str) -> DataFrame:
+    """
+    Return the events of a history: a file, or all files of a directory or a pattern.
+
+    Args:
+        spark: The session.
+        path: Files that every executor sees under this path, by names that end with ``.jsonl``, ``.jsonl.gz`` or
+            ``.parquet``; all in one format.
+
+    Returns:
+        A frame of schema ``EVENTS``. What the header says that the history lacks is in the metadata of the column
+        ``kind``, where ``replay`` finds it.
+
+    Raises:
+        HistoryError: There is no such file, one is no history of a version that is known, or they differ in format or
+            in what they lack. When the frame is computed, the job fails with a ``PythonException`` of Spark's that ends
+            in a HistoryError with file, line and field if an event is malformed.
+
+    Complexity:
+        A task for each file of JSON Lines, which is not split; Parquet is split by Spark.
+    """
+    files = spark.read.format("binaryFile").load(path).select("path")
+    headers = files.mapInArrow(_read_headers, _HEADERS).orderBy("path").collect()
+    if not headers:
+        message = "expected a history, got no files"
+        raise HistoryError(message, path)
+    for header in headers:
+        if header.problem is not None:
+            raise HistoryError(header.problem, header.path, header.line, header.field or "")
+    first = headers[0]
+    for header in headers:
+        if header.lacks != first.lacks:
+            found, wanted = (", ".join(each.lacks) or "nothing" for each in (header, first))
+            message = f"lacks {found}, but {first.path} {wanted}"
+            raise HistoryError(message, header.path, None, "lacks")
+        if is_parquet(header.path) != is_parquet(first.path):
+            message = f"has another format than {first.path}"
+            raise HistoryError(message, header.path)
+    if is_parquet(first.path):
+        events = spark.read.schema(EVENTS).parquet(path)
+    else:
+        events = files.repartition(len(headers)).mapInArrow(_read_events, EVENTS)
+    metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks}
+    return events.withColumn("kind", F.col("kind").alias("kind", metadata=metadata))
+
+
+def _read_headers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what the header of each file says, or what is wrong with it."""
+    import pyarrow as pa  # noqa: PLC0415 - only where it runs
+
+    from sharestate.spark.schemas import arrow_schema  # noqa: PLC0415 - as above
+
+    schema = arrow_schema(_HEADERS)
+    for batch in batches:
+        yield pa.RecordBatch.from_pylist(list(map(_header, batch.column(0).to_pylist())), schema)
+
+
+def _header(path: str) -> dict[str, Any]:
+    try:
+        with open_history(path.removeprefix(_LOCAL)) as history:
+            return {"path": path, "lacks": sorted(history.header.lacks)}
+    except HistoryError as error:
+        return {"path": path, "problem": error.message, "line": error.line, "field": error.field}
+
+
+def _read_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the events of each file."""
+    from sharestate.history.arrow import encode_events  # noqa: PLC0415 - imports pyarrow
+
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            with open_history(path.removeprefix(_LOCAL)) as history:
+                events = iter(history)
+                yield from map(encode_events, iter(partial(_next, events), []))
+
+
+def _next(events: Iterator[Any]) -> list[Any]:
+    return list(islice(events, _ROWS_PER_BATCH))

@@ -1,0 +1,117 @@
+"""
+Schemas of histories and of what a replay makes of them, made from the tables of the history format.
+
+Each column carries its meaning as ``comment`` and its unit as ``unit`` in its metadata.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from sharestate.history import EVENT_COLUMNS, KINDS, OUTPUT_COLUMNS, OUTPUTS
+from sharestate.history.columns import INFERRED, Column, ListOf, Need, Rows, Scalar, Type, union
+from sharestate.spark.schemas import arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+_SCALARS: Final[Mapping[Scalar, DataType]] = MappingProxyType(
+    {
+        Scalar.TEXT: StringType(),
+        Scalar.BOOLEAN: BooleanType(),
+        Scalar.INT8: ByteType(),
+        Scalar.INT16: ShortType(),
+        Scalar.INT32: IntegerType(),
+        Scalar.INT64: LongType(),
+    }
+)
+
+
+def _data_type(types: Sequence[Type]) -> DataType:
+    """Return the type of a column that has *types*: the one that they are, or structs with the fields of all."""
+    type_ = types[0]
+    match type_:
+        case Scalar():
+            return _SCALARS[type_]
+        case ListOf(item):
+            return ArrayType(_SCALARS[item])
+        case Rows():
+            return ArrayType(_struct(rows.columns for rows in types if isinstance(rows, Rows)))
+
+
+def _struct(tables: Iterable[Iterable[Column]]) -> StructType:
+    return StructType([_field(same, is_nullable=True) for same in union(tables).values()])
+
+
+def _field(same: Sequence[Column], *, is_nullable: bool) -> StructField:
+    """Return the field for columns of one name, which says what each of them means."""
+    units = [column.unit for column in same if column.unit]
+    meaning = "; ".join(dict.fromkeys(column.meaning for column in same))
+    metadata = {"comment": f"{meaning} [{units[0]}]" if units else meaning}
+    if units:
+        metadata["unit"] = units[0]
+    return StructField(same[0].name, _data_type([column.type for column in same]), is_nullable, metadata)
+
+
+def _columns(columns: Iterable[Column]) -> list[StructField]:
+    return [_field([column], is_nullable=column.need is not Need.REQUIRED) for column in columns]
+
+
+def _side(name: str, tables: Iterable[Iterable[Column]]) -> StructField:
+    comment = f"the {name}, with the fields of the event's kind; the others are null"
+    return StructField(name, _struct(tables), nullable=True, metadata={"comment": comment})
+
+
+SHARE_PARTITION: Final = tuple(column.name for column in EVENT_COLUMNS[:3])
+"""The columns that name a share partition."""
+
+LACKS: Final = "sharestate_history_lacks"
+"""What the metadata of the column ``kind`` of events calls the kinds that their history lacks."""
+
+EVENTS: Final = StructType(
+    [
+        *_columns(EVENT_COLUMNS),
+        _side("request", (kind.request for kind in KINDS.values())),
+        _side("response", (kind.response for kind in KINDS.values())),
+        *_columns([INFERRED]),
+    ]
+)
+REPLAY_ROWS: Final = StructType(
+    [*_columns(OUTPUT_COLUMNS), *_struct(output.columns for output in OUTPUTS.values()).fields]
+)
+REPLAY_TABLES: Final[Mapping[str, StructType]] = MappingProxyType(
+    {
+        kind: StructType([*_columns(column for column in OUTPUT_COLUMNS if column.name != "kind"), *_columns(own)])
+        for kind, own in ((output.name, output.columns) for output in OUTPUTS.values())
+    }
+)
+
+
+def checked_events(events: DataFrame) -> DataFrame:
+    """
+    Return the columns of *events* that histories have, in their order; whether a value may be null is not judged.
+
+    Raises:
+        HistoryError: A column is missing or of another type; ``field`` says which.
+    """
+    from sharestate.history.arrow import expect_columns  # noqa: PLC0415 - imports pyarrow
+
+    present = StructType([field for field in events.schema if field.name in EVENTS.names])
+    expect_columns(arrow_schema(present))
+    return events.select(*EVENTS.names)
