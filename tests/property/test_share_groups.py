@@ -53,8 +53,8 @@ def is_full_of_terminal_records(machine: LeaderMachine) -> bool:
 ALLOWANCES = (
     # A log start that moves into the gap that is fetched next.
     Allowance("F5", Guarantee.NOTHING_LOST, is_below_the_log_start),
-    # The log start (F4), or the end of a transaction that was aborted, archives the last records of a full window.
-    Allowance("F4", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
+    # What was to be delivered in a full window is archived: by the log start (F4), or as it is aborted (F7).
+    Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
 )
 """The bugs of Kafka that its clients notice, and that every profile has."""
 
