@@ -27,8 +27,8 @@ from sharestate.conversation.replay import NO_CALLS, NOT_SENT
 from sharestate.conversation.traces import Header, Step, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import Json, read_json, write_json
+from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import HERE, Oracle, OracleError, build, line_of
-from tests.oracle.search.kafka import Kafka
 
 PUBLISHED: Final = "4.3.1"
 """The latest release whose compiled tests are published."""
@@ -100,7 +100,7 @@ def _agent(oracle: Oracle, jar: Path) -> Path:
     return jar
 
 
-def recordings(traces: Path, kafka: Kafka) -> Recordings:
+def recordings(traces: Path, kafka: CommandPeer) -> Recordings:
     """Return what became of the tests in *traces*, asking *kafka* again what their share partitions were asked."""
     made = Recordings({}, {})
     for file in sorted(traces.glob("*.jsonl")):
@@ -119,7 +119,7 @@ def read(file: Path) -> Conversation:
         return Conversation(trace.header, tuple(trace.steps))
 
 
-def obstacle(noted: Conversation, kafka: Kafka) -> str:
+def obstacle(noted: Conversation, kafka: CommandPeer) -> str:
     """Return why *noted* is no conversation; nothing if it is one."""
     if noted.header.obstacles:
         return ", ".join(noted.header.obstacles)
@@ -131,7 +131,7 @@ def obstacle(noted: Conversation, kafka: Kafka) -> str:
     return f"answers otherwise when it is asked again, first in line {wrong[0].line}: {wrong[0].op}" if wrong else ""
 
 
-def in_order(noted: Conversation, kafka: Kafka) -> Conversation:
+def in_order(noted: Conversation, kafka: CommandPeer) -> Conversation:
     """Return *noted* with one clock and a timer that fires in order, where Kafka's test timer has none."""
     requests = [request for step in noted.steps if (request := canonical(step)) is not None]
     answers = ask(kafka, requests)
@@ -146,7 +146,7 @@ def canonical(step: Step) -> Json:
     return {**request, "timer": "fifo"} if step.op == "open" else request
 
 
-def ask(kafka: Kafka, requests: Sequence[Json]) -> list[Json]:
+def ask(kafka: CommandPeer, requests: Sequence[Json]) -> list[Json]:
     """Return what *kafka* answers to *requests*."""
     kafka.ask([write_json(request) for request in requests])
     return [read_json(kafka.response()) for _ in requests]
@@ -205,7 +205,7 @@ def record(kafka: str, tests: Iterable[Path] = (), *, say: Callable[[str], None]
     with tempfile.TemporaryDirectory() as scratch:
         say(f"running Kafka's tests under the recorder: {TESTS}")
         run_tests(oracle, Path(scratch) / "traces", tests)
-        with Kafka(oracle.command(), Path(scratch) / "jvm.log") as peer:
+        with CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as peer:
             return recordings(Path(scratch) / "traces", peer)
 
 

@@ -21,11 +21,11 @@ from attrs import frozen
 from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.replay import NOT_SENT, Verdict, judged, read_known_differences, replay
 from sharestate.conversation.traces import open_trace
+from sharestate.testing.search.command import CommandPeer
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 from tests.oracle.build import HERE, LINES, OracleError, build, line_of
 from tests.oracle.record import STORED, Recordings, ask, compared, record, write
 from tests.oracle.search.divergences import DIVERGENCES
-from tests.oracle.search.kafka import Kafka
 from tests.oracle.search.report import write_finding
 from tests.oracle.search.running import Plan, Progress, search
 from tests.oracle.search.worker import Task
@@ -81,7 +81,7 @@ def recorded(profile: Profile) -> list[Path]:
     return [file for line in lines for name in RECORDINGS[line] for file in sorted((DATA / name).rglob("*.jsonl"))]
 
 
-def asked_again(files: Iterable[Path], kafka: Kafka) -> Iterator[Changed]:
+def asked_again(files: Iterable[Path], kafka: CommandPeer) -> Iterator[Changed]:
     """Yield those of *files* to which *kafka* answers otherwise than was recorded."""
     for file in files:
         with open_trace(file) as trace:
@@ -181,7 +181,7 @@ def part_of_search(progress: Progress, profile: Profile) -> Part:
     met = {row for _, row in (*tally.shown, *tally.latent)}
     missing = [row for row in DIVERGENCES if row.id not in met]
     mended = "Known divergences that did not show; they may be mended, or rare:" if missing else ""
-    rows = listed(f"{row.id}: {row.kafka}" for row in missing)
+    rows = listed(f"{row.id}: {row.peer}" for row in missing)
     return Part("Search", (told, found, mended, rows), len(progress.findings))
 
 
@@ -205,7 +205,7 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     oracle = build(arguments.kafka, say=_say)
     files = recorded(profile)
     _say(f"asking what {len(files)} recordings ask")
-    with tempfile.TemporaryDirectory() as scratch, Kafka(oracle.command(), Path(scratch) / "jvm.log") as kafka:
+    with tempfile.TemporaryDirectory() as scratch, CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as kafka:
         parts = [part_of_recordings(len(files), [*asked_again(files, kafka)])]
     if has_tests(arguments.kafka, arguments.tests):
         made = record(arguments.kafka, arguments.tests, say=_say)

@@ -9,10 +9,10 @@ import pytest
 
 from sharestate.json_lines import write_json
 from sharestate.testing import Request
+from sharestate.testing.search.judging import Judge, Verdict
+from sharestate.testing.search.library import answered, given
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4, Profile
-from tests.oracle.search.divergences import DIVERGENCES, Divergence
-from tests.oracle.search.judging import Verdict, verdict
-from tests.oracle.search.library import answered, given
+from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
 from tests.oracle.search.triggers import TRIGGERS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -42,7 +42,7 @@ def recorded(name: str) -> tuple[list[Request], list[str]]:
 def judged(requests: list[Request], responses: list[str], profile: Profile = KAFKA_4_4) -> Verdict:
     """Return what becomes of *requests* under *profile*, to which Kafka has answered *responses*."""
     steps = answered(given(requests), profile)
-    return verdict(range(len(steps)), steps, responses, profile)
+    return Judge(profile=profile, divergences=DIVERGENCES).verdict(range(len(steps)), steps, responses)
 
 
 def test_each_row_has_a_trigger() -> None:
@@ -51,13 +51,13 @@ def test_each_row_has_a_trigger() -> None:
 
 
 @pytest.mark.parametrize(("name", "row", "profile"), VECTORS)
-def test_a_row_accounts_for_its_recordings(name: str, row: Divergence, profile: Profile) -> None:
+def test_a_row_accounts_for_its_recordings(name: str, row: KafkaDivergence, profile: Profile) -> None:
     """What Kafka was recorded to do is what the row says, from its trigger to what differs."""
     assert judged(*recorded(name), profile).row == row
 
 
 @pytest.mark.parametrize(("name", "row", "profile"), VECTORS)
-def test_a_row_accounts_for_nothing_before_its_trigger(name: str, row: Divergence, profile: Profile) -> None:
+def test_a_row_accounts_for_nothing_before_its_trigger(name: str, row: KafkaDivergence, profile: Profile) -> None:
     """Where Kafka answers otherwise before the divergence is set off, that is a difference."""
     requests, responses = recorded(name)
     mismatch = judged(requests, responses, profile).mismatch

@@ -9,8 +9,8 @@ import pytest
 from sharestate.conversation.replay import NOT_SENT
 from sharestate.conversation.traces import open_trace
 from sharestate.json_lines import read_json, write_json
+from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import Oracle
-from tests.oracle.search.kafka import Kafka
 
 pytestmark = pytest.mark.oracle
 
@@ -28,7 +28,7 @@ OF_4_4 = sorted([*DATA.glob("vectors-4.4/*.jsonl"), *DATA.glob("kafka-tests-4.4/
 def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], least: int, tmp_path: Path) -> None:
     """Every recording agrees with the oracle in full: it was built right, and without a queue 4.4.0 is as 4.3.1."""
     wrong = []
-    with Kafka(oracle.command(), tmp_path / "jvm.log") as kafka:
+    with CommandPeer(oracle.command(), tmp_path / "jvm.log") as kafka:
         for file in recordings:
             with open_trace(file) as trace:
                 steps = [step for step in trace.steps if step.op not in NOT_SENT and not trace.header.obstacles]
@@ -46,7 +46,7 @@ def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle, tmp_path: Pat
     assert isinstance(bugs, dict)
     recorded = [bug for bug in bugs["rows"] if bug["in"].get(oracle.kafka) == "recorded"]
     wrong = []
-    with Kafka(oracle.command(), tmp_path / "jvm.log") as kafka:
+    with CommandPeer(oracle.command(), tmp_path / "jvm.log") as kafka:
         for bug in recorded:
             with open_trace(DATA / bug["conversation"]) as trace:
                 steps = [step for step in trace.steps if step.op not in NOT_SENT]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sharestate.testing.search.command import CommandPeer
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4
 from tests.oracle.record import STORED, Recordings, read
 from tests.oracle.release_watch import (
@@ -24,7 +25,6 @@ from tests.oracle.release_watch import (
     part_of_recordings,
     recorded,
 )
-from tests.oracle.search.kafka import Kafka
 
 VECTOR = DATA / "vectors-4.4/dlq-reject-batch.jsonl"
 
@@ -48,7 +48,7 @@ def test_the_recordings_are_those_of_the_releases_up_to_the_profiles() -> None:
 @pytest.mark.parametrize(("wrong", "line"), [("", None), ("acknowledge", 4)])
 def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None, tmp_path: Path) -> None:
     """A release that answers as before has changed nothing; else the first line that differs is named."""
-    with Kafka([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
+    with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
         changed = list(asked_again([VECTOR], release))
 
     assert [each.line for each in changed] == ([] if line is None else [line])

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import OracleUnavailableError
 from tests.oracle.coordinator.search import DRIVER, coordinator
-from tests.oracle.search.kafka import Kafka
 
 DATA = Path(__file__).parents[1] / "data"
 ROWS = [json.loads(line) for line in (DATA / "segments/rebuilt.jsonl").read_text().splitlines()]
 DUMPS = {dump: list(rows) for dump, rows in groupby(ROWS, key=lambda row: row["dump"])}
 
 
-def loaded(kafka: Kafka, dump: str, state_partition: int) -> dict[str, Any]:
+def loaded(kafka: CommandPeer, dump: str, state_partition: int) -> dict[str, Any]:
     """Return the shard that Kafka has after it has loaded one partition of *dump*."""
     rows = map(json.loads, (DATA / dump).read_text().splitlines())
     fields = ("offset", "key", "value")
@@ -43,7 +43,7 @@ def test_kafka_loads_what_was_recorded(dump: str, tmp_path: Path) -> None:
             raise
         pytest.skip(str(error))
 
-    with Kafka(built.command(DRIVER), tmp_path / "log") as kafka:
+    with CommandPeer(built.command(DRIVER), tmp_path / "log") as kafka:
         shards = [loaded(kafka, dump, row["state_partition"]) for row in expected]
 
     assert [(shard["redundant"], shard["keys"]) for shard in shards] == [

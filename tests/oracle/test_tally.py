@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from tests.oracle.search.divergences import DIVERGENCES, Divergence
-from tests.oracle.search.judging import Verdict
+from sharestate.testing.search.judging import Verdict
+from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
 from tests.oracle.search.mixes import MIXES
 from tests.oracle.search.tally import ENOUGH, Tally, tally_of
 
 ROW = DIVERGENCES[0]
 
 
-def met(times: int, mix: str, row: Divergence = ROW) -> Tally:
+def met(times: int, mix: str, row: KafkaDivergence = ROW) -> Tally:
     """Return the tally of a search that has met *row* so often in ENOUGH operations."""
     tally = Tally()
     tally.add_sequence(mix, ENOUGH)
@@ -25,7 +25,7 @@ def met(times: int, mix: str, row: Divergence = ROW) -> Tally:
 
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("row", DIVERGENCES, ids=lambda row: row.id)
-def test_a_row_must_not_be_met_too_often(row: Divergence, mix: str) -> None:
+def test_a_row_must_not_be_met_too_often(row: KafkaDivergence, mix: str) -> None:
     """Each row says how often it may be met in each mix; once more is told."""
     most = int(row.most_per_1000[mix] * ENOUGH / 1000)
 

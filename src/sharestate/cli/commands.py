@@ -123,7 +123,7 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
     default=Level.OBSERVABLE.value,
     show_default=True,
     callback=_level,
-    help="The part of a response that has to agree: the observable one, or all of it.",
+    help="The part of a response that has to agree: the answers without the state, the observable one, or all of it.",
 )
 @click.option(
     "--known-differences",

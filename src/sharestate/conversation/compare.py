@@ -21,6 +21,12 @@ from sharestate.json_lines import Json, brief
 class Level(Enum):
     """The part of a response that is compared."""
 
+    ANSWERS = "answers"
+    """
+    Results and events, for implementations that show no state. Events are not compared where the recorded response has
+    none (null, or no such member), and nothing is where it says ``unsupported``.
+    """
+
     OBSERVABLE = "observable"
     """All but internals, flags and the texts of errors: the part that every implementation has to agree on."""
 
@@ -34,8 +40,49 @@ class Level(Enum):
                 return response
             case Level.OBSERVABLE:
                 return observable(response)
+            case Level.ANSWERS:
+                return answers(response)
             case _:
                 assert_never(self)
+
+    def includes(self, other: Level) -> bool:
+        """Return whether a difference at the level *other* is one at this level too."""
+        levels = list(Level)
+        return levels.index(other) <= levels.index(self)
+
+    def differences(self, expected: Json, got: Json) -> tuple[Difference, ...]:
+        """Return the first places in which the response *got* differs from *expected* at this level."""
+        wanted, found = self.view(expected), self.view(got)
+        if self is Level.ANSWERS:
+            wanted, found = _as_far_as_shown(wanted, found)
+        return differences(wanted, found)
+
+
+def answers(response: Json) -> Json:
+    """
+    Return what *response* answers, as `observable` does, without its state.
+
+    >>> answers({"result": {"error": "X", "message": "no"}, "events": [], "state": None})
+    {'result': {'error': 'X'}, 'events': []}
+    """
+    match response:
+        case {"result": result, **others}:
+            events = others.get("events")
+            view = observable({"result": result, "events": events or [], "state": None})
+            return {"result": view["result"], "events": None if events is None else view["events"]}
+        case _:
+            return response
+
+
+def _as_far_as_shown(expected: Json, got: Json) -> tuple[Json, Json]:
+    """Return both without what *expected* does not show."""
+    match expected:
+        case {"result": {"unsupported": _}}:
+            return None, None
+        case {"events": None} if isinstance(got, dict):
+            return {**expected, "events": None}, {**got, "events": None}
+        case _:
+            return expected, got
 
 
 def observable(response: Json) -> Json:
@@ -58,9 +105,13 @@ def coordinator_view(response: Json, level: Level) -> Json:
     """
     Return the part of a share coordinator's *response* that is compared at *level*.
 
-    An error that was raised keeps its ``error`` only, at either level; at level observable no answer has a message.
+    An error that was raised keeps its ``error`` only, at every level; at level full alone answers have messages.
     """
-    return _reduced(response) if level is Level.OBSERVABLE else _without_texts_of_raised(response)
+    if level is Level.FULL:
+        return _without_texts_of_raised(response)
+    if level is Level.ANSWERS and isinstance(response, dict):
+        response = {name: value for name, value in response.items() if name != "state"}
+    return _reduced(response)
 
 
 def _without_texts_of_raised(value: Json) -> Json:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -30,6 +30,10 @@ NOT_SENT: Final = frozenset({"external", "internal"})
 
 NO_CALLS: Final = NOT_SENT | {"advance", "configure", "open", "timers"}
 """Operations that call no public method; a trace of these alone compares nothing."""
+
+
+Compare: TypeAlias = Callable[[Json, Json], tuple[Difference, ...]]
+"""What finds the places in which a response differs from the expected one, which comes first."""
 
 
 class Verdict(Enum):
@@ -99,11 +103,15 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
         if obstacles := trace.header.obstacles:
             return _outcome(trace, Verdict.SKIPPED, reason=", ".join(obstacles))
         if not trace.header.is_of_coordinator:
-            return _replayed(trace, Conversation(profile, split_limit=split_limit), level.view)
+            return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
         coordinator = COORDINATOR_PROFILES.get(profile.name)
         if coordinator is None:
             return _outcome(trace, Verdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
-        return _replayed(trace, CoordinatorConversation(coordinator), partial(coordinator_view, level=level))
+        return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+
+
+def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:
+    return differences(coordinator_view(expected, level), coordinator_view(got, level))
 
 
 def _outcome(
@@ -112,11 +120,11 @@ def _outcome(
     return Outcome(file=trace.file, name=trace.header.name, verdict=verdict, deviation=deviation, reason=reason)
 
 
-def _replayed(trace: Trace, server: LineServer, view: Callable[[Json], Json]) -> Outcome:
+def _replayed(trace: Trace, server: LineServer, compare: Compare) -> Outcome:
     has_calls = False
     for step in trace.steps:
         has_calls |= step.op not in NO_CALLS
-        deviation = None if step.op in NOT_SENT else _deviation(step, server, view)
+        deviation = None if step.op in NOT_SENT else _deviation(step, server, compare)
         if deviation is not None and (has_calls or any(later.op not in NO_CALLS for later in trace.steps)):
             return _outcome(trace, Verdict.FAILED, deviation=deviation)
     if not has_calls:
@@ -124,12 +132,12 @@ def _replayed(trace: Trace, server: LineServer, view: Callable[[Json], Json]) ->
     return _outcome(trace, Verdict.PASSED)
 
 
-def _deviation(step: Step, server: LineServer, view: Callable[[Json], Json]) -> Deviation | None:
+def _deviation(step: Step, server: LineServer, compare: Compare) -> Deviation | None:
     try:
         got = server.answer(step.request, step.line)
     except BadRequestError as error:
         got = bad_request_json(error)
-    found = differences(view(step.response), view(got))
+    found = compare(step.response, got)
     return Deviation(step.line, step.request, found) if found else None
 
 
@@ -170,9 +178,9 @@ class KnownDifferences:
         """
         Return the rows that hold under *profile* at *level*, by the traces' names.
 
-        A difference at level observable is one at level full too.
+        A difference at one level is one at every level above it too.
         """
-        holds = profile.name in self.profiles and self.level in {level, Level.OBSERVABLE}
+        holds = profile.name in self.profiles and level.includes(self.level)
         return {row.name: row for row in self.rows} if holds else {}
 
 

@@ -70,8 +70,16 @@ class Exchange:
 
     @property
     def after(self) -> dict[str, Any]:
-        """The state after the request."""
-        state: dict[str, Any] = self.response["state"]
+        """
+        The state after the request.
+
+        Raises:
+            LookupError: The response shows none.
+        """
+        state: dict[str, Any] | None = self.response.get("state")
+        if state is None:
+            message = "the response shows no state, which invariants look at: compare() does without, at level answers"
+            raise LookupError(message)
         return state
 
     @property

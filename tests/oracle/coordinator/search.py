@@ -30,10 +30,10 @@ from attrs import define, evolve, field, frozen
 from sharestate.conversation import BadRequestError, CoordinatorConversation, Level
 from sharestate.conversation.compare import Difference, coordinator_view, differences
 from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
+from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.oracle.search.kafka import Kafka, KafkaDiedError
 from tests.oracle.search.report import bar_of
 
 Json = Any
@@ -106,7 +106,7 @@ class Worker:
     """Sends sequences to both, the library here and Kafka in a JVM beside it."""
 
     task: Task
-    kafka: Kafka = field(init=False)
+    kafka: CommandPeer = field(init=False)
     _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -114,7 +114,7 @@ class Worker:
         for name in self.task.plants:
             PLANTED[name].plant()
         self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
-        self.kafka = Kafka(self.task.command, Path(self._scratch.name) / "jvm.log")
+        self.kafka = CommandPeer(self.task.command, Path(self._scratch.name) / "jvm.log")
 
     def close(self) -> None:
         """End the JVM."""
@@ -232,7 +232,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     try:
         task = evolve(task_of(kafka), plants=plants)
         compared, finding = search(task, operations=ops, seed=seed, jobs=jobs)
-    except (OracleError, KafkaDiedError, BrokenProcessPool) as error:
+    except (OracleError, PeerDiedError, BrokenProcessPool) as error:
         click.echo(f"coordinator search: {error}", err=True)
         sys.exit(2)
     took = time.monotonic() - begun

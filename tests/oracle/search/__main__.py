@@ -15,9 +15,9 @@ from typing import Final
 
 import click
 
+from sharestate.testing.search.command import PeerDiedError
 from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import RELEASES, OracleError, build
-from tests.oracle.search.kafka import KafkaDiedError
 from tests.oracle.search.keeping import KeepError, keep
 from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.report import progress_bar, show
@@ -78,7 +78,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         begun = time.monotonic()
         with progress_bar(ops) as tell:
             progress = search(plan, tell)
-    except (OracleError, StateError, KafkaDiedError, BrokenProcessPool) as error:
+    except (OracleError, StateError, PeerDiedError, BrokenProcessPool) as error:
         click.echo(f"oracle search: {error}", err=True)
         sys.exit(2)
     complaints = progress.tally.too_often() if wild is None else []

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from sharestate.testing.search.finding import Finding
     from tests.oracle.search.running import Progress
     from tests.oracle.search.tally import Tally
-    from tests.oracle.search.worker import Finding
 
 _PIPE_WIDTH: Final = 160
 """How wide lines may be where there is no terminal to ask. [characters]"""

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 from attrs import Factory, define, field, frozen
 
 from tests.oracle.search.tally import Tally, tally_of
-from tests.oracle.search.worker import Finding, Task, Worker
+from tests.oracle.search.worker import Task, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sharestate.json_lines import Json
+    from sharestate.testing.search.finding import Finding
 
 CHUNK: Final = 100
 """How many sequences a job is given at a time: about two seconds' work. [sequences]"""

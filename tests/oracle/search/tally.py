@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sharestate.json_lines import Json
-    from tests.oracle.search.judging import Verdict
+    from sharestate.testing.search.judging import Verdict
 
 ENOUGH: Final = 10_000
 """How many operations of a mix it takes until a rate means something. [operations]"""

@@ -11,43 +11,16 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from sharestate.testing import Request
-    from sharestate.values.profiles import Profile
-
-State = dict[str, Any]
+    from sharestate.testing.search.divergences import Scene
 
 PERSISTED: Final = frozenset({RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 """The record states that a share coordinator stores; ARCHIVING too where there are dead-letter queues."""
-
-
-@frozen
-class Scene:
-    """One request between two states of the library's share partition."""
-
-    request: Request
-    """The request."""
-
-    before: State
-    """The state before it."""
-
-    after: State
-    """The state after it."""
-
-    profile: Profile
-    """The library's rules."""
-
-    @property
-    def op(self) -> str:
-        """The operation."""
-        return str(self.request["op"])
 
 
 def past_a_full_window(scene: Scene) -> bool:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
-from sharestate.json_lines import read_json
-from sharestate.testing.exchange import Exchange, trace
-from tests.oracle.search.judging import Mismatch, Verdict, lives, verdict
-from tests.oracle.search.kafka import Kafka
-from tests.oracle.search.library import Answered, answered, given
+from sharestate.testing.search.command import CommandPeer
+from sharestate.testing.search.finding import Finding, signature, smallest
+from sharestate.testing.search.judging import Judge, Verdict, lives
+from sharestate.testing.search.library import Answered, answered, given
+from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.mixes import mix_of, sequence
-from tests.oracle.search.shrinking import Sameness, shrunk
 from tests.oracle.search.tally import Tally
 
 if TYPE_CHECKING:
@@ -46,46 +45,22 @@ class Task:
     """Modules whose ``plant`` changes the library first: the search has to notice."""
 
 
-@frozen(kw_only=True)
-class Finding:
-    """A difference that nothing accounts for."""
-
-    number: int
-    """The number of the sequence."""
-
-    op: str
-    """The operation at which it shows."""
-
-    differences: tuple[str, ...]
-    """Where the responses differ."""
-
-    request: Request
-    """The request."""
-
-    conversation: str
-    """The shortest way there that was found, with what Kafka has answered, as a trace file."""
-
-    steps: int
-    """How many requests that takes."""
-
-    signature: tuple[str, ...]
-    """What it has in common with other findings of the same kind."""
-
-
 @define
 class Worker:
     """Runs sequences through both peers."""
 
     task: Task
-    kafka: Kafka = field(init=False)
+    kafka: CommandPeer = field(init=False)
+    judge: Judge = field(init=False)
     _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
         for module in self.task.plants:
             import_module(module).plant()
+        self.judge = Judge(profile=self.task.profile, divergences=DIVERGENCES)
         self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
-        self.kafka = Kafka(self.task.command, Path(self._scratch.name) / "jvm.log")
+        self.kafka = CommandPeer(self.task.command, Path(self._scratch.name) / "jvm.log")
 
     def close(self) -> None:
         """End the JVM."""
@@ -104,8 +79,8 @@ class Worker:
                 found += self._judge(*under_way.popleft(), tally)
         for number, steps in under_way:
             found += self._judge(number, steps, tally)
-        kinds = {_signature(life, failure): (number, life, failure) for number, life, failure in reversed(found)}
-        return tally, [self._finding(*first_of_kind) for first_of_kind in reversed(kinds.values())]
+        kinds = {signature(life, failure): (number, life, failure) for number, life, failure in reversed(found)}
+        return tally, [smallest(*first_of_kind, self.compare) for first_of_kind in reversed(kinds.values())]
 
     def _judge(self, number: int, steps: list[Answered], tally: Tally) -> list[tuple[int, list[Answered], Verdict]]:
         mix = mix_of(number)
@@ -113,7 +88,7 @@ class Worker:
         lines = [self.kafka.response() for _ in steps]
         failures = []
         for life in lives(steps):
-            judged = verdict(life, steps, lines, self.task.profile)
+            judged = self.judge.verdict(life, steps, lines)
             tally.add(mix, judged)
             if judged.mismatch is not None and judged.is_failure:
                 failures.append((number, steps[life.start : judged.mismatch.index + 1], judged))
@@ -124,43 +99,4 @@ class Worker:
         steps = answered(given(requests), self.task.profile)
         self.kafka.ask([step.line for step in steps])
         lines = [self.kafka.response() for _ in steps]
-        return steps, lines, verdict(range(len(steps)), steps, lines, self.task.profile)
-
-    def _finding(self, number: int, life: list[Answered], failure: Verdict) -> Finding:
-        requests = [step.request for step in life]
-        same = Sameness(requests[-1]["op"], _paths(failure.mismatch))
-        requests = shrunk(requests, lambda candidate: self._shows(candidate, same))
-        steps, lines, judged = self.compare(requests)
-        mismatch = judged.mismatch or failure.mismatch
-        return Finding(
-            number=number,
-            op=same.op,
-            differences=() if mismatch is None else tuple(map(str, mismatch.differences)),
-            request=requests[-1],
-            conversation=_conversation(f"search-{number}", steps, lines),
-            steps=len(steps),
-            signature=_signature(life, failure),
-        )
-
-    def _shows(self, requests: list[Request], same: Sameness) -> bool:
-        steps, _, judged = self.compare(requests)
-        is_whole = len(steps) == len(requests) and not str(steps[-1].response.get("crashed")).startswith("Malformed")
-        return is_whole and judged.is_failure and same.holds(requests, judged.mismatch)
-
-
-def _signature(life: Sequence[Answered], failure: Verdict) -> tuple[str, ...]:
-    return life[-1].request["op"], *sorted(_paths(failure.mismatch))
-
-
-def _paths(mismatch: Mismatch | None) -> frozenset[str]:
-    return frozenset() if mismatch is None else mismatch.paths
-
-
-def _conversation(name: str, steps: Sequence[Answered], lines: Sequence[str]) -> str:
-    return trace(
-        name,
-        [
-            Exchange(request=step.request, response=read_json(line), before=None)
-            for step, line in zip(steps, lines, strict=True)
-        ],
-    )
+        return steps, lines, self.judge.verdict(range(len(steps)), steps, lines)

@@ -61,6 +61,7 @@ class Mix:
         longest_batch: The largest record batch that producers append. [records]
         trouble: The share of requests whose writes may be answered late or with a failure. [%]
         dead_letters: The share of sequences whose group has a dead-letter queue; 0 where there is none to be had. [%]
+        compaction: Whether the log is compacted, which leaves holes in it.
         quiet: Whether responses leave out the state; the sequence is the same.
 
     Raises:
@@ -77,6 +78,7 @@ class Mix:
     longest_batch: int = field(default=20, validator=_POSITIVE)
     trouble: int = field(default=30, validator=_PERCENT)
     dead_letters: int = field(default=0, validator=_PERCENT)
+    compaction: bool = field(default=True, validator=validators.instance_of(bool))
     quiet: bool = field(default=False, validator=validators.instance_of(bool))
 
     @steps.validator

@@ -176,7 +176,7 @@ def advance(model: Model, ms: int) -> Steps[None]:
 def change_log(model: Model) -> Steps[None]:
     """Append to the log, compact it, or delete its beginning, which the share partition does not always learn."""
     choices, log = model.choices, model.log
-    kind = choices.weighted({"append": 30, "compact": 30, "move_start": 40})
+    kind = choices.weighted({"append": 30, "compact": 30 if model.mix.compaction else 0, "move_start": 40})
     if kind == "append":
         log.append()
     elif kind == "compact":

@@ -10,12 +10,12 @@ from sharestate.conversation.grammar import read_request
 from sharestate.conversation.requests import Open
 from sharestate.conversation.served_partition import ServedPartition
 from sharestate.json_lines import write_json
-from sharestate.testing import converse
+from sharestate.testing.generator.operations import converse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sharestate.testing import Request, Response, Steps
+    from sharestate.testing.generator.model import Request, Response, Steps
     from sharestate.values.profiles import Profile
 
 

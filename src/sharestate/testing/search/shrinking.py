@@ -10,8 +10,8 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sharestate.testing import Request
-    from tests.oracle.search.judging import Mismatch
+    from sharestate.testing.generator.model import Request
+    from sharestate.testing.search.mismatch import Mismatch
 
 OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
 """Members of requests that may be left out; only ``open`` has its config left out."""
@@ -88,7 +88,9 @@ def _smaller(request: Request) -> Iterator[Request]:
         if name in request and not (name == "config" and request["op"] != "open"):
             yield {member: value for member, value in request.items() if member != name}
     for name in LISTS:
-        for index in range(len(request.get(name) or ())):
+        size = len(request.get(name) or ())
+        # What was fetched loses its end only: a hole in the log is more, not less.
+        for index in range(max(0, size - 1) if request["op"] == "acquire" and name == "batches" else 0, size):
             copy = deepcopy(request)
             del copy[name][index]
             yield copy

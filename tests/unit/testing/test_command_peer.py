@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.search.kafka import Kafka, KafkaDiedError
+from sharestate.testing.search.command import CommandPeer, PeerDiedError
 
 ECHO = "import sys\nfor line in sys.stdin: sys.stdout.write(line)"
 SILENT = "import sys\nsys.stdin.readline(); sys.exit('out of memory')"
 
 
-def peer(program: str, directory: Path) -> Kafka:
+def peer(program: str, directory: Path) -> CommandPeer:
     """Return the peer that *program* is."""
-    return Kafka([sys.executable, "-c", program], directory / "log")
+    return CommandPeer([sys.executable, "-c", program], directory / "log")
 
 
 def test_many_requests_may_be_under_way(tmp_path: Path) -> None:
@@ -33,5 +33,5 @@ def test_the_last_words_of_a_dead_peer_are_told(tmp_path: Path) -> None:
     with peer(SILENT, tmp_path) as kafka:
         kafka.ask(["{}"])
 
-        with pytest.raises(KafkaDiedError, match=r"status 1\n  out of memory"):
+        with pytest.raises(PeerDiedError, match=r"status 1\n  out of memory"):
             kafka.response()

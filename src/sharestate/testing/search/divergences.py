@@ -1,0 +1,129 @@
+"""Known divergences, as data: what a peer does and the library does not, and which mismatches a row accounts for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from attrs import field, frozen
+
+from sharestate.json_lines import Json
+
+if TYPE_CHECKING:
+    from sharestate.testing.generator.model import Request
+    from sharestate.testing.search.mismatch import Mismatch
+    from sharestate.values.profiles import Profile
+
+State: TypeAlias = dict[str, Any]
+"""The state in a response of the line protocol."""
+
+
+@frozen
+class Scene:
+    """One request between two states of the library's share partition."""
+
+    request: Request
+    """The request."""
+
+    before: State
+    """The state before it."""
+
+    after: State
+    """The state after it."""
+
+    profile: Profile
+    """The library's rules."""
+
+    @property
+    def op(self) -> str:
+        """The operation."""
+        return str(self.request["op"])
+
+
+ANY_PART: Final = ("result", "events", "state")
+"""The parts of a response."""
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(names)
+
+
+def _exceptions(names: Iterable[str | None]) -> frozenset[str | None]:
+    return frozenset(names)
+
+
+def _parts(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
+def _always(_scene: Scene) -> bool:
+    return True
+
+
+@frozen(kw_only=True)
+class Divergence:
+    """
+    One row: something that a peer does and the library does not.
+
+    >>> row = Divergence(id="no-renew", ops=["acknowledge"], is_set_off_by=lambda scene: "4" in str(scene.request))
+    >>> sorted(row.ops), row.later
+    (['acknowledge'], False)
+    """
+
+    id: str
+    """The row's name."""
+
+    peer: str = ""
+    """What the peer does, in a sentence."""
+
+    library: str = ""
+    """What the library does instead."""
+
+    ops: frozenset[str] = field(converter=_names)
+    """The operations at which it shows."""
+
+    is_set_off_by: Callable[[Scene], bool] = _always
+    """What sets it off, judged by the request and the library's state before and after it."""
+
+    raises: frozenset[str | None] = field(default=frozenset({None}), converter=_exceptions)
+    """The exceptions that the peer throws then; None where it throws none."""
+
+    library_answers: Json = field(factory=dict)
+    """A part of the library's response then."""
+
+    differs_in: tuple[str, ...] = field(default=ANY_PART, converter=_parts)
+    """The parts of the response that may differ then."""
+
+    later: bool = False
+    """Whether it may show long after its trigger."""
+
+    def describes(self, op: str, response: Json, mismatch: Mismatch) -> bool:
+        """Return whether *mismatch*, which the library's *response* to the operation *op* is, is what the row says."""
+        parts = {difference.path.partition(".")[0].partition("[")[0] for difference in mismatch.differences}
+        return (
+            op in self.ops
+            and raised(mismatch.peer) in self.raises
+            and parts <= set(self.differs_in)
+            and has(response, self.library_answers)
+        )
+
+
+def has(value: Json, part: Json) -> bool:
+    """
+    Return whether *part* is a part of *value*: of an object, the members that it has.
+
+    >>> has({"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}), has({"a": [1, 2]}, {"a": [1]})
+    (True, False)
+    """
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(name in value and has(value[name], part[name]) for name in part)
+    return bool(value == part)
+
+
+def raised(response: Json) -> str | None:
+    """Return the class of the exception that an operation has thrown; None for none."""
+    match response:
+        case {"result": {"raised": {"exception": str(exception)}}}:
+            return exception
+        case _:
+            return None
