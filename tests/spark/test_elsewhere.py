@@ -108,7 +108,8 @@ def test_spark_connect_gives_the_same(
     path, expected = records
     history_path, writes = events
     result = tmp_path / "states.json"
-    variables = environment(SPARK_REMOTE="local[2]", PYSPARK_PYTHON=sys.executable)
+    # SPARK_TESTING is PySpark's switch for any free port: the server's usual one may be taken.
+    variables = environment(SPARK_REMOTE="local[2]", SPARK_TESTING="1", PYSPARK_PYTHON=sys.executable)
     topic = StateTopic()
     topic.read(state_topic_files(SEGMENTS))
 
