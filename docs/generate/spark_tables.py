@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from generate.markdown import NOTICE, table
+from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.spark.columns import TABLES, Column, Columns
 
 INTRODUCTION: Final = """\
-The columns of the tables of [the state topic on Spark](spark.md). Each carries its meaning as `comment` and its unit as
-`unit` in its metadata."""
+The columns of the tables of [the state topic on Spark](spark.md), and of those that [tell what has become of
+records](spark-analysis.md). Each carries its meaning as `comment` and its unit as `unit` in its metadata."""
 
 TITLES: Final = {
     "STATE_RECORDS": "records of the state topic, as Spark's own Kafka source has them",
@@ -26,6 +27,12 @@ def page() -> str:
     parts = [NOTICE, "# Tables on Spark", INTRODUCTION]
     for name, columns in TABLES.items():
         parts += [f"## {name}", f"`sharestate.spark.{name}`: {TITLES[name]}.", _table(columns)]
+    for name, analysis in ANALYSIS.items():
+        parts += [
+            f"## {name}",
+            f"What `analysis.{name}()` returns. A row is {analysis.meaning}.",
+            _table(analysis.columns),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

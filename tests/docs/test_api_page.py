@@ -8,6 +8,7 @@ from pathlib import Path
 import sharestate
 from sharestate import coordinator, dead_letters, history, persister, segments, spark, state_topic
 from sharestate.persister import kafka
+from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.state_topic import cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,3 +59,8 @@ def test_every_name_of_histories_is_documented_once() -> None:
 def test_every_name_for_spark_is_documented_once() -> None:
     """What `sharestate.spark` exports has its directive on one of its pages."""
     assert sorted([*documented("spark.md"), *documented("spark-history.md")]) == sorted(spark.__all__)
+
+
+def test_every_table_of_the_analysis_is_documented_once() -> None:
+    """What makes a table of the analysis on Spark has its directive on the page."""
+    assert documented("spark-analysis.md") == sorted([*ANALYSIS, "write_tables"])

@@ -451,6 +451,11 @@ OUTPUTS: Final[Mapping[str, Output]] = MappingProxyType(
                 ),
             ),
             Output(
+                "start_offset",
+                "a move of the SPSO, also to where a new share partition begins",
+                (Column("start_offset", Scalar.INT64, "the SPSO", need=Need.REQUIRED),),
+            ),
+            Output(
                 "write",
                 "a write that the share partition has issued",
                 (

@@ -16,6 +16,7 @@ from sharestate.history.columns import LOG_BATCHES, AppendedBatch
 from sharestate.history.events import check_of, json_of
 from sharestate.json_checks import Field, integer, list_of, record, row
 from sharestate.json_lines import Json
+from sharestate.values.config import AutoOffsetReset, OffsetReset
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AbortedTransaction, RecordBatch
 from sharestate.values.transactions import TransactionIndex
@@ -51,6 +52,22 @@ class KnownLog:
     def end_offset(self) -> int:
         """The offset after the last batch."""
         return self._transactions.next_offset
+
+    def reset_offset(self, reset: AutoOffsetReset) -> int:
+        """
+        Return where a share partition starts if nothing is persisted.
+
+        Raises:
+            MalformedInputError: That depends on the times of records, which a history does not have.
+        """
+        match reset.strategy:
+            case OffsetReset.EARLIEST:
+                return self.start_offset
+            case OffsetReset.LATEST:
+                return self.end_offset
+            case OffsetReset.BY_DURATION:
+                message = "missing: nothing is persisted, and the log does not say where by_duration begins"
+                raise MalformedInputError(message, "request.reset_offset")
 
     def append(self, batches: Iterable[AppendedBatch]) -> None:
         """

@@ -38,8 +38,9 @@ from sharestate.history.replay_state import (
 )
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow, outputs_of
 from sharestate.json_lines import Json, write_json
+from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
-from sharestate.values.config import OffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
@@ -81,9 +82,8 @@ class Replay:
     >>> from sharestate.history.columns import AppendedBatch
     >>> replay = Replay(("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0))
     >>> read = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
-    >>> initialize = Event.of(replay.key, 0, "initialize", at_us=0, request={"leader_epoch": 1}, response=read)
-    >>> [row.values for row in replay.apply(initialize)]
-    [(1, 0, 0)]
+    >>> [row.kind for row in replay.apply(Event.of(replay.key, 0, "initialize", at_us=0, response=read))]
+    ['initialization', 'start_offset']
     >>> fetch = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
     >>> answer = {"acquired": (AcquiredRecords(0, 4, 1),)}
     >>> for row in replay.apply(
@@ -151,6 +151,7 @@ class Replay:
             self._refuse(event)
         kind = event.kind
         self._row_seq = event.seq
+        start_offset = self._start_offset()
         self._take_time(event.at_us if event.taken_us is None else event.taken_us)
         if self._partition is not None and kind not in _ANSWERS:
             due_ms = self._partition.next_deadline_ms()
@@ -167,6 +168,8 @@ class Replay:
             raise MalformedInputError(message, str(error.args[0])) from error
         self._seq = event.seq
         self._counts[_COUNTED_AS[kind]] += 1
+        if "start_offset" in self._outputs and self._start_offset() not in {None, start_offset}:
+            self._add("start_offset", (self._start_offset(),))
         return self._take_rows()
 
     def finish(self) -> list[OutputRow]:
@@ -432,6 +435,10 @@ class Replay:
             read = (None, None) if partition is None else (partition.state_epoch, partition.start_offset)
             self._add("initialization", (self._settings.leader_epoch, *read))
 
+    def _start_offset(self) -> int | None:
+        is_known = self._partition is not None and self._partition.lifecycle is not Lifecycle.FAILED
+        return self._active().start_offset if is_known else None
+
     def _take_over(self, partition: SharePartition, request: dict[str, Any], response: dict[str, Any]) -> Effects:
         error = response.get("error")
         if error is not None:
@@ -440,20 +447,10 @@ class Replay:
         try:
             return partition.read_succeeded(state)
         except ResetOffsetRequiredError:
-            return partition.read_succeeded(state, reset_offset=self._reset_offset(partition, request))
-
-    def _reset_offset(self, partition: SharePartition, request: dict[str, Any]) -> int:
-        offset: int | None = request.get("reset_offset")
-        if offset is not None:
-            return offset
-        match partition.config.auto_offset_reset.strategy:
-            case OffsetReset.EARLIEST:
-                return self._log.start_offset
-            case OffsetReset.LATEST:
-                return self._log.end_offset
-            case OffsetReset.BY_DURATION:
-                message = "missing: nothing is persisted, and the log does not say where by_duration begins"
-                raise MalformedInputError(message, "request.reset_offset")
+            offset: int | None = request.get("reset_offset")
+            if offset is None:
+                offset = self._log.reset_offset(partition.config.auto_offset_reset)
+            return partition.read_succeeded(state, reset_offset=offset)
 
     def _fence(self, _event: Event) -> None:
         if self._partition is None:

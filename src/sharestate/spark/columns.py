@@ -44,11 +44,12 @@ Columns: TypeAlias = tuple[Column, ...]
 
 _TOPIC: Final = Column("topic", "string", "the topic that the records were read from")
 _STATE_PARTITION: Final = Column("state_partition", "integer", "the partition of the state topic")
-_SHARE_PARTITION: Final = (
+SHARE_PARTITION: Final = (
     Column("group_id", "string", "the share group"),
     Column("topic_id", "string", "the topic that the group consumes, its id in base64 as Kafka prints it"),
     Column("partition", "integer", "the partition that the group consumes"),
 )
+"""What names a share partition."""
 
 STATE_RECORDS: Final[Columns] = (
     Column("key", "binary", "the bytes of the record's key", is_nullable=True),
@@ -75,7 +76,7 @@ STATE_BATCH: Final[Columns] = (
 STATES: Final[Columns] = (
     _TOPIC,
     _STATE_PARTITION,
-    *_SHARE_PARTITION,
+    *SHARE_PARTITION,
     Column("state_epoch", "integer", "the epoch with which the state was initialized last"),
     Column("leader_epoch", "integer", "the epoch of the leader that has read the state"),
     Column("snapshot_epoch", "integer", "the number of snapshots before the last one"),
@@ -113,7 +114,7 @@ RECORD_COUNTS: Final[Columns] = (
 """What is in each partition of the state topic."""
 
 LOG_ENDS: Final[Columns] = (
-    *_SHARE_PARTITION[1:],
+    *SHARE_PARTITION[1:],
     Column("log_end_offset", "long", "the offset that the next record of this partition will have"),
 )
 """Where the logs of the consumed partitions end, to compute lags from."""
@@ -121,7 +122,7 @@ LOG_ENDS: Final[Columns] = (
 HEALTH: Final[Columns] = (
     _TOPIC,
     _STATE_PARTITION,
-    *_SHARE_PARTITION,
+    *SHARE_PARTITION,
     Column("start_offset", "long", "the SPSO; -1 if there is none yet"),
     Column("start_timestamp", "timestamp", "when the SPSO got where it is; null if unknown", is_nullable=True),
     Column("changes_since", "long", "the number of changes since then", "records"),

@@ -47,14 +47,14 @@ class Life:
         response: dict[str, Any] | None = None,
         member_id: str | None = "m1",
     ) -> list[tuple[Any, ...]]:
-        """Replay the next event; return kind and values of its rows but those of transitions."""
+        """Replay the next event; return kind and values of its rows but those of transitions and of the SPSO."""
         event = Event.of(
             KEY, self.seq, kind, at_us=at_ms * 1000, member_id=member_id, request=request, response=response
         )
         rows = self.replay.apply(event)
         self.seq += 1
         self.rows += rows
-        return [(row.kind, *row.values) for row in rows if row.kind != "transition"]
+        return [(row.kind, *row.values) for row in rows if row.kind not in {"transition", "start_offset"}]
 
     def fetch(self, at_ms: int, first: int, last: int, count: int = 1) -> list[tuple[Any, ...]]:
         """Fetch a batch of the log and acquire all of it."""
@@ -345,6 +345,20 @@ def test_a_new_share_partition_has_a_row() -> None:
 
     rows = [(row.at_us, row.values) for row in life.rows if row.kind == "initialization"]
     assert rows[1:] == [(2_000, (8, 3, 5)), (3_000, (9, None, None)), (4_000, (10, None, None))]
+
+
+def test_moves_of_the_spso_have_rows() -> None:
+    """It moves with records that are done, with the log start, and to where a new share partition begins."""
+    life = Life()
+    life.fetch(1, 0, 9)
+    life.acknowledge(2, 0, 3, 1)
+    life.write(3, *((offset, offset, 2, 1) for offset in range(4)), complete=4)  # a part of a batch
+    life.add("log_start", 5, {"offset": 6})
+    life.add("initialize", 6, {"leader_epoch": 8}, {"state_epoch": 3, "start_offset": 2, "state_batches": ()})
+    life.add("initialize", 7, {"leader_epoch": 9}, {"error": "fenced_leader_epoch"})
+
+    rows = [(row.at_us, *row.values) for row in life.rows if row.kind == "start_offset"]
+    assert rows == [(0, 0), (3_000, 4), (5_000, 6), (6_000, 2)]
 
 
 @pytest.mark.parametrize(("reset", "start"), [("earliest", 2), ("latest", 10)])
