@@ -98,6 +98,7 @@ def test_tables_are_read_from_what_was_written_once(spark: SparkSession, tmp_pat
     read = ReplayResult.read(spark, path)
 
     tables = {
+        "initialization": read.initializations(),
         "write": read.writes(),
         "transition": read.transitions(),
         "acquisition": read.acquisitions(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from sortedcontainers import SortedDict
 
@@ -35,19 +37,28 @@ class RecordStates:
                 self._runs[run.first_offset] = run.last_offset, run.state
 
     def apply(self, transition: Transition) -> Iterator[tuple[int, int, int | None, int | None]]:
-        """Apply *transition*; yield its ranges: first and last offset, state before and after."""
+        """
+        Apply *transition*; yield its ranges: first and last offset, state before and after.
+
+        Neighbours that were in the same state are one range, so that what was cut earlier does not show: a replay that
+        was restored has forgotten it.
+        """
         first, last = transition.first_offset, transition.last_offset
         after = None if transition.cause is Cause.PASSED else transition.state
+        ranges: list[tuple[int, int, RecordState | None]] = []
         at = first
         for begin, end, before in self._take(first, last):
             if at < begin:
-                yield at, begin - 1, None, _number(after)
-            yield begin, end, int(before), _number(after)
+                ranges.append((at, begin - 1, None))
+            ranges.append((begin, end, before))
             at = end + 1
         if at <= last:
-            yield at, last, None, _number(after)
+            ranges.append((at, last, None))
         if after is not None:
             self._runs[first] = last, after
+        for state, same in groupby(ranges, itemgetter(2)):
+            neighbours = list(same)
+            yield neighbours[0][0], neighbours[-1][1], _number(state), _number(after)
 
     def _take(self, first: int, last: int) -> list[tuple[int, int, RecordState]]:
         """Remove the ranges within *first* .. *last*, cutting those that reach beyond, and return them."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
+    from sharestate.spark.streams import read_rebuild_stream, read_replay_stream, rebuild_stream, replay_stream
 
 __all__ = [
     "EVENTS",
@@ -31,9 +32,13 @@ __all__ = [
     "count_records",
     "health_table",
     "read_history",
+    "read_rebuild_stream",
+    "read_replay_stream",
     "rebuild_state",
+    "rebuild_stream",
     "register",
     "replay",
+    "replay_stream",
     "write_archive",
 ]
 
@@ -51,9 +56,13 @@ _MODULES: Final = {
     "count_records": "rebuild",
     "health_table": "health",
     "read_history": "history_files",
+    "read_rebuild_stream": "streams",
+    "read_replay_stream": "streams",
     "rebuild_state": "rebuild",
+    "rebuild_stream": "streams",
     "register": "data_source",
     "replay": "batch_replay",
+    "replay_stream": "streams",
     "write_archive": "archive",
 }
 """Where each name is."""

@@ -69,13 +69,7 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
         O(n log n) in the events, most of it sorting by Spark, which spills. A task holds one share partition at a
         time, and of that no more than is in flight, however many events it has.
     """
-    settings = ReplaySettings(
-        profile=profile,
-        config=ShareConfig() if config is None else config,
-        lacks=_lacks(events) if lacks is None else frozenset(lacks),
-        outputs=frozenset(outputs),
-    )
-    settings.begin(("", "", 0))  # which judges what it is given
+    settings = settings_of(events, profile, config, lacks, outputs)
     in_order = events_in_order(checked_events(events), tasks(events, partitions))
     rows = in_order.mapInArrow(partial(replay_batches, settings), REPLAY_ROWS)
     return ReplayResult(rows, settings.outputs)
@@ -138,6 +132,10 @@ class ReplayResult:
             refuse(f"expected one of {', '.join(sorted(self.outputs))}, got {kind!r}", "outputs")
         return shaped(self.rows.where(F.col("kind") == kind), REPLAY_TABLES[kind])
 
+    def initializations(self) -> DataFrame:
+        """Return the new share partitions, with each of which what was not persisted is gone."""
+        return self.table("initialization")
+
     def writes(self) -> DataFrame:
         """Return the writes that share partitions have issued."""
         return self.table("write")
@@ -186,6 +184,29 @@ def replay_batches(settings: ReplaySettings, batches: Iterable[pa.RecordBatch]) 
     from sharestate.history import arrow_replay  # noqa: PLC0415 - only where it runs
 
     return arrow_replay.replay_batches(batches, settings)
+
+
+def settings_of(
+    events: DataFrame,
+    profile: Profile,
+    config: ShareConfig | None,
+    lacks: Iterable[str] | None,
+    outputs: Iterable[str],
+) -> ReplaySettings:
+    """
+    Return the settings of a replay of *events*; the arguments are those of ``replay``.
+
+    Raises:
+        MalformedInputError: One of them is wrong.
+    """
+    settings = ReplaySettings(
+        profile=profile,
+        config=ShareConfig() if config is None else config,
+        lacks=_lacks(events) if lacks is None else frozenset(lacks),
+        outputs=frozenset(outputs),
+    )
+    settings.begin(("", "", 0))  # which judges what it is given
+    return settings
 
 
 def _lacks(events: DataFrame) -> frozenset[str]:

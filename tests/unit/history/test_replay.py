@@ -19,6 +19,7 @@ from sharestate import (
 )
 from sharestate.errors import MalformedInputError
 from sharestate.history import OUTPUTS, AppendedBatch, Event, HistoryOrderError, OutputRow, Replay
+from sharestate.history.synthetic import SyntheticHistory
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
 LOCK_MS = 1000
@@ -484,6 +485,24 @@ def test_a_replay_goes_on_where_another_has_stopped(cut: int) -> None:
 
     assert earlier + rows_of(second, cut, 9) == expected
     assert second.finish() == whole.finish()
+
+
+@pytest.mark.parametrize("every", [50, 189])
+def test_ranges_do_not_show_where_a_replay_was_restored(every: int) -> None:
+    """A replay that is restored again and again makes transitions of the same ranges as one that never was."""
+    events = list(SyntheticHistory(share_partitions=1, events=800, seed=5))
+    everything = frozenset(OUTPUTS)
+    whole = Replay(events[0].key, outputs=everything)
+    expected = [row for event in events for row in whole.apply(event)]
+
+    replay = Replay(events[0].key, outputs=everything)
+    rows = []
+    for event in events:
+        if event.seq % every == 0:
+            replay = Replay.restore(replay.state(), outputs=everything)
+        rows += replay.apply(event)
+
+    assert rows == expected
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"sharestate_replay":2}'])
