@@ -40,7 +40,8 @@ def by_record(seed: int, mix: Mix = ORDINARY) -> Steps[None]:
     """
     Return the random sequence of *seed* over a log whose batches have one record each, and no holes.
 
-    Every batch in flight has one record then, those of the persisted state included. A fetch begins with its offset.
+    Every batch in flight has one record then, those of the persisted state included. A fetch begins with its offset,
+    and what is acknowledged is named record by record.
 
     >>> request = next(by_record(3))
     >>> request["op"]
@@ -76,6 +77,8 @@ def _in_single_records(request: Request) -> Request:
     answer = request.get("answer")
     if isinstance(answer, dict) and "state_batches" in answer:
         request = {**request, "answer": {**answer, "state_batches": _singles(answer["state_batches"])}}
+    if request["op"] == "acknowledge":
+        return {**request, "batches": _each_record(request["batches"])}
     if request["op"] != "acquire":
         return request
     batches = [batch for batch in _singles(request["batches"]) if batch[0] >= request["fetch_offset"]]
@@ -84,3 +87,11 @@ def _in_single_records(request: Request) -> Request:
 
 def _singles(batches: list[list[Any]]) -> list[list[Any]]:
     return [[offset, offset, *rest] for first, last, *rest in batches for offset in range(first, last + 1)]
+
+
+def _each_record(batches: list[list[Any]]) -> list[list[Any]]:
+    return [
+        [offset, offset, [types[0 if len(types) == 1 else offset - first]]]
+        for first, last, types in batches
+        for offset in range(first, last + 1)
+    ]

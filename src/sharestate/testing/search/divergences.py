@@ -1,4 +1,4 @@
-"""Known divergences, as data: what a peer does and the library does not, and which mismatches a row accounts for."""
+"""Where a peer answers otherwise than the library, and the known divergences that account for it, as data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,41 @@ from attrs import field, frozen
 from sharestate.json_lines import Json
 
 if TYPE_CHECKING:
+    from sharestate.conversation.compare import Difference
     from sharestate.testing.generator.model import Request
-    from sharestate.testing.search.mismatch import Mismatch
     from sharestate.values.profiles import Profile
 
 State: TypeAlias = dict[str, Any]
 """The state in a response of the line protocol."""
+
+
+@frozen
+class Mismatch:
+    """The first request of a share partition's life that the two have answered otherwise."""
+
+    index: int
+    """Where it is in the sequence."""
+
+    peer: Json
+    """What the peer has answered."""
+
+    differences: tuple[Difference, ...]
+    """Where the library's response differs from that."""
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The places where they differ, less the numbers in them: what stays when a sequence is made shorter."""
+        return frozenset(without_numbers(difference.path) for difference in self.differences)
+
+
+def without_numbers(path: str) -> str:
+    """
+    Return *path* with any index for every index.
+
+    >>> without_numbers("state.batches[12].cell[0][1]")
+    'state.batches[].cell[][]'
+    """
+    return "".join(letter for letter in path if not letter.isdigit())
 
 
 @frozen

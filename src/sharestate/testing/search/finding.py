@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sharestate.testing.generator.model import Request
+    from sharestate.testing.search.divergences import Mismatch
     from sharestate.testing.search.judging import Verdict
     from sharestate.testing.search.library import Answered
-    from sharestate.testing.search.mismatch import Mismatch
 
 
 @frozen(kw_only=True)

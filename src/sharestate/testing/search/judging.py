@@ -8,8 +8,7 @@ from attrs import frozen
 
 from sharestate.conversation.compare import Level
 from sharestate.json_lines import read_json, write_json
-from sharestate.testing.search.divergences import Divergence, Scene
-from sharestate.testing.search.mismatch import Mismatch
+from sharestate.testing.search.divergences import Divergence, Mismatch, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sharestate.testing.generator.model import Request
-    from sharestate.testing.search.mismatch import Mismatch
+    from sharestate.testing.search.divergences import Mismatch
 
 OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
 """Members of requests that may be left out; only ``open`` has its config left out."""

@@ -1,0 +1,80 @@
+"""The library beside a model of single records that shares no code with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+import pytest
+from attrs import evolve
+
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
+from sharestate.testing import ORDINARY, STEPS, Exchange, InProcessServer, Mix, Request, Response, observe
+from sharestate.testing.record_oracle import RecordOracle
+from sharestate.testing.search import by_record
+
+MIXES = {
+    "ordinary": ORDINARY,
+    "late": Mix(trouble=70, steps={**STEPS, "log": 30, "complete": 5}),
+    "unanswered": Mix(trouble=90, steps={**STEPS, "acknowledge": 40, "complete": 30, "log": 25, "take_over": 1}),
+    "idle": Mix(trouble=60, steps={**STEPS, "acknowledge": 5, "time": 40, "take_over": 0}),
+}
+"""What the sequences are made of."""
+
+PROFILES = (KAFKA_4_2.healed, KAFKA_4_3.healed, KAFKA_4_4.healed, KIP_932)
+
+
+def judged(seed: int, profile: Profile, mix: Mix) -> list[Exchange]:
+    """Return the exchanges of a sequence, which the model has judged."""
+    return observe(by_record(seed, mix), InProcessServer(profile), [RecordOracle(profile)])
+
+
+def all_judged(seeds: Iterable[int], server: InProcessServer) -> None:
+    """Judge *server* by the rules of Kafka 4.3 without its bugs."""
+    for seed in seeds:
+        observe(by_record(seed), server, [RecordOracle(KAFKA_4_3.healed)])
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_the_library_does_what_the_model_of_single_records_says(profile: Profile, mix: str) -> None:
+    """Every result, write and state agrees, with failed, late and reordered writes, and moves of the log start."""
+    assert sum(len(judged(seed, profile, MIXES[mix])) for seed in range(40)) > 1000
+
+
+@pytest.mark.parametrize("plant", ["b1", "b9a", "b13", "release_count", "throttle"])
+def test_an_old_rule_in_the_library_is_found(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the library follows a rule that Kafka has changed since, the model says otherwise."""
+    module = import_module(f"tests.oracle.planted_{plant}")
+    monkeypatch.setattr(module, "put", monkeypatch.setattr)
+    module.plant()
+
+    with pytest.raises(AssertionError, match="the model says"):
+        all_judged(range(100), InProcessServer(KAFKA_4_3.healed))
+
+
+def test_the_bugs_of_a_release_are_found() -> None:
+    """A profile with quirks is not what the model says, and cannot be asked for."""
+    with pytest.raises(AssertionError, match="the model says"):
+        all_judged(range(20), InProcessServer(KAFKA_4_3))
+    with pytest.raises(ValueError, match="take its healed form"):
+        RecordOracle(KAFKA_4_3)
+
+
+@pytest.mark.parametrize("part", ["state", "events"])
+def test_what_is_not_shown_is_not_judged(part: str) -> None:
+    """Answers alone are judged too."""
+    server = InProcessServer(KAFKA_4_3.healed)
+
+    def answers(request: Request) -> Response:
+        return {**server(request), part: None}
+
+    def answers_wrongly(request: Request) -> Response:
+        response = answers(request)
+        return {**response, "result": response["result"] + 1} if request["op"] == "next_fetch_offset" else response
+
+    events_are_needed = evolve(ORDINARY, trouble=0, steps={**STEPS, "persister": 0, "take_over": 0})
+    oracle = RecordOracle(KAFKA_4_3.healed)
+    assert observe(by_record(1, events_are_needed), answers, [oracle])
+    with pytest.raises(AssertionError, match=r"result: the model says \d+, got \d+"):
+        observe(by_record(1, events_are_needed), answers_wrongly, [oracle])
