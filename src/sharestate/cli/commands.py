@@ -18,6 +18,7 @@ from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
 from sharestate.cli.report import Report, with_progress
+from sharestate.cli.spark import spark_group
 from sharestate.cli.state import state_group
 from sharestate.conversation import (
     SERVED_SPLIT_LIMIT,
@@ -75,6 +76,7 @@ def sharestate() -> None:
 
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
+sharestate.add_command(spark_group)
 sharestate.add_command(state_group)
 
 

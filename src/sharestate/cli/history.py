@@ -137,7 +137,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     if as_json:
         click.echo(write_json({"history_replay": REPORT_VERSION, **summary.to_json()}))
     else:
-        _print_summary(summary)
+        print_summary(summary)
     context.exit(1 if summary.rows["difference"] else 0)
 
 
@@ -203,7 +203,8 @@ def _watched(history: HistoryReader, bar: Progress) -> Iterable[Event]:
 # ---- for people
 
 
-def _print_summary(summary: ReplaySummary) -> None:
+def print_summary(summary: ReplaySummary) -> None:
+    """Print what was replayed."""
     table = Table("what", "how many")
     table.columns[1].justify = "right"
     counts = {
