@@ -1,4 +1,4 @@
-"""What a recording leader writes replays to the same life, whatever the persister and the queue answer, and when."""
+"""What a history writer writes replays to the same life, whatever the persister and the queue answer, and when."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sharestate import (
     ShareStateError,
 )
 from sharestate.dead_letters import HeldDeadLetterRequest
-from sharestate.history import OUTPUTS, Event, RecordingLeader, Replay
+from sharestate.history import OUTPUTS, Event, HistoryWriter, Replay
 from sharestate.history.arrow import EventDecoder, encode_events
 from sharestate.history.events import read_event, write_event
 from sharestate.json_lines import read_json, write_json
@@ -58,7 +58,7 @@ class Life:
     persister: InMemoryPersister = Factory(InMemoryPersister)
     queue: InMemoryDeadLetterQueue = Factory(InMemoryDeadLetterQueue)
     events: list[Event] = Factory(list)
-    leader: RecordingLeader | None = None
+    leader: HistoryWriter | None = None
     now_ms: int = 0
     leader_epoch: int = 0
 
@@ -73,11 +73,11 @@ class Life:
             dead_letter_queue=self.profile.has_dead_letter_queue,
         )
 
-    def lead(self) -> RecordingLeader:
+    def lead(self) -> HistoryWriter:
         """Let the next leader take over."""
         self.leader_epoch += 1
         partition = SharePartition(KEY, leader_epoch=self.leader_epoch, profile=self.profile, config=self.config)
-        leader = RecordingLeader(
+        leader = HistoryWriter(
             partition,
             self.persister,
             self.events.extend,
@@ -92,7 +92,7 @@ class Life:
         self.leader = leader
         return leader
 
-    def step(self, leader: RecordingLeader, what: str, one: int, two: int) -> None:
+    def step(self, leader: HistoryWriter, what: str, one: int, two: int) -> None:
         """Take one step; *one* and *two* say which."""
         member = MEMBERS[one % 3]
         match what:
@@ -112,7 +112,7 @@ class Life:
             case _:
                 self.happen(leader, what, one, two)
 
-    def happen(self, leader: RecordingLeader, what: str, one: int, two: int) -> None:
+    def happen(self, leader: HistoryWriter, what: str, one: int, two: int) -> None:
         """Let something happen that no member asks for."""
         match what:
             case "wait":
@@ -128,7 +128,7 @@ class Life:
             case _:
                 self.answer(what, one, CODES[two % len(CODES)])
 
-    def fetch(self, leader: RecordingLeader, member: str, one: int, two: int) -> None:
+    def fetch(self, leader: HistoryWriter, member: str, one: int, two: int) -> None:
         """Fetch batches of five records, of which every fourth belongs to an aborted transaction."""
         offset = leader.next_fetch_offset(now_ms=self.now_ms)
         first = offset // 5
@@ -152,7 +152,7 @@ class Life:
             mode=list(AcquireMode)[one % 2],
         )
 
-    def acknowledge(self, leader: RecordingLeader, member: str, one: int, two: int) -> None:
+    def acknowledge(self, leader: HistoryWriter, member: str, one: int, two: int) -> None:
         """Acknowledge a part of what is in flight, which *member* may hold or not."""
         runs = [run for batch in leader.partition.batches() for run in batch.runs]
         if not runs:

@@ -9,7 +9,7 @@ from sharestate.errors import HistoryError, HistoryOrderError
 from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, OUTPUT_COLUMNS, OUTPUTS, AppendedBatch
 from sharestate.history.events import Event, Header
 from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
-from sharestate.history.recording_leader import RecordingLeader
+from sharestate.history.history_writer import AsyncHistoryWriter, HistoryWriter
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
 from sharestate.history.runner import ReplaySettings, ReplaySummary, replay_events, replay_files
@@ -22,14 +22,15 @@ __all__ = [
     "OUTPUTS",
     "OUTPUT_COLUMNS",
     "AppendedBatch",
+    "AsyncHistoryWriter",
     "Event",
     "Header",
     "HistoryError",
     "HistoryFile",
     "HistoryOrderError",
     "HistoryReader",
+    "HistoryWriter",
     "OutputRow",
-    "RecordingLeader",
     "Replay",
     "ReplaySettings",
     "ReplaySummary",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, chain, pairwise, repeat
-from operator import is_, itemgetter
-from typing import Any, Final, NoReturn
+from itertools import accumulate, chain, groupby, pairwise, repeat
+from operator import itemgetter
+from typing import Any, Final, Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,7 +36,7 @@ from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
 from sharestate.values.named_tuples import new_tuple
-from sharestate.values.requests import StateBatches, StateRun
+from sharestate.values.requests import StateBatches, StateRun, runs_of
 
 _REQUEST: Final = union(kind.request for kind in KINDS.values())
 _RESPONSE: Final = union(kind.response for kind in KINDS.values())
@@ -50,6 +50,17 @@ _SCALARS: Final = {
     Scalar.INT32: pa.int32(),
     Scalar.INT64: pa.int64(),
 }
+
+_MEMORY: Final[dict[Any, Literal["b", "h", "i", "q", "Q"]]] = {
+    pa.int8(): "b",
+    pa.int16(): "h",
+    pa.int32(): "i",
+    pa.int64(): "q",
+    pa.uint64(): "Q",
+}
+"""How Python's memoryview names the types of numbers."""
+
+_new_event = partial(new_tuple, Event)
 
 
 # ---- schemas
@@ -145,9 +156,10 @@ class EventDecoder:
             HistoryError: A value that has to be there is null, or is none of those that its field may have.
         """
         names = [column.name for column in EVENT_COLUMNS]
-        columns = dict(zip(names, map(_values, map(batch.column, names)), strict=True))
-        for column in EVENT_COLUMNS:
-            if column.need is Need.REQUIRED and None in columns[column.name]:
+        arrays = list(map(batch.column, names))
+        columns = dict(zip(names, map(_values, arrays), strict=True))
+        for column, array in zip(EVENT_COLUMNS, arrays, strict=True):
+            if column.need is Need.REQUIRED and array.null_count:
                 self._refuse(columns[column.name].index(None), column.name, "null")
         kinds = columns["kind"]
         rows: dict[str, list[int]] = {kind: [] for kind in dict.fromkeys(kinds)}
@@ -158,19 +170,19 @@ class EventDecoder:
                 self._refuse(indexes[0], "kind", f"expected one of {', '.join(KINDS)}, got {brief(kind)}")
         requests = self._structs(batch.column("request"), "request", rows)
         responses = self._structs(batch.column("response"), "response", rows)
-        inferred = list(map(bool, _values(batch.column(INFERRED.name))))
+        inferred = _truths(batch.column(INFERRED.name))
         self._row += len(kinds)
-        return list(map(Event._make, zip(*columns.values(), requests, responses, inferred, strict=True)))
+        return list(map(_new_event, zip(*columns.values(), requests, responses, inferred, strict=True)))
 
     def _structs(self, array: Any, side: str, rows: dict[str, list[int]]) -> list[dict[str, Any] | None]:  # noqa: ANN401 - Arrow's arrays have no types
         """Return the struct of each row as a dict of what is not null in it."""
-        is_valid = array.is_valid().to_pylist() if array.null_count else None
+        nulls = frozenset(_places(array.is_null())) if array.null_count else frozenset()
         names = [field.name for field in array.type]
         children = dict(zip(names, array.flatten(), strict=True))
         found: list[dict[str, Any] | None] = [None] * len(array)
         for kind, indexes in rows.items():
             columns = KINDS[kind].request if side == "request" else KINDS[kind].response
-            valid = indexes if is_valid is None else [index for index in indexes if is_valid[index]]
+            valid = [index for index in indexes if index not in nulls] if nulls else indexes
             for index, fields in zip(valid, self._dicts(columns, children, valid, side), strict=True):
                 found[index] = fields
             needs = side == "request" and any(column.need is Need.REQUIRED for column in columns)
@@ -184,44 +196,47 @@ class EventDecoder:
         """Return the fields of each of the rows *indexes*, which are of one kind."""
         if not indexes:
             return []
-        present: list[str] = []
-        values: list[Sequence[Any]] = []
-        has_nulls = False
+        at = pa.array(indexes, pa.int64())
+        full: dict[str, Sequence[Any]] = {}
+        partly: dict[str, Sequence[Any]] = {}
         errors = None
         for column in columns:
             child = children[column.name]
-            chosen = _chosen(_decoded(child, column.type), indexes) if child.null_count < len(child) else None
-            lacks_some = chosen is not None and _has_null(chosen)
-            if lacks_some and chosen is not None and all(each is None for each in chosen):
-                chosen = None
-            errors = chosen if column.name == "error" else errors
-            if column.need is not Need.OPTIONAL and (chosen is None or lacks_some):
-                self._expect_all(column, chosen, errors, indexes, side)
-            if chosen is not None:
-                self._expect_values(column, chosen, child, indexes, f"{side}.{column.name}")
-                has_nulls = has_nulls or lacks_some
-                present.append(column.name)
-                values.append(chosen)
-        if not present:
-            return [{} for _ in indexes]
-        dicts = [dict(zip(present, each, strict=True)) for each in zip(*values, strict=True)]
-        if has_nulls:
-            dicts = [_without_nulls(each) if None in each.values() else each for each in dicts]
+            # What belongs to other kinds is left out before anything is made of it.
+            array = child.slice(0, len(indexes)) if child.null_count == len(child) else child.take(at)
+            errors = array if column.name == "error" else errors
+            if column.need is not Need.OPTIONAL and array.null_count:
+                self._expect_all(column, array, errors, indexes, side)
+            if array.null_count == len(array):
+                continue
+            chosen = _decoded(array, column.type)
+            self._expect_values(column, chosen, array, indexes, f"{side}.{column.name}")
+            if array.null_count:
+                partly[column.name] = chosen
+            else:
+                full[column.name] = chosen
+        rows: Iterable[tuple[Any, ...]] = zip(*full.values(), strict=True) if full else repeat((), len(indexes))
+        dicts = [dict(zip(full, each, strict=True)) for each in rows]
+        for name, some in partly.items():
+            for fields, value in zip(dicts, some, strict=True):
+                if value is not None:
+                    fields[name] = value
         return dicts
 
     def _expect_all(
         self,
         column: Column,
-        chosen: Sequence[Any] | None,
-        errors: Sequence[Any] | None,
+        array: Any,  # noqa: ANN401 - Arrow's arrays have no types
+        errors: Any,  # noqa: ANN401 - as above
         indexes: list[int],
         side: str,
     ) -> None:
         """Check that nothing is null that may not be."""
-        for at, index in enumerate(indexes):
-            is_excused = column.need is Need.WITHOUT_ERROR and errors is not None and errors[at] is not None
-            if (chosen is None or chosen[at] is None) and not is_excused:
-                self._refuse(index, f"{side}.{column.name}", "null")
+        lacking = array.is_null()
+        if column.need is Need.WITHOUT_ERROR and errors is not None:
+            lacking = pc.and_(lacking, errors.is_null())
+        for at in _places(lacking):
+            self._refuse(indexes[at], f"{side}.{column.name}", "null")
 
     def _expect_values(
         self,
@@ -237,8 +252,9 @@ class EventDecoder:
                 self._refuse(indexes[list(chosen).index(value)], path, _one_of(column, value))
         if not isinstance(column.type, Rows):
             return
+        inners = dict(zip((field.name for field in array.values.type), array.values.flatten(), strict=True))
         for at, each in enumerate(column.type.columns):
-            inner = array.values.field(each.name)
+            inner = inners[each.name]
             if each.need is Need.REQUIRED and inner.null_count:
                 self._expect_no_null(at, chosen, indexes, f"{path}[].{each.name}")
             if each.values and inner.null_count < len(inner):
@@ -258,67 +274,91 @@ class EventDecoder:
         raise HistoryError(problem, self._file, self._row + index, field)
 
 
-def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def _one_of(column: Column, value: object) -> str:
     return f"expected one of {brief(', '.join(column.values), 200)}, got {brief(value)}"
 
 
-def _has_null(values: Sequence[Any]) -> bool:
-    return any(map(is_, values, repeat(None)))  # `in` would compare, and make each state batch for that
+def _places(truths: Any) -> list[int]:  # noqa: ANN401 - Arrow's arrays have no types
+    """Return where an array of booleans is true."""
+    return _numbers(pc.indices_nonzero(truths))
 
 
-def _chosen(values: list[Any], indexes: list[int]) -> Sequence[Any]:
-    if len(indexes) == len(values):
-        return values
-    return itemgetter(*indexes)(values) if len(indexes) > 1 else [values[indexes[0]]]
+def _truths(array: Any) -> list[bool]:  # noqa: ANN401 - as above
+    """Return the booleans of *array*, null as false."""
+    truths = [False] * len(array)
+    for at in _places(array):
+        truths[at] = True
+    return truths
 
 
-def _values(array: Any) -> list[Any]:  # noqa: ANN401 - Arrow's arrays have no types
-    """Return the values of an array of scalars."""
+def _numbers(array: Any) -> list[Any]:  # noqa: ANN401 - as above
+    """Return the integers of *array* straight from its memory; where it is null, any number."""
+    type_ = array.type
+    size = type_.bit_width // 8
+    memory = memoryview(array.buffers()[1] or b"")[array.offset * size : (array.offset + len(array)) * size]
+    return memory.cast(_MEMORY[type_]).tolist()
+
+
+def _values(array: Any) -> list[Any]:  # noqa: ANN401 - as above
+    """Return the values of an array of scalars: ``to_pylist`` makes an object of Arrow's for each of them first."""
     if array.null_count == len(array):
         return [None] * len(array)
-    values: list[Any] = array.to_pylist()
-    return values
+    type_ = array.type
+    if type_ in _MEMORY:
+        values = _numbers(array)
+    elif _is_text(type_):
+        return _texts(array)
+    else:
+        values = _truths(array)
+    return _with_nulls(values, array)
 
 
-def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - Arrow's arrays have no types
+def _texts(array: Any) -> list[str | None]:  # noqa: ANN401 - as above
+    """Return the strings of *array*: one object for equal ones, which nearly every column has many of."""
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.string())
+    encoded = array.dictionary_encode()
+    texts = [*encoded.dictionary.to_pylist(), None]
+    return list(map(texts.__getitem__, _numbers(encoded.indices.cast(pa.int64()).fill_null(-1))))
+
+
+def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - as above
     """Return the values of *array*, in which lists are tuples and structs the rows that *type_* makes."""
     if isinstance(type_, Scalar):
         return _values(array)
-    offsets = array.offsets.to_pylist()
+    offsets = _numbers(array.offsets)
     first = offsets[0]
     values = array.values.slice(first, offsets[-1] - first)
     if isinstance(type_, ListOf):
-        items = _values(values)
+        items = tuple(_values(values))
     else:
         children = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
         columns = [_decoded(children[column.name], column.type) for column in type_.columns]
         if type_ is STATE_BATCHES:
-            return _state_batches(columns, offsets, array)
-        items = list(map(partial(new_tuple, type_.make), zip(*columns, strict=True)))
-    lists: list[Any] = [tuple(items[begin - first : end - first]) for begin, end in pairwise(offsets)]
+            return _with_nulls(list(map(_state_batches(columns, first), pairwise(offsets))), array)
+        items = tuple(map(partial(new_tuple, type_.make), zip(*columns, strict=True)))
+    return _with_nulls([items[begin - first : end - first] for begin, end in pairwise(offsets)], array)
+
+
+def _with_nulls(values: list[Any], array: Any) -> list[Any]:  # noqa: ANN401 - as above
+    """Return *values* with None where *array* is null."""
     if array.null_count:
-        lists = [each if is_valid else None for each, is_valid in zip(lists, array.is_valid().to_pylist(), strict=True)]
-    return lists
+        for at in _places(array.is_null()):
+            values[at] = None
+    return values
 
 
-def _state_batches(columns: list[list[Any]], offsets: list[int], array: Any) -> list[Any]:  # noqa: ANN401 - as above
-    """Return the state batches of each row as they are, column by column: there may be one for each record."""
-    start = offsets[0]
-    is_valid = array.is_valid().to_pylist() if array.null_count else [True] * len(array)
+def _state_batches(columns: list[list[Any]], first: int) -> Callable[[tuple[int, int]], StateBatches]:
+    """Return what makes state batches of their place, as they are, column by column: each record may have one."""
     firsts, lasts, states, counts = columns
-    found: list[Any] = []
-    for (begin, end), valid in zip(pairwise(offsets), is_valid, strict=True):
-        if not valid:
-            found.append(None)
-            continue
-        at = slice(begin - start, end - start)
+
+    def make(place: tuple[int, int]) -> StateBatches:
+        begin, end = place
+        at = slice(begin - first, end - first)
         run = new_tuple(StateRun, (firsts[at], lasts[at], states[at], counts[at]))
-        found.append(StateBatches((run,) if begin < end else ()))
-    return found
+        return StateBatches((run,) if begin < end else ())
+
+    return make
 
 
 # ---- events to record batches
@@ -357,15 +397,35 @@ def _array(values: Sequence[Any], types: Sequence[Type]) -> Any:  # noqa: ANN401
     """Return *values* as an array; a list of rows may be of any of *types*."""
     if isinstance(types[0], Scalar):
         return pa.array(values, _SCALARS[types[0]])
-    sizes = [len(value) if value else 0 for value in values]
-    offsets = pa.array(list(accumulate(sizes, initial=0)), pa.int32())
-    items = list(chain.from_iterable(filter(None, values)))
-    if isinstance(types[0], ListOf):
-        inner = pa.array(items, _SCALARS[types[0].item])
+    if all(type_ is STATE_BATCHES for type_ in types):
+        sizes, inner = _state_batches_array(values)
     else:
-        inner = _rows_array(items, [rows for rows in types if isinstance(rows, Rows)])
-    mask = pa.array([value is None for value in values], pa.bool_())
+        sizes = [len(value) if value else 0 for value in values]
+        items = list(chain.from_iterable(filter(None, values)))
+        if isinstance(types[0], ListOf):
+            inner = pa.array(items, _SCALARS[types[0].item])
+        else:
+            inner = _rows_array(items, [rows for rows in types if isinstance(rows, Rows)])
+    offsets = pa.array(list(accumulate(sizes, initial=0)), pa.int32())
+    mask = pa.array([value is None for value in values], pa.bool_()) if None in values else None
     return pa.ListArray.from_arrays(offsets, inner, mask=mask)
+
+
+def _state_batches_array(values: Sequence[Any]) -> tuple[list[int], pa.StructArray]:
+    """Return the sizes of lists of state batches, and all of them as structs; no batch is made for that."""
+    columns: tuple[list[int], ...] = ([], [], [], [])
+    sizes: list[int] = []
+    for value in values:
+        begin = len(columns[0])
+        for run in runs_of(value or ()):
+            for column, numbers in zip(columns, run, strict=True):
+                column.extend(numbers)
+        sizes.append(len(columns[0]) - begin)
+    arrays = [
+        pa.array(numbers, _SCALARS[_scalar(column)])
+        for numbers, column in zip(columns, STATE_BATCHES.columns, strict=True)
+    ]
+    return sizes, pa.StructArray.from_arrays(arrays, fields=_fields(union([STATE_BATCHES.columns])))
 
 
 def _rows_array(items: list[Any], types: list[Rows]) -> pa.StructArray:
@@ -413,17 +473,27 @@ def encode_rows(rows: Iterable[OutputRow]) -> Iterator[pa.RecordBatch]:
 
 def _encode_kind(kind: str, rows: list[OutputRow]) -> pa.RecordBatch:
     keys, seqs, times, _, values = zip(*rows, strict=True)
-    groups, topics, partitions = zip(*keys, strict=True)
     size = len(rows)
-    arrays = {
-        "group_id": pa.array(groups, pa.string()),
-        "topic_id": pa.array(topics, pa.string()),
-        "partition": pa.array(partitions, pa.int32()),
+    arrays = _key_arrays(keys) | {
         "seq": pa.array(seqs, pa.int64()),
         "at_us": pa.array(times, pa.int64()),
-        "kind": pa.array([kind] * size, pa.string()),
+        "kind": pa.repeat(pa.scalar(kind, pa.string()), size),
     }
     for column, each in zip(OUTPUTS[kind].columns, zip(*values, strict=True), strict=True):
         arrays[column.name] = _array(each, [column.type])
     columns = [arrays[field.name] if field.name in arrays else pa.nulls(size, field.type) for field in OUTPUT_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=OUTPUT_SCHEMA)
+
+
+def _key_arrays(keys: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
+    """Return the columns of share partitions, each of which many rows have, mostly one after the other."""
+    places: dict[tuple[str, str, int], int] = {}
+    at: list[int] = []
+    for key, group in groupby(keys):
+        at += [places.setdefault(key, len(places))] * len(list(group))
+    rows = pa.array(at, pa.int64())
+    columns = zip(*places, strict=True)
+    return {
+        column.name: pa.array(values, _SCALARS[_scalar(column)]).take(rows)
+        for column, values in zip(OUTPUT_COLUMNS, columns, strict=False)
+    }

@@ -8,6 +8,8 @@ of another one after them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +25,8 @@ DECODED_ROWS: Final = 1000
 
 STATE: Final = "state"
 """The column with the state of an earlier replay, which a batch may have besides those of events."""
+
+_KEY: Final = itemgetter(0, 1, 2)
 
 
 def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = None) -> Iterator[Any]:
@@ -67,22 +71,24 @@ class _Fold:
         rows: list[OutputRow] = []
         states = _states(batch)
         if states is None:
-            for event in decoder.decode(batch):
-                rows += self._apply(event)
-            return rows
+            return self._apply(decoder.decode(batch))
         is_event = pa.array([state is None for state in states])
         events = iter(decoder.decode(batch.filter(is_event)))
-        for state in states:
-            rows += self._apply(next(events)) if state is None else self._restore(state)
+        for state, group in groupby(states):
+            if state is None:
+                rows += self._apply(islice(events, len(list(group))))
+            else:
+                rows += self._restore(state)
         return rows
 
-    def _apply(self, event: Event) -> list[OutputRow]:
-        replay = self._replay
-        if replay is not None and event[:3] == replay.key:
-            return replay.apply(event)
-        rows = self.finish()
-        self._replay = self._settings.begin(event[:3])
-        return rows + self._replay.apply(event)
+    def _apply(self, events: Iterable[Event]) -> list[OutputRow]:
+        rows: list[OutputRow] = []
+        for key, group in groupby(events, _KEY):
+            if self._replay is None or key != self._replay.key:
+                rows += self.finish()
+                self._replay = self._settings.begin(key)
+            rows += self._replay.apply_all(group)
+        return rows
 
     def _restore(self, state: str) -> list[OutputRow]:
         rows = self.finish()

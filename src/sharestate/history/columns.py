@@ -345,7 +345,9 @@ _ACKNOWLEDGE: Final = Kind(
     request=(
         Column("batches", ACKNOWLEDGEMENTS, "the acknowledgements", need=Need.REQUIRED),
         Column("is_renew", Scalar.BOOLEAN, "whether the request may renew locks"),
-        Column("version", Scalar.INT16, "the version of the request"),
+        Column(
+            "version", Scalar.INT16, "the version of the request; null if it went through no broker, which checks it"
+        ),
     ),
     response=(_ERROR,),
 )

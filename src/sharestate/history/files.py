@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from sharestate.errors import HistoryError
 from sharestate.history.events import Event, Header
-from sharestate.history.json_files import JsonHistory, JsonHistoryWriter
+from sharestate.history.json_files import JsonHistory, JsonHistoryFile
 
 
 class HistoryReader(Protocol):
@@ -95,8 +95,8 @@ def create_history(path: Path | str, header: Header | None = None) -> HistoryFil
     """
     header = Header() if header is None else header
     if not is_parquet(path):
-        return JsonHistoryWriter(path, header)
-    writer: HistoryFile = parquet_files().ParquetHistoryWriter(path, header)
+        return JsonHistoryFile(path, header)
+    writer: HistoryFile = parquet_files().ParquetHistoryFile(path, header)
     return writer
 
 

@@ -124,7 +124,7 @@ class JsonLinesFile:
         self._stream.close()
 
 
-class JsonHistoryWriter:
+class JsonHistoryFile:
     """Writes a history as JSON Lines; a context manager that closes the file."""
 
     def __init__(self, path: Path | str, header: Header) -> None:

@@ -123,7 +123,7 @@ class ParquetHistory:
             raise HistoryError(error.message, self._path, None, error.field or "") from error
 
 
-class ParquetHistoryWriter:
+class ParquetHistoryFile:
     """Writes a history as Parquet; a context manager that closes the file."""
 
     def __init__(self, path: Path | str, header: Header) -> None:
@@ -180,7 +180,7 @@ class ParquetHistoryWriter:
 def write_lives(path: Path | str, header: Header, lives: Iterable[Life]) -> None:
     """Write *lives*; the events of a template are encoded once."""
     encoded: dict[int, tuple[list[Event], Any]] = {}  # with the template, so that its id stays its own
-    with ParquetHistoryWriter(path, header) as file:
+    with ParquetHistoryFile(path, header) as file:
         for each in lives:
             if id(each.template) not in encoded:
                 encoded[id(each.template)] = each.template, encode_events(each.template)

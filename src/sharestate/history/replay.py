@@ -10,7 +10,7 @@ locks had expired, so before them locks expire only until there is something tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 
@@ -26,7 +26,6 @@ from sharestate.history.columns import (
 )
 from sharestate.history.events import Event, order_error
 from sharestate.history.known_log import KnownLog
-from sharestate.history.record_states import RecordStates
 from sharestate.history.replay_state import (
     ReplayState,
     Settings,
@@ -35,22 +34,22 @@ from sharestate.history.replay_state import (
     content_in,
     content_json,
     content_of,
+    find_write,
+    implied_error,
 )
-from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow, outputs_of
-from sharestate.json_lines import Json, write_json
+from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow, RowCollector
+from sharestate.json_lines import Json
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
+from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.config import ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
-from sharestate.values.effects import Effects, Transition
+from sharestate.values.effects import Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquiredRecords, AcquireMode, SharePartitionKey
 from sharestate.values.requests import PersistedState, WriteShareGroupState
 from sharestate.values.snapshot import Snapshot
-
-REFUSALS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
-"""The errors of an acknowledgement that no failed write has."""
 
 _ANSWERS: Final = frozenset({"write", "dead_letter"})
 """The kinds before which locks expire only as far as they have to."""
@@ -114,19 +113,18 @@ class Replay:
             message = f"expected some of {', '.join(KINDS)}, got {', '.join(sorted(lacks - KINDS.keys()))}"
             raise MalformedInputError(message, "lacks")
         self._lacks = lacks
-        self._outputs = outputs_of(outputs)
-        self._seq = self._row_seq = -1
+        self._rows = RowCollector(key, outputs)
+        self._seq = -1
         self._at_us: int | None = None
         self._now_ms = 0
         self._partition: SharePartition | None = None
+        self._last_start_offset: int | None = None
         self._log = KnownLog()
         self._pending: dict[int, WriteShareGroupState] = {}
         self._expected: dict[int, tuple[str, str | None]] = {}
         self._dead_letters: dict[int, DeadLetterRequest] = {}
         self._abandoned: list[WriteContent] = []
         self._counts: Counter[str] = Counter()
-        self._rows: list[OutputRow] = []
-        self._states = RecordStates() if "transition" in self._outputs else None
 
     @property
     def seq(self) -> int:
@@ -147,44 +145,57 @@ class Replay:
             MalformedInputError: A field of it is not what it has to be; ``field`` says which. Only the locks that were
                 due have expired.
         """
-        if event.seq != self._seq + 1 or event[:3] != self.key:
-            self._refuse(event)
-        kind = event.kind
-        self._row_seq = event.seq
-        start_offset = self._start_offset()
-        self._take_time(event.at_us if event.taken_us is None else event.taken_us)
-        if self._partition is not None and kind not in _ANSWERS:
-            due_ms = self._partition.next_deadline_ms()
-            if due_ms is not None and due_ms <= self._now_ms:
-                self._expire()
-        handler = self._HANDLERS.get(kind)
-        if handler is None:
-            message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
-            raise MalformedInputError(message, "kind")
-        try:
-            handler(self, event)
-        except KeyError as error:
-            message = "missing, or an unknown name"
-            raise MalformedInputError(message, str(error.args[0])) from error
-        self._seq = event.seq
-        self._counts[_COUNTED_AS[kind]] += 1
-        if "start_offset" in self._outputs and self._start_offset() not in {None, start_offset}:
-            self._add("start_offset", (self._start_offset(),))
-        return self._take_rows()
+        return self.apply_all((event,))
+
+    def apply_all(self, events: Iterable[Event]) -> list[OutputRow]:
+        """
+        Apply the next events, and return the rows that they make: ``apply`` of each, with fewer calls.
+
+        Raises:
+            MalformedInputError: As ``apply``; the events before were applied, and the next call returns their rows.
+        """
+        key, counts, handlers = self.key, self._counts, self._HANDLERS
+        notes_start = "start_offset" in self._rows.outputs
+        for event in events:
+            seq, kind = event.seq, event.kind
+            if seq != self._seq + 1 or event[:3] != key:
+                self._refuse(event)
+            self._rows.seq = seq
+            us = event.at_us if event.taken_us is None else event.taken_us
+            if us is not None and (self._at_us is None or us > self._at_us):
+                self._take_time(us)
+            if self._partition is not None and kind not in _ANSWERS:
+                due_ms = self._partition.next_deadline_ms()
+                if due_ms is not None and due_ms <= self._now_ms:
+                    while self._expire_next():
+                        pass
+            if kind not in handlers:
+                message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
+                raise MalformedInputError(message, "kind")
+            try:
+                handlers[kind](self, event)
+            except KeyError as error:
+                message = "missing, or an unknown name"
+                raise MalformedInputError(message, str(error.args[0])) from error
+            self._seq = seq
+            counts[_COUNTED_AS[kind]] += 1
+            if notes_start:
+                self._note_start_offset()
+        return self._rows.take()
 
     def finish(self) -> list[OutputRow]:
         """Return the rows of the end: counts, the snapshot, and where to go on; more events may still follow."""
-        if "metric" in self._outputs:
+        if "metric" in self._rows.outputs:
             counts = self._counts.copy()
             counts["writes_unanswered"] += len(self._pending)
             for name in sorted(counts):
-                self._add("metric", (name, counts[name]))
+                self._rows.add("metric", (name, counts[name]))
         snapshot = self.snapshot()
-        if "snapshot" in self._outputs and snapshot is not None:
-            self._add("snapshot", (snapshot.to_json(),))
-        if "state" in self._outputs:
-            self._add("state", (self.state(),))
-        return self._take_rows()
+        if "snapshot" in self._rows.outputs and snapshot is not None:
+            self._rows.add("snapshot", (snapshot.to_json(),))
+        if "state" in self._rows.outputs:
+            self._rows.add("state", (self.state(),))
+        return self._rows.take()
 
     def snapshot(self) -> Snapshot | None:
         """Return the share partition as it is at the time of the last event; None if its state is not known."""
@@ -228,8 +239,9 @@ class Replay:
         replay = cls(state.key, profile=state.profile, config=state.config, lacks=state.lacks, outputs=outputs)
         replay._settings.isolation = state.isolation
         replay._settings.leader_epoch = state.leader_epoch
-        replay._seq = replay._row_seq = state.seq
-        replay._take_time(state.at_us)
+        replay._seq = replay._rows.seq = state.seq
+        if state.at_us is not None:
+            replay._take_time(state.at_us)
         replay._log = state.log
         replay._pending = {
             n: WriteShareGroupState(replay._partition_key, n, *each) for n, each in state.pending.items()
@@ -238,32 +250,22 @@ class Replay:
         replay._expected = state.expected
         replay._counts.update(state.counts)
         if state.snapshot is not None:
-            replay._take_back(state.snapshot)
+            partition = SharePartition.restore(state.snapshot, record_transitions=replay._rows.states is not None)
+            replay._partition = partition
+            replay._dead_letters = {
+                number: DeadLetterRequest(replay._partition_key, number, *dead_letter)
+                for number, dead_letter, *_ in state.snapshot.dead_letters
+            }
+            replay._last_start_offset = replay._start_offset()
+            if replay._rows.states is not None:
+                replay._rows.states.load(partition)
         return replay
-
-    def _take_back(self, snapshot: Snapshot) -> None:
-        partition = SharePartition.restore(snapshot, record_transitions=self._states is not None)
-        self._partition = partition
-        self._dead_letters = {
-            number: DeadLetterRequest(self._partition_key, number, *dead_letter)
-            for number, dead_letter, *_ in snapshot.dead_letters
-        }
-        if self._states is not None:
-            self._states.load(partition)
 
     # ---- rows
 
-    def _add(self, kind: str, values: tuple[Any, ...], at_us: int | None = None) -> None:
-        self._rows.append(OutputRow(self.key, self._row_seq, self._at_us if at_us is None else at_us, kind, values))
-
-    def _take_rows(self) -> list[OutputRow]:
-        rows, self._rows = self._rows, []
-        return rows
-
     def _add_difference(self, name: str, observed: Json, computed: Json) -> None:
         self._counts["differences"] += 1
-        if "difference" in self._outputs:
-            self._add("difference", (name, write_json(observed), write_json(computed)))
+        self._rows.add_difference(name, observed, computed)
 
     def _refuse(self, event: Event) -> None:
         if event[:3] != self.key:
@@ -273,15 +275,9 @@ class Replay:
 
     # ---- time
 
-    def _take_time(self, us: int | None) -> None:
-        if us is not None and (self._at_us is None or us > self._at_us):
-            self._at_us = us
-            self._now_ms = us // 1000
-
-    def _expire(self) -> None:
-        """Expire every lock that is due."""
-        while self._expire_next():
-            pass
+    def _take_time(self, us: int) -> None:
+        self._at_us = self._rows.at_us = us
+        self._now_ms = us // 1000
 
     def _expire_next(self) -> bool:
         """Expire the next lock that is due, if there is one; its rows have the first instant at which it was."""
@@ -306,36 +302,36 @@ class Replay:
 
     def _carry_out(self, effects: Effects, at_us: int | None = None) -> None:
         if effects.transitions:
-            self._add_transitions(effects.transitions, at_us)
+            self._rows.add_transitions(effects.transitions, at_us)
         for write in effects.writes:
             self._add_write(write, at_us)
-        for request in effects.dead_letters:
-            self._counts["dead_letters"] += 1
-            self._dead_letters[request.number] = request
-            if "dead_letter" in self._outputs:
-                _, _, first, last, count, cause = request
-                self._add("dead_letter", (first, last, count, cause.value), at_us)
+        if effects.dead_letters:
+            self._add_dead_letters(effects.dead_letters, at_us)
+        if self._lacks:
+            self._answer_at_once(effects)
+
+    def _answer_at_once(self, effects: Effects) -> None:
+        """Answer what the history has no answers to."""
         if "write" in self._lacks:
             for write in effects.writes:
-                self._answer_write(write.number, self._implied_error(write.number))
+                self._answer_write(write.number, implied_error(self._expected.get(write.number)))
         if "dead_letter" in self._lacks:
             for request in effects.dead_letters:
                 self._answer_dead_letter(request.number)
 
+    def _add_dead_letters(self, requests: tuple[DeadLetterRequest, ...], at_us: int | None) -> None:
+        for request in requests:
+            self._counts["dead_letters"] += 1
+            self._dead_letters[request.number] = request
+            if "dead_letter" in self._rows.outputs:
+                _, _, first, last, count, cause = request
+                self._rows.add("dead_letter", (first, last, count, cause.value), at_us)
+
     def _add_write(self, write: WriteShareGroupState, at_us: int | None) -> None:
         self._counts["writes"] += 1
         self._pending[write.number] = write
-        if "write" in self._outputs:
-            _, number, start_offset, count, state_epoch, leader_epoch, batches = write
-            self._add("write", (number, start_offset, count, state_epoch, leader_epoch, batches), at_us)
-
-    def _add_transitions(self, transitions: tuple[Transition, ...], at_us: int | None = None) -> None:
-        if self._states is None:
-            return
-        for transition in transitions:
-            for first, last, before, after in self._states.apply(transition):
-                member_id, count, cause = transition.member_id, transition.delivery_count, transition.cause.value
-                self._add("transition", (first, last, member_id, count, cause, before, after, transition.write), at_us)
+        if "write" in self._rows.outputs:
+            self._rows.add("write", write[1:], at_us)
 
     def _answer_write(self, number: int, error: ErrorCode | None) -> None:
         """Report the outcome of a write, and compare it with what its member was answered."""
@@ -352,13 +348,8 @@ class Replay:
             computed = None if effects.error is None else ERROR_NAMES[effects.error.code]
             if observed != computed:
                 self._add_difference(name, {"error": observed}, {"error": computed})
-        self._carry_out(effects)
-
-    def _implied_error(self, number: int) -> ErrorCode | None:
-        """Return why a write has failed that was not observed itself, if its member's answer says so."""
-        _, observed = self._expected.get(number, ("", None))
-        error = None if observed is None else ERRORS[observed]
-        return None if error in REFUSALS else error
+        if effects.transitions or effects.writes or effects.dead_letters:
+            self._carry_out(effects)
 
     def _answer_dead_letter(self, number: int) -> None:
         partition = self._active()
@@ -410,8 +401,8 @@ class Replay:
         for requests in (self._pending, self._expected, self._dead_letters):
             requests.clear()
         self._partition = None
-        if self._states is not None:
-            self._states.clear()
+        if self._rows.states is not None:
+            self._rows.states.clear()
         if response is None:
             self._add_initialization(None)
             self._unchecked()
@@ -421,7 +412,7 @@ class Replay:
             leader_epoch=self._settings.leader_epoch,
             profile=self._settings.profile,
             config=self._settings.effective,
-            record_transitions=self._states is not None,
+            record_transitions=self._rows.states is not None,
         )
         partition.initialize()
         effects = self._take_over(partition, request, response)
@@ -431,13 +422,18 @@ class Replay:
 
     def _add_initialization(self, partition: SharePartition | None) -> None:
         """Add the row of a new share partition; None if its state is not known."""
-        if "initialization" in self._outputs:
+        if "initialization" in self._rows.outputs:
             read = (None, None) if partition is None else (partition.state_epoch, partition.start_offset)
-            self._add("initialization", (self._settings.leader_epoch, *read))
+            self._rows.add("initialization", (self._settings.leader_epoch, *read))
+
+    def _note_start_offset(self) -> None:
+        last, self._last_start_offset = self._last_start_offset, self._start_offset()
+        if self._last_start_offset not in {None, last}:
+            self._rows.add("start_offset", (self._last_start_offset,))
 
     def _start_offset(self) -> int | None:
-        is_known = self._partition is not None and self._partition.lifecycle is not Lifecycle.FAILED
-        return self._active().start_offset if is_known else None
+        partition = self._partition
+        return None if partition is None or partition.lifecycle is Lifecycle.FAILED else partition.start_offset
 
     def _take_over(self, partition: SharePartition, request: dict[str, Any], response: dict[str, Any]) -> Effects:
         error = response.get("error")
@@ -468,17 +464,27 @@ class Replay:
         if self._partition is None:
             self._unchecked()
             return
-        batches = (event.request or {})["batches"]
+        request = event.request or {}
+        batches = request["batches"]
+        if "version" in request and is_refused_by_broker(
+            batches, version=request["version"], is_renew=request.get("is_renew", False)
+        ):
+            self._compare_refusal(event, ErrorCode.INVALID_REQUEST)
+            return
         try:
             effects = self._partition.acknowledge(event.member_id or "", batches, now_ms=self._now_ms)
         except RequestRefusedError as refusal:
-            self._add_transitions(refusal.transitions)
-            if event.response is not None:
-                observed, computed = event.response.get("error"), ERROR_NAMES[refusal.code]
-                if observed != computed:
-                    self._add_difference("acknowledge", {"error": observed}, {"error": computed})
+            self._rows.add_transitions(refusal.transitions)
+            self._compare_refusal(event, refusal.code)
             return
         self._member_writes(event, effects)
+
+    def _compare_refusal(self, event: Event, code: int) -> None:
+        """Compare what a member was answered with the error of its refused acknowledgement."""
+        if event.response is not None:
+            observed, computed = event.response.get("error"), ERROR_NAMES[code]
+            if observed != computed:
+                self._add_difference("acknowledge", {"error": observed}, {"error": computed})
 
     def _fetch(self, event: Event) -> None:
         partition = self._partition
@@ -517,8 +523,8 @@ class Replay:
             return Effects(transitions=refusal.transitions)
         for first, last, count in effects.acquired:
             self._counts["records_acquired"] += last - first + 1
-            if "acquisition" in self._outputs:
-                self._add("acquisition", (first, last, member_id, count))
+            if "acquisition" in self._rows.outputs:
+                self._rows.add("acquisition", (first, last, member_id, count))
         return effects
 
     def _read(self, partition: SharePartition, request: dict[str, Any]) -> FetchedRecords | None:
@@ -545,9 +551,9 @@ class Replay:
             return
         content = content_in(event.request or {})
         error = (event.response or {}).get("error")
-        number = self._find_write(content)
+        number = find_write(self._pending, content)
         while number is None and self._expire_next():
-            number = self._find_write(content)
+            number = find_write(self._pending, content)
         if number is None and content in self._abandoned:  # of the leader before this one: it decides nothing here
             self._abandoned.remove(content)
             return
@@ -557,14 +563,6 @@ class Replay:
             self._add_difference("write", content_json(content), computed)
         if number is not None:
             self._answer_write(number, None if error is None else ERRORS[error])
-
-    def _find_write(self, content: WriteContent) -> int | None:
-        """Return the number of the oldest pending write with *content*."""
-        head, batches = content[:4], content[4]
-        for number, write in self._pending.items():
-            if write[2:6] == head and are_same_batches(write[6], batches):
-                return number
-        return None
 
     def _dead_letter(self, event: Event) -> None:
         if self._partition is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, fields, frozen
 
-from sharestate.errors import MalformedInputError, SnapshotError
+from sharestate.errors import ErrorCode, MalformedInputError, SnapshotError
 from sharestate.history.columns import ERRORS, ISOLATION_LEVELS, KINDS, STATE_BATCHES
 from sharestate.history.events import check_of, json_of
 from sharestate.history.known_log import KnownLog, read_known_log
@@ -40,6 +40,9 @@ _MARK: Final = "sharestate_replay"
 
 _SETTINGS: Final = ("delivery_count_limit", "max_record_locks", "record_lock_duration_ms", "renew_acknowledge_enable")
 
+_REFUSALS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
+"""The errors of an acknowledgement that no failed write has."""
+
 WriteContent = tuple[int, int, int, int, Sequence[StateBatch]]
 """Start offset, delivery complete count, state epoch, leader epoch and state batches of a write."""
 
@@ -53,11 +56,27 @@ def are_same_batches(one: Sequence[StateBatch], other: Sequence[StateBatch]) -> 
     """Return whether two writes have the same state batches, column by column: no batch is made for that."""
     runs, others = runs_of(one), runs_of(other)
     if len(runs) == len(others) == 1:  # nearly always
-        return all(tuple(column) == tuple(same) for column, same in zip(runs[0], others[0], strict=True))
+        return list(map(tuple, runs[0])) == list(map(tuple, others[0]))
     return all(
         list(chain.from_iterable(run[at] for run in runs)) == list(chain.from_iterable(run[at] for run in others))
         for at in range(len(StateRun._fields))
     )
+
+
+def find_write(pending: Mapping[int, WriteShareGroupState], content: WriteContent) -> int | None:
+    """Return the number of the oldest of the *pending* writes with *content*; None if there is none."""
+    head, batches = content[:4], content[4]
+    for number, write in pending.items():
+        if write[2:6] == head and are_same_batches(write[6], batches):
+            return number
+    return None
+
+
+def implied_error(expected: tuple[str, str | None] | None) -> ErrorCode | None:
+    """Return why a write has failed that was not observed itself, if its member's answer says so."""
+    observed = None if expected is None else expected[1]
+    error = None if observed is None else ERRORS[observed]
+    return None if error in _REFUSALS else error
 
 
 def content_in(request: Mapping[str, Any]) -> WriteContent:

@@ -7,8 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from sharestate.history.columns import OUTPUTS
 from sharestate.history.events import json_of
-from sharestate.json_lines import Json
+from sharestate.history.record_states import RecordStates
+from sharestate.json_lines import Json, write_json
 from sharestate.values.checks import refuse
+from sharestate.values.effects import Transition
+from sharestate.values.named_tuples import new_tuple
 
 ROWS_VERSION: Final = 1
 """The version of the files of rows."""
@@ -66,3 +69,51 @@ def outputs_of(names: Iterable[str]) -> frozenset[str]:
         if name not in OUTPUTS:
             refuse(f"expected some of {', '.join(OUTPUTS)}, got {name!r}", "outputs")
     return names
+
+
+class RowCollector:
+    """
+    The rows of one share partition that were made and not taken yet.
+
+    Attributes:
+        outputs: The kinds of rows to make.
+        seq: The event at hand.
+        at_us: The time at hand; None if no event has one yet. [µs since 1970]
+        states: The states of records, for the rows of transitions; None if there are none.
+
+    Raises:
+        MalformedInputError: *outputs* names an unknown kind.
+    """
+
+    def __init__(self, key: tuple[str, str, int], outputs: Iterable[str]) -> None:
+        """Start before the first event."""
+        self._key = key
+        self.outputs = outputs_of(outputs)
+        self.seq = -1
+        self.at_us: int | None = None
+        self.states = RecordStates() if "transition" in self.outputs else None
+        self._rows: list[OutputRow] = []
+
+    def add(self, kind: str, values: tuple[Any, ...], at_us: int | None = None) -> None:
+        """Add a row, with the time at hand if *at_us* is None."""
+        at_us = self.at_us if at_us is None else at_us
+        self._rows.append(new_tuple(OutputRow, (self._key, self.seq, at_us, kind, values)))
+
+    def add_difference(self, name: str, observed: Json, computed: Json) -> None:
+        """Add the row of a difference, if there are such rows."""
+        if "difference" in self.outputs:
+            self.add("difference", (name, write_json(observed), write_json(computed)))
+
+    def add_transitions(self, transitions: Iterable[Transition], at_us: int | None = None) -> None:
+        """Add the rows of *transitions*, if there are such rows."""
+        if self.states is None:
+            return
+        for transition in transitions:
+            for first, last, before, after in self.states.apply(transition):
+                member_id, count, cause = transition.member_id, transition.delivery_count, transition.cause.value
+                self.add("transition", (first, last, member_id, count, cause, before, after, transition.write), at_us)
+
+    def take(self) -> list[OutputRow]:
+        """Return the rows since the last time."""
+        rows, self._rows = self._rows, []
+        return rows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from attrs import Factory, define, evolve, field, frozen
@@ -140,7 +141,8 @@ def replay_files(
         What was replayed. Differences are rows, and are counted.
 
     Raises:
-        HistoryError: The history cannot be read, or is malformed, or *target* is there already.
+        HistoryError: The history cannot be read, or is malformed, or *target* is there already; nothing is left of
+            what was written.
         OSError: *target* cannot be written.
     """
     settings = ReplaySettings() if settings is None else settings
@@ -153,7 +155,11 @@ def replay_files(
             keys.add(event[:3])
             yield event
 
-    with open_history(source) as history, closing(_rows_file(Path(target))) as file:
+    with (
+        open_history(source) as history,
+        _named_at_last(Path(target)) as path,
+        closing(_rows_file(path)) as file,
+    ):
         settings = _with_lacks(settings, history.header.lacks)
         try:
             for chunk in _chunks(replay_events(counted(history), settings)):
@@ -172,10 +178,20 @@ def _with_lacks(settings: ReplaySettings, lacks: frozenset[str]) -> ReplaySettin
     return evolve(settings, lacks=settings.lacks | lacks)
 
 
-def _rows_file(target: Path) -> RowsFile:
+@contextmanager
+def _named_at_last(target: Path) -> Iterator[Path]:
+    """Yield where to write what becomes *target* once all of it is written; if that fails, nothing is left."""
     if target.exists():
         exists = "is there already"
         raise HistoryError(exists, str(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as directory:
+        path = Path(directory, target.name)
+        yield path
+        path.rename(target)
+
+
+def _rows_file(target: Path) -> RowsFile:
     if target.name.endswith((".jsonl", ".jsonl.gz")):
         return _JsonRows(target)
     rows: RowsFile = parquet_files().ParquetRows(target)

@@ -19,7 +19,7 @@ from attrs import Factory, define, field, frozen
 from sharestate.errors import ErrorCode, RequestRefusedError
 from sharestate.history.events import Event, Header
 from sharestate.history.files import create_history, is_parquet, parquet_files
-from sharestate.history.recording_leader import RecordingLeader
+from sharestate.history.history_writer import HistoryWriter
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.in_memory import InMemoryPersister
 from sharestate.persister.requests import InitializeStateParameters, PartitionStateData
@@ -186,7 +186,7 @@ class _Life:
             self.persister.initialize_state(InitializeStateParameters.of(_KEY.group_id, _KEY.topic_id, entry))
         self.leader_epoch += 1
         partition = SharePartition(_KEY, leader_epoch=self.leader_epoch, profile=self.profile)
-        self.leader = RecordingLeader(
+        self.leader = HistoryWriter(
             partition,
             self.persister,
             self.events.extend,

@@ -55,6 +55,9 @@ class AsyncLeader:
     Not thread-safe: it belongs to the event loop in which it was entered.
     """
 
+    _make_leader: Callable[..., Leader] = Leader
+    """Makes the leader that it keeps; a class that keeps another kind of leader has its own."""
+
     def __init__(  # noqa: PLR0913 - what a leader is made of, and two hooks
         self,
         partition: SharePartition,
@@ -67,7 +70,7 @@ class AsyncLeader:
         on_error: Callable[[ShareStateError], object] = lambda _: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
-        self._leader = Leader(
+        self._leader = self._make_leader(
             partition,
             persister,
             reset_offset=reset_offset,

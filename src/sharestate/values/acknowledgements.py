@@ -55,6 +55,9 @@ class AcknowledgementBatch(NamedTuple):
     acknowledge_types: Sequence[int]
 
 
+_RENEW_VERSION: Final = 2
+"""The version of ShareFetch and ShareAcknowledge from which on locks may be renewed (KIP-1222)."""
+
 _TYPES: Final = frozenset({int, AcknowledgeType})
 _NOTHING_YET: Final = object()
 _SEQUENCES: Final = (tuple, list, Sequence)
@@ -86,6 +89,27 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
             pass
         _refuse(batch, f"batches[{index}]")
     return batches
+
+
+def is_refused_by_broker(batches: Iterable[AcknowledgementBatch], *, version: int, is_renew: bool) -> bool:
+    """
+    Return whether a broker refuses *batches* with INVALID_REQUEST before a share partition sees them.
+
+    It does so if they do not ascend, a range is reversed or has neither one type nor one for each offset, a type is
+    unknown in the *version* of the request, or locks are to be renewed and *is_renew* does not say so.
+
+    Source:
+        KafkaApis.validateAcknowledgementBatches (Kafka 4.3.1).
+    """
+    most = AcknowledgeType.RENEW if version >= _RENEW_VERSION else AcknowledgeType.REJECT
+    previous = -1
+    for first, last, types in batches:
+        if first > last or first < previous or len(types) not in {1, last - first + 1}:
+            return True
+        if not 0 <= min(types) <= max(types) <= most or (AcknowledgeType.RENEW in types and not is_renew):
+            return True
+        previous = last
+    return False
 
 
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed

@@ -520,3 +520,42 @@ def test_the_snapshot_is_the_share_partition_at_the_end() -> None:
 
     assert life.replay.partition is not None
     assert Snapshot.from_json(row.values[0]) == life.replay.partition.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("batches", "version", "is_renew"),
+    [
+        ([(3, 4, (1,)), (0, 1, (1,))], 2, None),
+        ([(0, 4, ())], 2, None),
+        ([(0, 4, (1, 1))], 2, None),
+        ([(0, 4, (5,))], 2, None),
+        ([(0, 4, (4,))], 1, True),
+        ([(0, 4, (4,))], 2, None),
+    ],
+)
+def test_a_broker_refuses_what_no_share_partition_sees(
+    batches: list[tuple[int, int, tuple[int, ...]]],
+    version: int,
+    is_renew: bool | None,  # noqa: FBT001 - a parameter
+) -> None:
+    """What KafkaApis does not let pass is answered with invalid_request, and changes nothing (broker log, 3.5)."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    before = life.replay.snapshot()
+    request = {"batches": tuple(AcknowledgementBatch(*each) for each in batches), "version": version}
+    if is_renew is not None:
+        request["is_renew"] = is_renew
+
+    assert life.add("acknowledge", 0, request, {"error": "invalid_request"}) == []
+    assert life.add("acknowledge", 0, request, {})[0][:2] == ("difference", "acknowledge")
+    assert life.replay.snapshot() == before
+
+
+def test_a_broker_lets_a_request_pass_that_renews() -> None:
+    """A renewal that says so reaches the share partition, and moves the lock."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    batches = (AcknowledgementBatch(0, 4, (4,)),)
+
+    assert life.add("acknowledge", LOCK_MS - 1, {"batches": batches, "version": 2, "is_renew": True}, {}) == []
+    assert life.add("config", LOCK_MS + 1, {}) == []

@@ -174,6 +174,21 @@ def test_a_target_that_is_there_is_not_touched(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
+def test_a_malformed_history_leaves_nothing(tmp_path: Path, name: str) -> None:
+    """Rows that were written before the error are gone, and so is every directory."""
+    source = tmp_path / "life.jsonl"
+    with create_history(source) as file:
+        file.write(SORTED)
+    with source.open("a") as text:
+        text.write(source.read_text().splitlines()[-1] + "\n")
+
+    with pytest.raises(HistoryError, match="comes again"):
+        replay_files(source, tmp_path / name)
+
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_an_unknown_output_is_refused() -> None:
     """Outputs are named by the table."""
     with pytest.raises(MalformedInputError, match="expected some of initialization"):

@@ -1,4 +1,4 @@
-"""A leader that writes its share partition's history, so that any program that embeds the library can make one."""
+"""Leaders that write their share partitions' histories, so that any program that embeds the library can make them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sharestate.errors import ErrorCode, MalformedInputError, RequestRefusedErro
 from sharestate.history.columns import ERROR_NAMES, AppendedBatch
 from sharestate.history.events import Event
 from sharestate.leader.answers import Loaded, Refused, Written, dead_letter_failure, read_answer, write_answer
-from sharestate.leader.leader import Leader, PollResult
+from sharestate.leader.async_leader import AsyncLeader
+from sharestate.leader.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
@@ -22,7 +23,7 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledge
 from sharestate.values.checks import expect
 from sharestate.values.config import AutoOffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
-from sharestate.values.effects import Effects
+from sharestate.values.effects import Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AcquiredRecords, AcquireMode
 from sharestate.values.requests import WriteShareGroupState
@@ -48,7 +49,7 @@ class _Entry:
     response: dict[str, Any] | None = None
 
 
-class RecordingLeader(Leader):
+class HistoryWriter(Leader):
     """
     A ``Leader`` that writes what happens as a history.
 
@@ -74,7 +75,7 @@ class RecordingLeader(Leader):
     >>> future = persister.initialize_state(begin)
     >>> partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0))
     >>> events = []
-    >>> leader = RecordingLeader(partition, persister, events.extend, reset_offset=lambda _: 0)
+    >>> leader = HistoryWriter(partition, persister, events.extend, reset_offset=lambda _: 0)
     >>> leader.start(now_ms=0).result()
     >>> acquired = leader.acquire("m1", FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 4)]), now_ms=1)
     >>> leader.acknowledge("m1", [AcknowledgementBatch(0, 4, (1,))], now_ms=2).result()
@@ -154,9 +155,11 @@ class RecordingLeader(Leader):
 
     def close(self) -> PollResult:
         """Stop for good: see ``Leader.close``."""
+        was_closed = self.is_closed
         result = super().close()
-        self._add(_Entry("fence", None, None))
-        self._flush()
+        if not was_closed:
+            self._add(_Entry("fence", None, None))
+            self._flush()
         return result
 
     def can_acquire(self, *, now_ms: int) -> bool:
@@ -311,9 +314,12 @@ class RecordingLeader(Leader):
     def _take_state(self, answer: Future[Any]) -> ShareStateError | None:
         entry = _Entry("initialize", None, {"leader_epoch": self.partition.leader_epoch})
         self._add(entry)
+        was_fenced = self.partition.lifecycle is Lifecycle.FENCED
         error = super()._take_state(answer)
         read = read_answer(answer, self.partition.key)
-        if isinstance(read, Loaded) and (read.state.start_offset >= 0 or self._found is not None):
+        if was_fenced:  # nothing is taken over, whatever was read
+            entry.response = {"error": _error_name(ErrorCode.UNKNOWN_SERVER_ERROR if error is None else error.code)}
+        elif isinstance(read, Loaded) and (read.state.start_offset >= 0 or self._found is not None):
             entry.request = {"leader_epoch": self.partition.leader_epoch, "reset_offset": self._found}
             state = read.state
             entry.response = {
@@ -357,6 +363,56 @@ class RecordingLeader(Leader):
         response = {"error": _error_name(ErrorCode.UNKNOWN_SERVER_ERROR)} if has_failed else {}
         self._add(_Entry("dead_letter", None, fields, response=response))
         return super()._take_dead_letters(request, answer)
+
+
+class AsyncHistoryWriter(AsyncLeader):
+    """
+    An ``AsyncLeader`` that writes what happens as a history, as a ``HistoryWriter`` does.
+
+    Args:
+        partition: As for ``HistoryWriter``.
+        persister: As for ``AsyncLeader``.
+        write: As for ``HistoryWriter``; called in the event loop, so it must not block for long.
+        reset_offset: As for ``AsyncLeader``.
+        dead_letter_queue: As for ``AsyncLeader``.
+        clock: As for ``AsyncLeader``. [ms]
+        on_transitions: As for ``AsyncLeader``.
+        on_error: As for ``AsyncLeader``.
+        epoch_us: The Unix time at which *clock* is 0. [µs since 1970]
+        first_seq: As for ``HistoryWriter``.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a leader is made of, and where its history goes
+        self,
+        partition: SharePartition,
+        persister: Persister,
+        write: Callable[[list[Event]], object],
+        *,
+        reset_offset: Callable[[AutoOffsetReset], int],
+        dead_letter_queue: DeadLetterQueue | None = None,
+        clock: Callable[[], int] = monotonic_ms,
+        on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
+        on_error: Callable[[ShareStateError], object] = lambda _: None,
+        epoch_us: int = 0,
+        first_seq: int = 0,
+    ) -> None:
+        """Bind *partition* to *persister*; nothing happens yet."""
+        self._make_leader = partial(HistoryWriter, write=write, epoch_us=epoch_us, first_seq=first_seq)
+        super().__init__(
+            partition,
+            persister,
+            reset_offset=reset_offset,
+            dead_letter_queue=dead_letter_queue,
+            clock=clock,
+            on_transitions=on_transitions,
+            on_error=on_error,
+        )
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the next event."""
+        writer: HistoryWriter = self._leader  # type: ignore[assignment] # what _make_leader has made
+        return writer.next_seq
 
 
 def _settings(config: ShareConfig) -> dict[str, Any]:

@@ -1,0 +1,88 @@
+"""The leaders that write histories."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sharestate import (
+    AcknowledgementBatch,
+    AcquiredRecords,
+    FetchedRecords,
+    InMemoryPersister,
+    Lifecycle,
+    RecordBatch,
+    SharePartition,
+    SharePartitionKey,
+)
+from sharestate.history import AsyncHistoryWriter, Event, HistoryWriter, Replay
+from sharestate.persister import InitializeStateParameters, PartitionStateData
+
+KEY = SharePartitionKey(group_id="g", topic_id="t", partition=0)
+
+
+def persister() -> InMemoryPersister:
+    """Return a persister in which the share partition begins at offset 5."""
+    made = InMemoryPersister()
+    entry = PartitionStateData(partition=0, start_offset=5)
+    made.initialize_state(InitializeStateParameters.of("g", "t", entry)).result(timeout=0)
+    return made
+
+
+def replayed(events: list[Event]) -> Replay:
+    """Return the replay of *events*, in which nothing differs."""
+    replay = Replay(("g", "t", 0), outputs=frozenset({"difference"}))
+    assert [replay.apply(event) for event in events] == [[] for _ in events]
+    return replay
+
+
+def test_a_leader_that_is_fenced_while_its_read_is_pending_takes_nothing_over() -> None:
+    """Its history says that the read has failed, whatever was read, and replays to the same share partition."""
+    events: list[Event] = []
+    store = persister()
+    store.is_holding = True
+    leader = HistoryWriter(SharePartition(KEY), store, events.extend, reset_offset=lambda _: 0)
+    future = leader.start(now_ms=0)
+    leader.fence(now_ms=1)
+    store.held[0].answer()
+    leader.poll(now_ms=1)
+
+    assert future.exception(timeout=0) is not None
+    assert [event.kind for event in events] == ["config", "fence", "initialize", "fence"]
+    assert events[2].response == {"error": "leader_not_available"}
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.lifecycle is Lifecycle.FENCED
+    assert replay.snapshot() == leader.partition.snapshot()
+
+
+def test_an_asynchronous_leader_writes_its_history_too() -> None:
+    """Its history has what was awaited and the locks that have expired, and replays without differences."""
+    events: list[Event] = []
+    now_ms = 0
+
+    async def live() -> SharePartition:
+        nonlocal now_ms
+        partition = SharePartition(KEY)
+        leader = AsyncHistoryWriter(
+            partition, persister(), events.extend, reset_offset=lambda _: 0, clock=lambda: now_ms, epoch_us=7
+        )
+        async with leader:
+            await leader.start()
+            now_ms = 1
+            fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+            assert leader.acquire("m1", fetched) == (AcquiredRecords(5, 9, 1),)
+            await leader.acknowledge("m1", [AcknowledgementBatch(5, 7, (1,))])
+            now_ms = 60_000
+            leader.tick()
+            assert leader.next_seq == len(events)
+        return partition
+
+    partition = asyncio.run(live())
+
+    assert [(event.kind, event.at_us) for event in events if event.kind not in {"config", "write"}] == [
+        ("initialize", 7),
+        ("fetch", 1_007),
+        ("acknowledge", 1_007),
+        ("fence", 60_000_007),
+    ]
+    assert replayed(events).snapshot() == partition.snapshot()
