@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, dead_letters, history, persister, segments, spark, state_topic
+from sharestate import coordinator, dead_letters, explain, history, persister, segments, spark, state_topic
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.state_topic import cluster
@@ -54,6 +54,11 @@ def test_every_name_of_the_state_topic_is_documented_once() -> None:
 def test_every_name_of_histories_is_documented_once() -> None:
     """What `sharestate.history` exports has its directive on its page."""
     assert documented("history.md") == sorted(history.__all__)
+
+
+def test_every_name_of_explanations_is_documented_once() -> None:
+    """What `sharestate.explain` exports has its directive on its page."""
+    assert documented("explain.md") == sorted(explain.__all__)
 
 
 def test_every_name_for_spark_is_documented_once() -> None:

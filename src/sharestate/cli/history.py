@@ -1,4 +1,4 @@
-"""The commands ``history generate``, ``history replay`` and ``history show``."""
+"""The commands ``history generate``, ``history replay``, ``history show`` and ``history explain``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
+from sharestate.cli.explain import explain_command
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
@@ -55,6 +56,9 @@ def history_group() -> None:
     A history is a file of JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet, which needs the extra 'parquet'), from
     a program that embeds the library, or synthetic.
     """
+
+
+history_group.add_command(explain_command)
 
 
 @history_group.command("generate")

@@ -1,0 +1,21 @@
+"""
+Explanations: what happened to a record, in plain words and as JSON, and why it is or is not deliverable.
+
+They are made of histories, whoever has written them.
+"""
+
+from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
+from sharestate.explain.sentences import Finding, Happening, Reason, Verdict
+from sharestate.explain.standing import Standing
+
+__all__ = [
+    "Explanation",
+    "Finding",
+    "Happening",
+    "Moment",
+    "Reason",
+    "RecordLife",
+    "Standing",
+    "Verdict",
+    "explain_record",
+]

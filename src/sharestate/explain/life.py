@@ -1,0 +1,413 @@
+"""The life of one record, from the events of its share partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.sentences import (
+    CAUSE_SENTENCES,
+    HAPPENING_SENTENCES,
+    SPECIAL_SENTENCES,
+    Finding,
+    Happening,
+    duration,
+    instant,
+    sentence,
+)
+from sharestate.explain.standing import UNADVANCED, Present, Standing, named
+from sharestate.history.columns import AppendedBatch
+from sharestate.history.events import Event
+from sharestate.history.replay import Replay
+from sharestate.history.rows import OutputRow
+from sharestate.json_lines import Json
+from sharestate.values.acknowledgements import AcknowledgeType
+from sharestate.values.checks import integer
+from sharestate.values.config import ShareConfig
+from sharestate.values.effects import Cause
+from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.profiles import LATEST, Profile
+from sharestate.values.records import RecordState
+
+EXPLANATION_VERSION: Final = 1
+"""The version of the JSON form."""
+
+_OUTPUTS: Final = frozenset({"initialization", "transition", "dead_letter", "difference"})
+_LOCKS: Final = frozenset({Cause.ACQUIRED, Cause.RENEWED})
+
+
+class Moment(NamedTuple):
+    """
+    One thing that happened to a record.
+
+    Attributes:
+        seq: The event with which it happened.
+        at_us: When it happened; None if no event had a time yet. [µs since 1970]
+        what: The cause of the change, or what else it was.
+        facts: What is known of it; the sentence is made of these.
+    """
+
+    seq: int
+    at_us: int | None
+    what: Cause | Happening
+    facts: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The moment in plain words."""
+        if isinstance(self.what, Happening):
+            return sentence(HAPPENING_SENTENCES[self.what], self.facts, self.at_us)
+        special = SPECIAL_SENTENCES.get((self.what, str(self.facts["state"])))
+        return sentence(special or CAUSE_SENTENCES[self.what], self.facts, self.at_us)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the moment with its facts and its sentence; what is null is left out."""
+        facts = {name: value for name, value in self.facts.items() if value is not None}
+        at = {} if self.at_us is None else {"at_us": self.at_us, "at": instant(self.at_us)}
+        return {"seq": self.seq, **at, "what": self.what.value, **facts, "text": self.text}
+
+
+class Explanation(NamedTuple):
+    """
+    The life of a record, and where it stands after the last event.
+
+    Attributes:
+        key: The share partition: group id, topic id and partition.
+        offset: The record.
+        events: The number of events of the share partition. [events]
+        at_us: The time of the last one, to which "now" refers; None if none had a time. [µs since 1970]
+        start_offset: The SPSO; None if the state is not known.
+        end_offset: The SPEO; None if the state is not known.
+        moments: What happened to the record, in order.
+        standing: Where it stands.
+        start_findings: What keeps the SPSO where it is.
+        differences: How much was observed and computed otherwise: what follows the first one is uncertain.
+        first_difference: The event with the first difference; None without one.
+    """
+
+    key: tuple[str, str, int]
+    offset: int
+    events: int
+    at_us: int | None
+    start_offset: int | None
+    end_offset: int | None
+    moments: tuple[Moment, ...]
+    standing: Standing
+    start_findings: tuple[Finding, ...]
+    differences: int
+    first_difference: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON; what is null is left out."""
+        group_id, topic_id, partition = self.key
+        fields = {
+            "explanation": EXPLANATION_VERSION,
+            "group_id": group_id,
+            "topic_id": topic_id,
+            "partition": partition,
+            "offset": self.offset,
+            "events": self.events,
+            "at_us": self.at_us,
+            "start_offset": self.start_offset,
+            "end_offset": self.end_offset,
+            "differences": self.differences,
+            "first_difference": self.first_difference,
+            "life": [moment.to_json() for moment in self.moments],
+            "now": self.standing.to_json(),
+            "start": [finding.to_json() for finding in self.start_findings],
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def lines(self) -> list[str]:
+        """Return the explanation in plain words, line by line."""
+        lines = []
+        before_us = None
+        for moment in self.moments:
+            lines.append(f"{_when(moment.at_us, before_us)}  {moment.text}")
+            before_us = moment.at_us
+        if not self.moments:
+            lines.append("Nothing in the history is about it.")
+        at = "" if self.at_us is None else f", {instant(self.at_us)}"
+        lines += ["", f"At the last event{at}: deliverable: {self.standing.verdict.value}."]
+        lines += [f"  {finding.text}" for finding in self.standing.findings]
+        if self.start_offset is not None and self.start_findings != self.standing.findings:
+            lines += ["", f"The SPSO is {self.start_offset}, the SPEO {self.end_offset}. At the SPSO:"]
+            lines += [f"  {finding.text}" for finding in self.start_findings]
+        if self.first_difference is not None:
+            counted = f"{self.differences} times something was observed and computed otherwise"
+            lines += ["", f"{counted}, first at event {self.first_difference}: what follows that is uncertain."]
+        return lines
+
+
+def _when(at_us: int | None, before_us: int | None) -> str:
+    """Return an instant, and how long after the one before it was, in two columns."""
+    if at_us is None:
+        return f"{'-':<24}  {'':>12}"
+    since = "" if before_us is None else f"+{duration(max(0, at_us - before_us))}"
+    return f"{instant(at_us):<24}  {since:>12}"
+
+
+def explain_record(  # noqa: PLR0913 - as ``Replay``
+    events: Iterable[Event],
+    key: tuple[str, str, int],
+    offset: int,
+    *,
+    profile: Profile = LATEST,
+    config: ShareConfig | None = None,
+    lacks: frozenset[str] = frozenset(),
+) -> Explanation:
+    """
+    Explain what happened to a record, and why it is or is not deliverable after the last event.
+
+    Args:
+        events: The events of a history; those of other share partitions are passed over.
+        key: The share partition: group id, topic id and partition.
+        offset: The record.
+        profile: The rules until a ``config`` event names others.
+        config: The group's settings until ``config`` events change them; Kafka's defaults if None.
+        lacks: The kinds that the history lacks, as its header names them.
+
+    Raises:
+        HistoryOrderError: An event is missing, or was there already.
+        MalformedInputError: An event or *offset* is malformed.
+
+    Complexity:
+        That of a replay of the share partition with its transitions.
+    """
+    life = RecordLife(key, offset, profile=profile, config=config, lacks=lacks)
+    for event in events:
+        if event[:3] == key:
+            life.apply(event)
+    return life.explanation()
+
+
+class RecordLife:
+    """
+    The life of one record, event by event; ``explain_record`` for a history that is there as a whole.
+
+    Raises:
+        MalformedInputError: An argument is malformed.
+    """
+
+    def __init__(
+        self,
+        key: tuple[str, str, int],
+        offset: int,
+        *,
+        profile: Profile = LATEST,
+        config: ShareConfig | None = None,
+        lacks: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin before the first event of the share partition *key*."""
+        self._offset = integer(offset, "offset", 0)
+        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._log = LogFacts(offset)
+        self._moments: list[Moment] = []
+        self._cause: Cause | None = None
+        self._owner = ""
+        self._locked_until_us: int | None = None
+        self._is_in_flight = False
+        self._reads_committed = False
+        self._queue = ""
+        self._archived_by: Cause | None = None
+        self._differences = 0
+        self._first_difference: int | None = None
+        self._at_us: int | None = None
+
+    def apply(self, event: Event) -> None:
+        """
+        Apply the next event of the share partition.
+
+        Raises:
+            HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
+            MalformedInputError: A field of it is not what it has to be; ``field`` says which.
+        """
+        partition = self._replay.partition
+        start_before = None if partition is None else partition.start_offset
+        known = len(self._moments)
+        rows = self._replay.apply(event)
+        self._take_settings(event)
+        self._take_time(event)
+        appended = self._log.apply(event)
+        if appended is not None:
+            self._add(event, Happening.APPENDED, _batch_facts(appended))
+        was_in_flight = self._is_in_flight
+        for row in rows:
+            self._take_row(event, row)
+        if event.kind == "initialize":
+            self._take_over(event, was_in_flight=was_in_flight, was_read=len(self._moments) > known)
+        elif event.kind == "fence" and partition is not None:
+            self._add(event, Happening.FENCED, {})
+        elif event.kind == "acknowledge" and len(self._moments) == known:
+            self._look_for_refusal(event)
+        self._look_for_move_back(event, start_before)
+
+    def explanation(self) -> Explanation:
+        """Return the life so far, and where the record stands after the last event."""
+        partition = self._replay.partition
+        self._replay.snapshot()  # the share partition takes over the time
+        present = Present(
+            partition=partition,
+            at_us=self._at_us,
+            reads_committed=self._reads_committed,
+            archived_by=self._archived_by,
+        )
+        return Explanation(
+            self._replay.key,
+            self._offset,
+            self._replay.seq + 1,
+            self._at_us,
+            None if partition is None else partition.start_offset,
+            None if partition is None else partition.end_offset,
+            tuple(self._moments),
+            present.standing(self._offset, self._log, self._cause),
+            present.start_findings(),
+            self._differences,
+            self._first_difference,
+        )
+
+    # ---- what events say themselves
+
+    def _take_settings(self, event: Event) -> None:
+        if event.kind == "config" and event.request:
+            isolation = event.request.get("isolation")
+            if isolation is not None:
+                self._reads_committed = isolation == IsolationLevel.READ_COMMITTED.value
+            self._queue = event.request.get("dlq_topic", self._queue)
+
+    def _take_time(self, event: Event) -> None:
+        at_us = event.at_us if event.taken_us is None else event.taken_us
+        if at_us is not None:
+            self._at_us = at_us if self._at_us is None else max(self._at_us, at_us)
+
+    def _take_over(self, event: Event, *, was_in_flight: bool, was_read: bool) -> None:
+        """Note what a new leader has read of the record; *was_read* says that it was in the state."""
+        partition, request = self._replay.partition, event.request or {}
+        self._archived_by = None
+        facts: dict[str, Json] = {"leader_epoch": request.get("leader_epoch", "not known")}
+        if partition is None or event.response is None or "error" in event.response:
+            error = (event.response or {}).get("error", "the answer is not known")
+            self._add(event, Happening.STATE_NOT_READ, {**facts, "error": error})
+            self._is_in_flight = False
+            return
+        if was_read:
+            return
+        self._is_in_flight = False
+        facts["start_offset"] = partition.start_offset
+        if self._offset < partition.start_offset:
+            self._add(event, Happening.READ_AS_PASSED, facts)
+        elif was_in_flight:
+            self._add(event, Happening.NOT_READ, facts)
+
+    def _look_for_refusal(self, event: Event) -> None:
+        error = (event.response or {}).get("error")
+        if error is None:
+            return
+        for first, last, types in (event.request or {})["batches"]:
+            if first <= self._offset <= last and types:
+                type_ = types[self._offset - first] if len(types) > 1 else types[0]
+                name = AcknowledgeType(type_).name if type_ in list(AcknowledgeType) else str(type_)
+                facts = {"member": named(event.member_id or ""), "type": name, "error": error}
+                self._add(event, Happening.REFUSED, facts)
+
+    def _look_for_move_back(self, event: Event, start_before: int | None) -> None:
+        partition = self._replay.partition
+        if partition is None or start_before is None or event.kind == "initialize":
+            return
+        if partition.start_offset <= self._offset < start_before:
+            facts = {"from_offset": start_before, "start_offset": partition.start_offset}
+            self._add(event, Happening.START_MOVED_BACK, facts)
+
+    # ---- what the replay says
+
+    def _take_row(self, event: Event, row: OutputRow) -> None:
+        if row.kind == "difference":
+            self._differences += 1
+            if self._first_difference is None:
+                self._first_difference = row.seq
+        elif row.kind == "transition":
+            self._take_transition(event, row)
+        elif row.kind == "dead_letter":
+            first, last, _, cause = row.values
+            if first <= self._offset <= last:
+                topic = f" in the topic {self._queue}" if self._queue else ""
+                self._add(event, Happening.HANDED_OVER, {"topic": topic, "cause": cause}, row.at_us)
+
+    def _take_transition(self, event: Event, row: OutputRow) -> None:
+        first, last, member_id, count, name, before, after, write = row.values
+        cause = Cause(name)
+        if cause in UNADVANCED:
+            self._archived_by = cause
+        if not first <= self._offset <= last:
+            return
+        self._is_in_flight = after is not None
+        if cause is Cause.THROTTLED:
+            self._add_throttled(event, row)
+            return
+        if cause in _LOCKS:
+            self._owner, self._locked_until_us = member_id, self._lock_from(row.at_us)
+        state = RecordState(before if after is None else after).name
+        self._add(event, cause, self._facts(event, row, cause, state, count, write), row.at_us)
+        if cause not in {Cause.CONFIRMED, Cause.PASSED} or self._cause is None:
+            self._cause = cause
+
+    def _facts(  # noqa: PLR0913 - the columns of a row
+        self, event: Event, row: OutputRow, cause: Cause, state: str, count: int, write: int | None
+    ) -> dict[str, Any]:
+        """Return the facts of the sentence of *cause*."""
+        partition = self._replay.partition
+        facts: dict[str, Json] = {"state": state, "delivery_count": count, "write": write}
+        facts |= {"in_write": "" if write is None else f"; write {write} carries that"}
+        error = (event.response or {}).get("error")
+        if cause is not Cause.READ:
+            facts["member"] = named(self._owner)
+        if cause in _LOCKS | {Cause.ROLLED_BACK}:
+            facts["locked_until_us"] = self._locked_until_us
+        if partition is not None:
+            facts |= {"limit": partition.config.delivery_count_limit, "start_offset": partition.start_offset}
+        if cause is Cause.ARCHIVED_AT_LIMIT:
+            facts["lost_by"] = self._lost_by(event, row.at_us)
+        elif cause is Cause.ROLLED_BACK:
+            facts["error"] = "its error is not known" if error is None else error
+        elif cause is Cause.DEAD_LETTERED:
+            facts["error"] = "" if error is None else f" ({error})"
+        return facts
+
+    def _lock_from(self, at_us: int | None) -> int | None:
+        partition = self._replay.partition
+        if partition is None or at_us is None:
+            return None
+        return (at_us // 1000 + partition.config.record_lock_duration_ms) * 1000
+
+    def _lost_by(self, event: Event, at_us: int | None) -> str:
+        """Return how a record left its owner that was archived at the limit instead of being available again."""
+        owner, until_us = named(self._owner), self._locked_until_us
+        if at_us is not None and until_us is not None and at_us // 1000 > until_us // 1000:
+            return f"The lock of {owner} expired"
+        return f"{owner} released it" if event.kind == "acknowledge" else f"The share session of {owner} closed"
+
+    def _add_throttled(self, event: Event, row: OutputRow) -> None:
+        """Note that the record was held back; fetches that do so one after the other make one moment."""
+        facts: dict[str, Json] = {"member": named(event.member_id or ""), "state": "AVAILABLE", "times": 1}
+        last = self._moments[-1] if self._moments else None
+        if last is None or last.what is not Cause.THROTTLED:
+            self._add(event, Cause.THROTTLED, facts, row.at_us)
+            return
+        members = str(last.facts["member"]).split(", ")
+        if facts["member"] not in members:
+            members.append(str(facts["member"]))
+        count: Any = last.facts["times"]
+        self._moments[-1] = last._replace(facts={**facts, "member": ", ".join(members), "times": count + 1})
+
+    def _add(self, event: Event, what: Cause | Happening, facts: Mapping[str, Json], at_us: int | None = None) -> None:
+        self._moments.append(Moment(event.seq, self._at_us if at_us is None else at_us, what, facts))
+
+
+def _batch_facts(batch: AppendedBatch) -> dict[str, Any]:
+    of = ""
+    if batch.control is not None:
+        of = f", the {batch.control} marker of producer {batch.producer_id}"
+    elif batch.transactional:
+        of = f" of a transaction of producer {batch.producer_id}"
+    return {"first_offset": batch.first_offset, "last_offset": batch.last_offset, "of": of}

@@ -1,0 +1,63 @@
+"""What a history says of the log, as far as one record of it is concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sharestate.history.columns import AppendedBatch
+from sharestate.history.events import Event
+from sharestate.values.transactions import TransactionIndex
+
+
+class LogFacts:
+    """
+    The log as the events so far have shown it, in constant memory but for transactions.
+
+    Attributes:
+        batch: The record batch that has the record; None if none is known.
+        is_absent: Whether the log has been seen to go on after the record without it.
+        start_offset: The log start offset, as far as it is known.
+    """
+
+    def __init__(self, offset: int) -> None:
+        """Know nothing about the record at *offset*."""
+        self._offset = offset
+        self._transactions = TransactionIndex()
+        self.batch: AppendedBatch | None = None
+        self.is_absent = False
+        self.start_offset = 0
+
+    @property
+    def end_offset(self) -> int | None:
+        """The offset after the last batch that was appended; None if the history does not say."""
+        return self._transactions.next_offset or None
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The offset up to which all transactions are decided; None if the history does not say."""
+        return None if self.end_offset is None else self._transactions.last_stable_offset
+
+    def apply(self, event: Event) -> AppendedBatch | None:
+        """Take over what *event* says of the log; return the batch with the record if it was appended just now."""
+        request = event.request or {}
+        if event.kind == "log":
+            before = self.batch
+            for batch in request["batches"]:
+                self._transactions.append(batch.record_batch)
+            self._look(request["batches"], begin=0)
+            return None if before is not None else self.batch
+        if event.kind == "log_start":
+            self.start_offset = max(self.start_offset, request["offset"])
+        elif event.kind == "fetch" and "batches" in request:
+            self._look(request["batches"], begin=request.get("fetch_offset"))
+        return None
+
+    def _look(self, batches: Iterable[AppendedBatch], begin: int | None) -> None:
+        """Look for the record in *batches*, between which and from *begin* on the log has nothing."""
+        for batch in batches:
+            if batch.first_offset <= self._offset <= batch.last_offset:
+                self.batch, self.is_absent = batch, False
+                return
+            if begin is not None and begin <= self._offset < batch.first_offset and self.batch is None:
+                self.is_absent = True
+            begin = batch.last_offset + 1

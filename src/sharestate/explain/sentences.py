@@ -1,0 +1,397 @@
+"""
+The sentences of an explanation, as tables: one for each cause of a change, and one for each reason why a record waits.
+
+A sentence is a format string about "it", the record. Its fields are the facts that stand beside it in the JSON form;
+a fact ``..._us`` is a time, which the sentence has without that ending, as an instant and how far off it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from sharestate.json_lines import Json
+from sharestate.values.effects import Cause
+
+
+class Happening(StrEnum):
+    """What may happen to a record besides the changes that have a ``Cause``."""
+
+    APPENDED = "appended"
+    """The log has it."""
+
+    NOT_READ = "not read"
+    """A new leader has read the state without it."""
+
+    READ_AS_PASSED = "read as passed"
+    """A new leader has read an SPSO that is above it."""
+
+    STATE_NOT_READ = "state not read"
+    """A new leader could not read the state, or it is not known whether it could."""
+
+    REFUSED = "acknowledgement refused"
+    """A member's acknowledgement of it was refused."""
+
+    HANDED_OVER = "handed to the dead-letter queue"
+    """The dead-letter queue was given it."""
+
+    START_MOVED_BACK = "SPSO moved back"
+    """The SPSO had passed it, and has moved back to it or before it."""
+
+    FENCED = "fenced"
+    """The leader has stopped acquiring: another one has taken over."""
+
+
+class Verdict(StrEnum):
+    """Whether a record is deliverable."""
+
+    NOW = "now"
+    """The next fetches may acquire it."""
+
+    LATER = "later"
+    """Something has to happen first, which is under way."""
+
+    STALLED = "stalled"
+    """Nothing that is under way will make it deliverable."""
+
+    NEVER = "never"
+    """It is not delivered again."""
+
+    UNKNOWN = "unknown"
+    """The history does not say enough."""
+
+
+class Reason(StrEnum):
+    """Why a record is deliverable or not, or why the SPSO stays where it is."""
+
+    STATE_UNKNOWN = "state unknown"
+    NOT_ACTIVE = "not active"
+    PASSED = "passed"
+    ACKNOWLEDGED = "acknowledged"
+    ARCHIVED = "archived"
+    TERMINAL_PENDING = "terminal, write pending"
+    ARCHIVING = "archiving"
+    HELD = "held"
+    LOCK_DUE = "lock due"
+    LAST_DELIVERY_HELD = "held for the last time"
+    WRITE_PENDING = "write pending"
+    AVAILABLE = "available"
+    AVAILABLE_BELOW_START = "available below the SPSO"
+    THROTTLED = "throttled"
+    BEHIND_THROTTLED = "behind throttled records"
+    LAST_DELIVERY_ALONE = "last delivery alone"
+    FETCH_BEGINS_LATER = "fetch begins later"
+    NOT_IN_LOG = "not in the log"
+    BELOW_LOG_START = "below the log start"
+    NOT_APPENDED = "not appended"
+    TRANSACTION_OPEN = "transaction open"
+    MARKER = "transaction marker"
+    IN_GAP_WINDOW = "in the gap window"
+    BETWEEN_BATCHES = "between batches"
+    NEW = "new"
+    NO_ROOM = "no room"
+    NOTHING_IN_FLIGHT = "nothing in flight"
+    START_WAITS = "SPSO waits"
+    WAITS_AT_WINDOW_END = "B17"
+    NATURAL_GAP = "B10"
+    STALLED_AT_NATURAL_GAP = "B10, no room"
+    STALLED_IN_WINDOW = "F1"
+    STALLED_BELOW_LOG_START = "F4"
+    STALLED_GAP_BELOW_LOG_START = "F5"
+    STALLED_COMPACTED = "F6"
+    STALLED_ABORTED = "F7"
+
+
+CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
+    {
+        Cause.READ: "A new leader read it with the state: {state}, delivery count {delivery_count}.",
+        Cause.CACHED: "It came with a log batch of which the member wanted only a part: {state}, not delivered yet.",
+        Cause.ACQUIRED: "{member} acquired it: delivery {delivery_count} of {limit}, locked until {locked_until}.",
+        Cause.ACCEPTED: "{member} accepted it: {state}{in_write}.",
+        Cause.RELEASED: "{member} released it: {state}{in_write}.",
+        Cause.REJECTED: "{member} rejected it as something that cannot be processed: {state}{in_write}.",
+        Cause.GAP: "{member} reported that there is no such record (GAP): {state}{in_write}.",
+        Cause.RENEWED: "{member} renewed its lock: locked until {locked_until}.",
+        Cause.LOCK_EXPIRED: "The lock of {member} expired: {state}{in_write}.",
+        Cause.SESSION_CLOSED: "The share session of {member} closed: {state}{in_write}.",
+        Cause.ARCHIVED_AT_LIMIT: (
+            "{lost_by}, and it was delivered {delivery_count} times where the limit is {limit}: {state}{in_write}."
+        ),
+        Cause.ABORTED: "Its transaction was aborted, and the group reads committed records only: {state}.",
+        Cause.COMPACTED_AWAY: "A fetch showed that the log no longer has it: {state}.",
+        Cause.BELOW_LOG_START: "The log start moved past it: {state}.",
+        Cause.CONFIRMED: "Write {write} succeeded: {state} is persisted.",
+        Cause.ROLLED_BACK: "Write {write} failed ({error}): {state} again, delivery count {delivery_count}.",
+        Cause.THROTTLED: (
+            "Fetches of {member} left it {state} ({times} times): what keeps failing is delivered in smaller pieces, "
+            "and the rest waits."
+        ),
+        Cause.PASSED: "The SPSO passed it, and is {start_offset}: it was {state}.",
+        Cause.DEAD_LETTERED: "The dead-letter queue has answered{error}: {state}{in_write}.",
+    }
+)
+"""One sentence for each cause."""
+
+SPECIAL_SENTENCES: Final[Mapping[tuple[Cause, str], str]] = MappingProxyType(
+    {
+        (Cause.ROLLED_BACK, "ACQUIRED"): (
+            "Write {write} failed ({error}): {member} holds it as before, locked until {locked_until}."
+        ),
+        (Cause.ROLLED_BACK, "AVAILABLE"): (
+            "Write {write} failed ({error}) after its lock had expired: AVAILABLE, in the leader's memory only (B15)."
+        ),
+        (Cause.ROLLED_BACK, "ARCHIVED"): (
+            "Write {write} failed ({error}) after its lock had expired at the delivery limit: ARCHIVED, in the "
+            "leader's memory only (B15)."
+        ),
+        (Cause.LOCK_EXPIRED, "ACKNOWLEDGED"): (
+            "Its lock expired while a write of it was pending: that matters only if the write fails."
+        ),
+        (Cause.LOCK_EXPIRED, "ARCHIVED"): (
+            "Its lock expired while a write of it was pending: that matters only if the write fails."
+        ),
+        (Cause.LOCK_EXPIRED, "ARCHIVING"): (
+            "Its lock expired while a write of it was pending: that matters only if the write fails."
+        ),
+    }
+)
+"""The sentences for a cause where the state after it makes another one necessary."""
+
+HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
+    {
+        Happening.APPENDED: "The log has it, in the batch {first_offset}-{last_offset}{of}.",
+        Happening.NOT_READ: (
+            "A new leader (epoch {leader_epoch}) read the state, SPSO {start_offset}, without it: "
+            "what was not persisted of it is forgotten."
+        ),
+        Happening.READ_AS_PASSED: (
+            "A new leader (epoch {leader_epoch}) read the state: the SPSO is {start_offset}, and has passed it."
+        ),
+        Happening.STATE_NOT_READ: "A new leader (epoch {leader_epoch}) has no state: {error}.",
+        Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
+        Happening.HANDED_OVER: "It was handed to the dead-letter queue{topic} ({cause}).",
+        Happening.START_MOVED_BACK: "The SPSO moved back from {from_offset} to {start_offset} (B9b).",
+        Happening.FENCED: "The leader was fenced: it acquires nothing any more.",
+    }
+)
+"""One sentence for each other thing that happens."""
+
+
+class Rule(NamedTuple):
+    """
+    What a reason means.
+
+    Attributes:
+        verdict: Whether the record is deliverable; None for what only adds to another reason.
+        sentence: The sentence.
+    """
+
+    verdict: Verdict | None
+    sentence: str
+
+
+REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
+    {
+        Reason.STATE_UNKNOWN: Rule(
+            Verdict.UNKNOWN, "The share partition's state is not known: the history does not say what was read."
+        ),
+        Reason.NOT_ACTIVE: Rule(
+            Verdict.STALLED, "The share partition is {lifecycle}: it delivers nothing until a leader reads the state."
+        ),
+        Reason.PASSED: Rule(Verdict.NEVER, "The SPSO is {start_offset}, and has passed it."),
+        Reason.ACKNOWLEDGED: Rule(Verdict.NEVER, "It is ACKNOWLEDGED."),
+        Reason.ARCHIVED: Rule(Verdict.NEVER, "It is ARCHIVED ({cause})."),
+        Reason.TERMINAL_PENDING: Rule(
+            Verdict.LATER, "It is {state}, and the write of that is pending: only if it fails is it delivered again."
+        ),
+        Reason.ARCHIVING: Rule(Verdict.NEVER, "It is ARCHIVING: on its way to the dead-letter queue."),
+        Reason.HELD: Rule(Verdict.LATER, "{member} holds it, locked until {locked_until}."),
+        Reason.LOCK_DUE: Rule(Verdict.LATER, "The lock of {member} was due at {locked_until}, and expires next."),
+        Reason.LAST_DELIVERY_HELD: Rule(
+            None, "This is delivery {delivery_count} of {limit}: unless it is accepted, it is archived."
+        ),
+        Reason.WRITE_PENDING: Rule(
+            Verdict.LATER, "It is AVAILABLE, and the write of that is pending: nobody acquires it before the answer."
+        ),
+        Reason.AVAILABLE: Rule(
+            Verdict.NOW, "It is AVAILABLE, delivery count {delivery_count}: the next fetch begins at {next_offset}."
+        ),
+        Reason.AVAILABLE_BELOW_START: Rule(
+            Verdict.NOW,
+            "It is AVAILABLE though the SPSO, {start_offset}, is above it: it is delivered if a fetch returns it (B6).",
+        ),
+        Reason.THROTTLED: Rule(
+            None, "It was delivered {delivery_count} times: from {threshold} on at most {piece} records come at once."
+        ),
+        Reason.BEHIND_THROTTLED: Rule(
+            None, "Record {offset} before it was delivered {delivery_count} times: what comes after that one waits."
+        ),
+        Reason.LAST_DELIVERY_ALONE: Rule(
+            None, "Its next delivery, {delivery_count} of {limit}, is its last one, and of this record alone."
+        ),
+        Reason.FETCH_BEGINS_LATER: Rule(
+            Verdict.STALLED, "It is AVAILABLE, and the next fetch begins behind it, at {next_offset}."
+        ),
+        Reason.NOT_IN_LOG: Rule(Verdict.NEVER, "The log has no record at this offset."),
+        Reason.BELOW_LOG_START: Rule(Verdict.NEVER, "The log starts at {log_start_offset}."),
+        Reason.NOT_APPENDED: Rule(Verdict.LATER, "The log ends at {log_end_offset}: it is not written yet."),
+        Reason.TRANSACTION_OPEN: Rule(
+            Verdict.LATER,
+            "The group reads committed records only, and a transaction that began at {last_stable_offset} is open.",
+        ),
+        Reason.MARKER: Rule(None, "It is the marker of a transaction: members acquire it, and clients skip it."),
+        Reason.IN_GAP_WINDOW: Rule(
+            Verdict.NOW,
+            "The leader before may have delivered it, and has persisted nothing of it: it is fetched again in the "
+            "gap window, {first_offset}-{last_offset}; the next fetch begins at {next_offset}.",
+        ),
+        Reason.BETWEEN_BATCHES: Rule(
+            Verdict.NEVER,
+            "It lies between batches that are in flight, and no gap window is active: this leader does not fetch it.",
+        ),
+        Reason.NEW: Rule(
+            Verdict.NOW,
+            "It was never acquired: fetches begin at {next_offset}, and there is room for {room} records more.",
+        ),
+        Reason.NO_ROOM: Rule(
+            Verdict.LATER,
+            "{in_flight} offsets are in flight, {start_offset}-{end_offset}, where {max_record_locks} may be: "
+            "nothing beyond is acquired before the SPSO moves.",
+        ),
+        Reason.NOTHING_IN_FLIGHT: Rule(None, "Nothing is in flight."),
+        Reason.START_WAITS: Rule(
+            None, "Record {start_offset} is {state}: the SPSO passes it with the next write's answer or expired lock."
+        ),
+        Reason.WAITS_AT_WINDOW_END: Rule(
+            None,
+            "Terminal records in the gap window, {first_offset}-{last_offset}, wait until something beyond it is "
+            "acquired (B17).",
+        ),
+        Reason.NATURAL_GAP: Rule(
+            None, "No batch covers offset {start_offset}, which the log does not have: the SPSO waits before it (B10)."
+        ),
+        Reason.STALLED_AT_NATURAL_GAP: Rule(
+            Verdict.STALLED,
+            "No batch covers offset {start_offset}, which the log does not have, so the SPSO stays before it, and "
+            "nothing else is left in flight: a stall until the log start moves or another leader takes over (B10).",
+        ),
+        Reason.STALLED_IN_WINDOW: Rule(
+            Verdict.STALLED,
+            "Everything in flight is terminal, but the gap window, {first_offset}-{last_offset}, ends only when "
+            "something beyond it is acquired, for which there is no room: a stall until max_record_locks is raised or "
+            "another leader takes over (F1).",
+        ),
+        Reason.STALLED_BELOW_LOG_START: Rule(
+            Verdict.STALLED,
+            "The log start has passed the last records that were not terminal, and no write or lock is left to move "
+            "the SPSO: a stall until max_record_locks is raised (F4).",
+        ),
+        Reason.STALLED_GAP_BELOW_LOG_START: Rule(
+            Verdict.STALLED,
+            "The log start, {start_offset}, has moved into the gap that is fetched next, at {next_offset}, where "
+            "every fetch is out of range: a stall until the log start has passed {last_offset} (F5).",
+        ),
+        Reason.STALLED_COMPACTED: Rule(
+            Verdict.STALLED,
+            "The last records that were not terminal were compacted away, and no write or lock is left to move the "
+            "SPSO: a stall until max_record_locks is raised (F6).",
+        ),
+        Reason.STALLED_ABORTED: Rule(
+            Verdict.STALLED,
+            "The records in flight are those of an aborted transaction, archived without a write, and no lock is left "
+            "to move the SPSO: a stall until max_record_locks is raised (F7).",
+        ),
+    }
+)
+"""The meaning of each reason."""
+
+
+class Finding(NamedTuple):
+    """
+    One reason, with the facts of its sentence.
+
+    Attributes:
+        reason: The reason.
+        facts: The facts; those that end in ``_us`` are times. [µs since 1970]
+        at_us: The instant from which the sentence counts times; None if it is not known. [µs since 1970]
+    """
+
+    reason: Reason
+    facts: Mapping[str, Any]
+    at_us: int | None
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return sentence(REASONS[self.reason].sentence, self.facts, self.at_us)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the record is deliverable; None for what only adds to another reason."""
+        return REASONS[self.reason].verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason with its facts and its sentence."""
+        return {"reason": self.reason.value, **self.facts, "text": self.text}
+
+
+def sentence(template: str, facts: Mapping[str, Json], at_us: int | None) -> str:
+    """
+    Return *template* with *facts* in it, times as instants and as distances from *at_us*.
+
+    >>> sentence("locked until {until}.", {"until_us": 40_000_000}, 10_000_000)
+    'locked until 1970-01-01T00:00:40.000Z (30 s later).'
+    """
+    shown: dict[str, Any] = {}
+    for name, value in facts.items():
+        if name.endswith("_us"):
+            shown[name.removesuffix("_us")] = _with_distance(value, at_us)
+        else:
+            shown[name] = value
+    return template.format_map(shown)
+
+
+def _with_distance(us: int | None, at_us: int | None) -> str:
+    if us is None:
+        return "a time that is not known"
+    if at_us is None:
+        return instant(us)
+    return f"{instant(us)} ({duration(abs(us - at_us))} {'later' if us >= at_us else 'before'})"
+
+
+def instant(us: int) -> str:
+    """
+    Return a time of *us* microseconds since 1970 in ISO 8601, to milliseconds, in UTC.
+
+    >>> instant(1_700_000_000_123_456)
+    '2023-11-14T22:13:20.123Z'
+    """
+    try:
+        at = datetime.fromtimestamp(us // 10**6, UTC).replace(microsecond=us % 10**6, tzinfo=None)
+    except (ValueError, OverflowError, OSError):  # a year that Python does not know
+        return f"{us} µs"
+    return f"{at.isoformat(timespec='milliseconds')}Z"
+
+
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
+
+
+def duration(us: int) -> str:
+    """
+    Return a duration of *us* microseconds in the two largest units that it has, to milliseconds.
+
+    >>> [duration(us) for us in (0, 1_500_000, 30_000_000, 90_000_000, 7_200_000_000)]
+    ['0 s', '1.5 s', '30 s', '1 min 30 s', '2 h']
+    """
+    left_ms = us // 1000
+    parts = []
+    for size, unit in _UNITS:
+        count, left_ms = divmod(left_ms, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    if left_ms or not parts:
+        parts.append(f"{left_ms / 1000:.3f}".rstrip("0").rstrip(".") + " s")
+    return " ".join(parts[:2])

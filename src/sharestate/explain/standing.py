@@ -1,0 +1,331 @@
+"""Where a record stands, why it is or is not deliverable, and what keeps the SPSO where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from attrs import field, frozen
+
+from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.sentences import Finding, Reason, Verdict
+from sharestate.partition.acquire import threshold
+from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.record_machine import TERMINAL
+from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.state import GapWindow
+from sharestate.values.effects import Cause
+from sharestate.values.profiles import Quirk
+from sharestate.values.records import RecordState
+
+_LEAST_LIMIT: Final = 3
+"""With a delivery count limit below this the last delivery is not of one record alone (rule 20.3). [deliveries]"""
+
+UNADVANCED: Final = MappingProxyType(
+    {
+        Cause.BELOW_LOG_START: Reason.STALLED_BELOW_LOG_START,
+        Cause.COMPACTED_AWAY: Reason.STALLED_COMPACTED,
+        Cause.ABORTED: Reason.STALLED_ABORTED,
+    }
+)
+"""The causes that make records terminal without an advance, and the stalls that they may lead to."""
+
+
+class Standing(NamedTuple):
+    """
+    Where a record stands.
+
+    Attributes:
+        state: Its state; None if it is not in flight.
+        delivery_count: Its deliveries so far; None if it is not in flight. [deliveries]
+        member_id: Its owner; empty for none.
+        locked_until_us: The last instant at which its lock holds; None without one. [µs since 1970]
+        findings: Why it is or is not deliverable: what decides first, then what adds to it.
+    """
+
+    state: RecordState | None
+    delivery_count: int | None
+    member_id: str
+    locked_until_us: int | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the record is deliverable."""
+        verdicts = [finding.verdict for finding in self.findings]
+        return Verdict.STALLED if Verdict.STALLED in verdicts else verdicts[0] or Verdict.UNKNOWN
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the standing as JSON; what is null or empty is left out."""
+        fields = {
+            "deliverable": self.verdict.value,
+            "state": None if self.state is None else self.state.name,
+            "delivery_count": self.delivery_count,
+            "member_id": self.member_id or None,
+            "locked_until_us": self.locked_until_us,
+        }
+        return {
+            **{name: value for name, value in fields.items() if value is not None},
+            "reasons": [finding.to_json() for finding in self.findings],
+        }
+
+
+@frozen(kw_only=True)
+class Present:
+    """
+    A share partition at one instant, to ask where its records stand.
+
+    Complexity:
+        Linear in what is in flight.
+    """
+
+    partition: SharePartition | None
+    """The share partition; None if its state is not known. It is not changed."""
+
+    at_us: int | None
+    """The instant; None if no event had a time. [µs since 1970]"""
+
+    reads_committed: bool = False
+    """Whether the group reads committed records only."""
+
+    archived_by: Cause | None = None
+    """What has archived records last without an advance; None if nothing has."""
+
+    _batches: tuple[BatchView, ...] = field(init=False)
+    _next_offset: int | None = field(init=False)
+    _is_under_way: bool = field(init=False)
+
+    @_batches.default
+    def _views(self) -> tuple[BatchView, ...]:
+        return () if self.partition is None else self.partition.batches()
+
+    @_next_offset.default
+    def _asked(self) -> int | None:
+        """Ask a copy for the next fetch offset, as that may clear ``find_next``."""
+        if self.partition is None or self.partition.lifecycle is not Lifecycle.ACTIVE:
+            return None
+        return copy(self.partition).next_fetch_offset()
+
+    @_is_under_way.default
+    def _waits_for_something(self) -> bool:
+        """Return whether a lock, a write or a dead letter is left, at whose end the SPSO advances."""
+        if self.partition is None:
+            return False
+        snapshot = self.partition.snapshot()
+        return bool(self.partition.lock_count() or snapshot.writes or snapshot.dead_letters)
+
+    # ---- one record
+
+    def standing(self, offset: int, log: LogFacts | None = None, cause: Cause | None = None) -> Standing:
+        """
+        Return where the record at *offset* stands.
+
+        Args:
+            offset: The record.
+            log: What is known of the log there; None for nothing.
+            cause: The cause of its last change; None if it is not known.
+        """
+        run = self._run(offset)
+        findings = tuple(self._findings(offset, run, LogFacts(offset) if log is None else log, cause))
+        if run is None:
+            return Standing(None, None, "", None, findings)
+        return Standing(run.state, run.delivery_count, run.member_id, _deadline_us(run), findings)
+
+    def _run(self, offset: int) -> RecordRun | None:
+        for batch in self._batches:
+            if batch.first_offset <= offset <= batch.last_offset:
+                return next(run for run in batch.runs if offset <= run.last_offset)
+        return None
+
+    def _findings(self, offset: int, run: RecordRun | None, log: LogFacts, cause: Cause | None) -> Iterator[Finding]:
+        partition = self.partition
+        if partition is None:
+            yield self._finding(Reason.STATE_UNKNOWN)
+        elif partition.lifecycle is not Lifecycle.ACTIVE:
+            yield self._finding(Reason.NOT_ACTIVE, lifecycle=partition.lifecycle.name)
+        elif run is not None:
+            yield from self._in_flight(partition, offset, run, cause)
+        elif offset < partition.start_offset:
+            yield self._finding(Reason.PASSED, start_offset=partition.start_offset)
+        else:
+            yield from self._not_in_flight(partition, offset, log)
+            if log.batch is not None and log.batch.control is not None:
+                yield self._finding(Reason.MARKER)
+
+    def _in_flight(
+        self, partition: SharePartition, offset: int, run: RecordRun, cause: Cause | None
+    ) -> Iterator[Finding]:
+        if run.state in TERMINAL:
+            yield self._terminal(run, cause)
+        elif run.state is RecordState.ARCHIVING:
+            yield self._finding(Reason.ARCHIVING)
+        elif run.state is RecordState.ACQUIRED:
+            if offset < partition.start_offset:
+                yield self._finding(Reason.PASSED, start_offset=partition.start_offset)
+            yield from self._held(partition, run)
+        elif run.has_pending_write:
+            yield self._finding(Reason.WRITE_PENDING)
+        else:
+            yield from self._available(partition, offset, run)
+
+    def _terminal(self, run: RecordRun, cause: Cause | None) -> Finding:
+        if run.has_pending_write and not run.is_archived_meanwhile:
+            return self._finding(Reason.TERMINAL_PENDING, state=run.state.name)
+        if run.state is RecordState.ACKNOWLEDGED:
+            return self._finding(Reason.ACKNOWLEDGED)
+        return self._finding(Reason.ARCHIVED, cause="its cause is not known" if cause is None else cause.value)
+
+    def _held(self, partition: SharePartition, run: RecordRun) -> Iterator[Finding]:
+        until_us = _deadline_us(run)
+        is_due = until_us is not None and self.at_us is not None and until_us < self.at_us
+        yield self._finding(
+            Reason.LOCK_DUE if is_due else Reason.HELD, member=named(run.member_id), locked_until_us=until_us
+        )
+        limit = partition.config.delivery_count_limit
+        if run.delivery_count >= limit:
+            yield self._finding(Reason.LAST_DELIVERY_HELD, delivery_count=run.delivery_count, limit=limit)
+
+    def _available(self, partition: SharePartition, offset: int, run: RecordRun) -> Iterator[Finding]:
+        next_offset = self._next_offset or 0
+        if offset < partition.start_offset:
+            yield self._finding(Reason.AVAILABLE_BELOW_START, start_offset=partition.start_offset)
+        elif next_offset > offset:
+            yield self._finding(Reason.FETCH_BEGINS_LATER, next_offset=next_offset)
+        else:
+            yield self._finding(Reason.AVAILABLE, delivery_count=run.delivery_count, next_offset=next_offset)
+        if next_offset < partition.start_offset:
+            yield from self._stalls()
+        limit = partition.config.delivery_count_limit
+        behind = self._throttled_before(offset, next_offset, threshold(limit))
+        if behind is not None:
+            yield self._finding(Reason.BEHIND_THROTTLED, offset=behind[0], delivery_count=behind[1])
+        if limit >= _LEAST_LIMIT and run.delivery_count == limit - 1:
+            yield self._finding(Reason.LAST_DELIVERY_ALONE, delivery_count=limit, limit=limit)
+        elif run.delivery_count >= threshold(limit):
+            size = next(
+                each.last_offset - each.first_offset + 1 for each in self._batches if offset <= each.last_offset
+            )
+            piece = max(1, size >> (run.delivery_count - threshold(limit) + 1))
+            facts = {"delivery_count": run.delivery_count, "threshold": threshold(limit), "piece": piece}
+            yield self._finding(Reason.THROTTLED, **facts)
+
+    def _throttled_before(self, offset: int, next_offset: int, least: int) -> tuple[int, int] | None:
+        """Return the first record before *offset* that is throttled and fetched with it, and its delivery count."""
+        for batch in self._batches:
+            for run in batch.runs:
+                first = max(run.first_offset, next_offset)
+                if first >= offset:
+                    return None
+                is_acquirable = run.state is RecordState.AVAILABLE and not run.has_pending_write
+                if is_acquirable and run.delivery_count >= least and first <= run.last_offset:
+                    return first, run.delivery_count
+        return None
+
+    def _not_in_flight(self, partition: SharePartition, offset: int, log: LogFacts) -> Iterator[Finding]:
+        end, stable = log.end_offset, log.last_stable_offset
+        window = _active_window(partition)
+        if offset < log.start_offset:
+            yield self._finding(Reason.BELOW_LOG_START, log_start_offset=log.start_offset)
+        elif log.is_absent:
+            yield self._finding(Reason.NOT_IN_LOG)
+        elif end is not None and offset >= end:
+            yield self._finding(Reason.NOT_APPENDED, log_end_offset=end)
+        elif self.reads_committed and stable is not None and offset >= stable:
+            yield self._finding(Reason.TRANSACTION_OPEN, last_stable_offset=stable)
+        elif window is not None and window.first_offset <= offset <= window.last_offset:
+            yield self._finding(Reason.IN_GAP_WINDOW, **window._asdict(), next_offset=self._next_offset)
+            yield from self._stalls()
+        elif self._batches and offset <= partition.end_offset:
+            yield self._finding(Reason.BETWEEN_BATCHES)
+        elif self.room > 0 or not self._batches:
+            yield self._finding(Reason.NEW, next_offset=self._next_offset, room=self.room)
+            yield from self._stalls()
+        else:
+            yield self._finding(
+                Reason.NO_ROOM,
+                in_flight=self.in_flight,
+                start_offset=partition.start_offset,
+                end_offset=partition.end_offset,
+                max_record_locks=partition.config.max_record_locks,
+            )
+            yield from self.start_findings()
+
+    # ---- the share partition
+
+    @property
+    def in_flight(self) -> int:
+        """The number of offsets from the SPSO to the SPEO, gaps and terminal records included. [offsets]"""
+        partition = self.partition
+        return partition.end_offset - partition.start_offset + 1 if partition is not None and self._batches else 0
+
+    @property
+    def room(self) -> int:
+        """How many records more may be acquired beyond the SPEO. [records]"""
+        return 0 if self.partition is None else max(0, self.partition.config.max_record_locks - self.in_flight)
+
+    def start_findings(self, cause: Cause | None = None) -> tuple[Finding, ...]:
+        """Return what keeps the SPSO where it is; *cause* is that of the last change of the record there, if known."""
+        return tuple(self._start_findings(cause))
+
+    def _start_findings(self, cause: Cause | None) -> Iterator[Finding]:
+        partition = self.partition
+        if partition is None or partition.lifecycle is not Lifecycle.ACTIVE:
+            yield from self._findings(0, None, LogFacts(0), None)
+            return
+        start = partition.start_offset
+        if not self._batches:
+            yield self._finding(Reason.NOTHING_IN_FLIGHT)
+            return
+        stalls = tuple(self._stalls())
+        run = self._run(start)
+        window = _active_window(partition)
+        if stalls:
+            yield from stalls
+        elif run is None and window is None:
+            yield self._finding(Reason.NATURAL_GAP, start_offset=start)
+        elif run is None:
+            yield from self._not_in_flight(partition, start, LogFacts(start))
+        elif run.state not in TERMINAL or (run.has_pending_write and not run.is_archived_meanwhile):
+            yield from self._in_flight(partition, start, run, cause)
+        elif window is not None and partition.profile.has(Quirk.WAITS_AT_WINDOW_END):
+            yield self._finding(Reason.WAITS_AT_WINDOW_END, **window._asdict())
+        else:
+            yield self._finding(Reason.START_WAITS, start_offset=start, state=run.state.name)
+
+    def _stalls(self) -> Iterator[Finding]:
+        """Yield the stall that the share partition is in, if it is in one: no fetch is served, and nothing is left."""
+        partition = self.partition
+        if partition is None or not self._batches or self._next_offset is None:
+            return
+        start, window = partition.start_offset, _active_window(partition)
+        if window is not None and window.first_offset == self._next_offset < start:
+            facts = {"start_offset": start, "next_offset": self._next_offset, "last_offset": window.last_offset}
+            yield self._finding(Reason.STALLED_GAP_BELOW_LOG_START, **facts)
+        if self.room > 0 or self._is_under_way or self._next_offset != partition.end_offset + 1:
+            return
+        if window is not None:
+            yield self._finding(Reason.STALLED_IN_WINDOW, **window._asdict())
+        elif self._run(start) is None:
+            yield self._finding(Reason.STALLED_AT_NATURAL_GAP, start_offset=start)
+        elif self.archived_by is not None:
+            yield self._finding(UNADVANCED[self.archived_by])
+
+    def _finding(self, reason: Reason, **facts: Any) -> Finding:  # noqa: ANN401 - the facts of its sentence
+        return Finding(reason, facts, self.at_us)
+
+
+def _active_window(partition: SharePartition) -> GapWindow | None:
+    # rule 4.4
+    window = partition.gap_window
+    return window if window is not None and window.last_offset == partition.end_offset else None
+
+
+def _deadline_us(run: RecordRun) -> int | None:
+    return None if run.lock_deadline_ms is None else run.lock_deadline_ms * 1000
+
+
+def named(member_id: str) -> str:
+    """Return how a sentence names a member."""
+    return member_id or "nobody"

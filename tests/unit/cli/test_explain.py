@@ -1,0 +1,75 @@
+"""``sharestate history explain``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sharestate.cli.commands import sharestate
+from sharestate.history import Event, Header, create_history
+from tests.support.recorded_histories import KEY, history_of
+
+STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
+
+
+def explain(*arguments: str | int | Path) -> Result:
+    """Run the command with *arguments*."""
+    return CliRunner().invoke(sharestate, ["history", "explain", *map(str, arguments)])
+
+
+@pytest.fixture
+def stalled(tmp_path: Path) -> Path:
+    """The history of the share partition that stalls as F1."""
+    path = tmp_path / "history.jsonl"
+    with create_history(path, Header(source="a recorded conversation")) as file:
+        file.write(history_of(STALL))
+    return path
+
+
+def test_a_stall_is_explained(stalled: Path) -> None:
+    """The text says what has happened to a record, that it is not deliverable, and names the bug."""
+    result = explain(stalled, "--offset", 15)
+
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Record 15 of partition 0 of topic {KEY[1]}, group g\n")
+    assert "deliverable: stalled.\n" in result.output
+    assert "another leader takes over (F1).\n" in result.output
+
+
+def test_the_same_as_json(stalled: Path) -> None:
+    """A versioned document with the facts beside the sentences."""
+    result = explain(stalled, "--offset", 3, "--json", "--group", "g", "--topic", KEY[1], "--partition", 0)
+    document = json.loads(result.output)
+
+    assert (document["explanation"], document["offset"], document["start_offset"]) == (1, 3, 5)
+    assert [moment["what"] for moment in document["life"]] == ["acquired", "accepted", "confirmed", "passed"]
+    assert document["life"][0]["locked_until_us"] == 10_000_000
+    assert document["now"]["deliverable"] == "never"
+    assert [finding["reason"] for finding in document["start"]] == ["F1"]
+
+
+def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> None:
+    """With several, the message lists the options to choose one; with none, it says so."""
+    several = tmp_path / "several.jsonl"
+    with create_history(several, Header()) as file:
+        file.write(Event.of((group_id, KEY[1], 0), 0, "config", request={}) for group_id in ("a", "b"))
+
+    unclear = explain(several, "--offset", 0)
+    none = explain(stalled, "--offset", 0, "--group", "other")
+
+    assert (unclear.exit_code, none.exit_code) == (2, 2)
+    assert f"--group a --topic {KEY[1]} --partition 0; --group b" in unclear.output
+    assert "no such share partition" in none.output
+
+
+def test_a_file_that_is_no_history_is_refused(tmp_path: Path) -> None:
+    """The command ends with code 2, and names the file."""
+    path = tmp_path / "other.jsonl"
+    path.write_text("{}\n")
+
+    result = explain(path, "--offset", 0)
+
+    assert (result.exit_code, str(path) in result.output) == (2, True)

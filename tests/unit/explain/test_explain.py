@@ -1,0 +1,348 @@
+"""Explanations of records: what happened to them, and why they are or are not deliverable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, RecordState, StateBatch
+from sharestate.explain import Explanation, Happening, Reason, Verdict, explain_record
+from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
+from sharestate.history import AppendedBatch, Event
+from tests.support.recorded_histories import KEY, exchanges, history_of, recorded_runs
+
+VECTORS = Path(__file__).parents[2] / "data" / "vectors"
+
+REFUSED_STATES = {"ex-4.1-a", "v22-13-init-acquired"}
+"""Kafka leaves half of a state that it could not read; the library keeps nothing of it (rule 24.2)."""
+
+CRASHES = {"ex-19.B7", "ex-19.B7-timeout"}
+"""Kafka's advance throws; that of the library does not (rule 24.2, B7)."""
+
+RECORDED = [
+    path
+    for folder in ("found", "section19", "section22")
+    for path in sorted((VECTORS / folder).glob("*.jsonl"))
+    if '"raised"' not in path.read_text() and path.stem not in REFUSED_STATES | CRASHES
+]
+
+
+Ranges = Iterable[tuple[int, int]]
+
+
+class Story:
+    """A small history, of which the outcome is stated by the rules; times in seconds."""
+
+    def __init__(self, *, start: int = 0, state: Iterable[tuple[int, int, int, int]] = (), **config: int | str) -> None:
+        """Begin with settings, of which the limit is 2 deliveries and a lock 10 s, and with a state that is read."""
+        self.events: list[Event] = []
+        settings = {"delivery_count_limit": 2, "record_lock_duration_ms": 10_000, "profile": "kafka-4.4", **config}
+        self.add("config", 0, settings)
+        self.lead(0, start, state)
+
+    def add(
+        self,
+        kind: str,
+        at_s: float,
+        request: dict[str, Any] | None = None,
+        response: dict[str, Any] | None = None,
+        member: str | None = None,
+    ) -> None:
+        """Add an event."""
+        at_us = int(at_s * 10**6)
+        seq = len(self.events)
+        self.events.append(Event.of(KEY, seq, kind, at_us=at_us, member_id=member, request=request, response=response))
+
+    def lead(self, at_s: float, start: int, state: Iterable[tuple[int, int, int, int]] = (), epoch: int = 1) -> None:
+        """Have a leader read a state."""
+        batches = tuple(StateBatch(*batch) for batch in state)
+        read = {"state_epoch": 1, "start_offset": start, "state_batches": batches}
+        self.add("initialize", at_s, {"leader_epoch": epoch}, read)
+
+    def log(self, *batches: AppendedBatch) -> None:
+        """Append to the log."""
+        self.add("log", 0, {"batches": batches})
+
+    def fetch(
+        self,
+        at_s: float,
+        member: str,
+        batches: Iterable[tuple[int, int]],
+        acquired: Iterable[tuple[int, int, int]] = (),
+    ) -> None:
+        """Have a member fetch *batches* of the log."""
+        read = tuple(AppendedBatch(*batch) for batch in batches)
+        request = {"fetch_offset": read[0].first_offset, "batches": read}
+        self.add("fetch", at_s, request, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)}, member)
+
+    def acknowledge(  # noqa: PLR0913 - what an acknowledgement says
+        self, at_s: float, member: str, first: int, last: int, type_: int, error: str | None = None
+    ) -> None:
+        """Have a member acknowledge a range."""
+        request = {"batches": (AcknowledgementBatch(first, last, (type_,)),)}
+        self.add("acknowledge", at_s, request, {} if error is None else {"error": error}, member)
+
+    def write(self, at_s: float, start: int, count: int, *batches: tuple[int, int, int, int], error: str = "") -> None:
+        """Answer a write."""
+        request = {
+            "start_offset": start,
+            "delivery_complete_count": count,
+            "state_epoch": 1,
+            "leader_epoch": 1,
+            "state_batches": tuple(StateBatch(*batch) for batch in batches),
+        }
+        self.add("write", at_s, request, {"error": error} if error else {})
+
+    def wait(self, at_s: float) -> None:
+        """Let time pass."""
+        self.add("config", at_s, {})
+
+    def explain(self, offset: int, lacks: Iterable[str] = ()) -> Explanation:
+        """Explain the record at *offset*."""
+        return explain_record(self.events, KEY, offset, lacks=frozenset(lacks))
+
+
+def what_of(explanation: Explanation) -> list[str]:
+    """Return the causes of the moments of a life."""
+    return [moment.what.value for moment in explanation.moments]
+
+
+def reasons_of(explanation: Explanation) -> list[Reason]:
+    """Return why the record is or is not deliverable."""
+    return [finding.reason for finding in explanation.standing.findings]
+
+
+# ---- beside Kafka's recorded conversations
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_records_stand_where_they_stood_at_kafka(path: Path) -> None:
+    """State, delivery count, owner and deadline are those of Kafka's class at the end of the conversation."""
+    events = history_of(path)
+    state = exchanges(path)[-1][1]["state"]
+
+    for first, last, (name, count, member, deadline_ms, _) in recorded_runs(state):
+        for offset in {first, last}:
+            explanation = explain_record(events, KEY, offset)
+            standing = explanation.standing
+            until_us = None if deadline_ms is None else deadline_ms * 1000
+
+            assert standing[:4] == (RecordState[name], count, member, until_us)
+            assert (explanation.differences, explanation.start_offset) == (0, state["start_offset"])
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "offset"),
+    [
+        ("found/found-stall-in-a-full-window", Reason.STALLED_IN_WINDOW, 15),
+        ("found/found-stall-after-the-log-start", Reason.STALLED_BELOW_LOG_START, 15),
+        ("found/found-stall-after-compaction", Reason.STALLED_COMPACTED, 15),
+        ("found/found-stall-after-an-aborted-transaction", Reason.STALLED_ABORTED, 11),
+    ],
+)
+def test_a_stall_of_a_full_share_partition_is_named(name: str, reason: Reason, offset: int) -> None:
+    """Where Kafka has said that nothing can be acquired, the next record has the stall by its name."""
+    path = VECTORS / f"{name}.jsonl"
+    refused = [response["result"] for request, response in exchanges(path) if request["op"] == "can_acquire"]
+    explanation = explain_record(history_of(path), KEY, offset)
+
+    assert refused[-1] is False
+    assert reasons_of(explanation) == [Reason.NO_ROOM, reason]
+    assert explanation.standing.verdict is Verdict.STALLED
+    assert [finding.reason for finding in explanation.start_findings] == [reason]
+
+
+def test_a_stall_in_a_gap_below_the_log_start_is_named() -> None:
+    """Kafka's next fetch offset is below the log start: no record is reached, whatever room there is (F5)."""
+    path = VECTORS / "found/found-stall-in-a-gap-below-the-log-start.jsonl"
+    events = [event for event in history_of(path) if event.request != {"offset": 15}]  # that is the end of the stall
+
+    explanation = explain_record(events, KEY, 20)
+
+    assert (explanation.start_offset, explanation.standing.verdict) == (14, Verdict.STALLED)
+    assert reasons_of(explanation) == [Reason.NEW, Reason.STALLED_GAP_BELOW_LOG_START]
+    assert explanation.standing.findings[1].facts["next_offset"] == 0
+
+
+def test_a_lock_that_expires_during_a_write_that_fails_is_bug_b15() -> None:
+    """Kafka archives the records in memory only: the life says so, with the write and its error."""
+    explanation = explain_record(history_of(VECTORS / "section19/ex-19.B15.jsonl"), KEY, 3)
+    accepted, expired, failed = explanation.moments[-3:]
+
+    assert what_of(explanation) == [
+        *("acquired", "lock expired", "acquired", "accepted", "lock expired", "rolled back")
+    ]
+    assert accepted.text == "m1 accepted it: ACKNOWLEDGED; write 1 carries that."
+    assert expired.text == "Its lock expired while a write of it was pending: that matters only if the write fails."
+    assert failed.text.startswith("Write 1 failed (coordinator_not_available) after its lock had expired")
+    assert failed.text.endswith("in the leader's memory only (B15).")
+
+
+def test_terminal_records_at_the_end_of_the_gap_window_are_bug_b17() -> None:
+    """The SPSO waits for something beyond the window, for which there is room."""
+    path = VECTORS / "section19/ex-19.B17.jsonl"
+    waits = {
+        finding.reason
+        for count in range(1, len(history_of(path)) + 1)
+        for finding in explain_record(history_of(path)[:count], KEY, 29).start_findings
+    }
+
+    assert Reason.WAITS_AT_WINDOW_END in waits
+
+
+# ---- lives that the rules state
+
+
+def test_a_life_in_plain_words() -> None:
+    """Each change has its time, who has made it, and what it has led to, up to the limit."""
+    story = Story()
+    story.log(AppendedBatch(0, 9))
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.fetch(20, "m2", [(0, 9)], [(0, 9, 2)])
+    story.acknowledge(21, "m2", 0, 9, 2)
+
+    explanation = story.explain(3, lacks=["write"])
+
+    lines = [line for line in explanation.lines() if line.startswith("1970")]
+    assert [line[:38].split() for line in lines] == [
+        ["1970-01-01T00:00:00.000Z"],
+        ["1970-01-01T00:00:01.000Z", "+1", "s"],
+        ["1970-01-01T00:00:11.001Z", "+10.001", "s"],
+        ["1970-01-01T00:00:20.000Z", "+8.999", "s"],
+        ["1970-01-01T00:00:21.000Z", "+1", "s"],
+        ["1970-01-01T00:00:21.000Z", "+0", "s"],
+        ["1970-01-01T00:00:21.000Z", "+0", "s"],
+    ]
+    assert [line[40:] for line in lines] == [
+        "The log has it, in the batch 0-9.",
+        "m1 acquired it: delivery 1 of 2, locked until 1970-01-01T00:00:11.000Z (10 s later).",
+        "The lock of m1 expired: AVAILABLE; write 0 carries that.",
+        "m2 acquired it: delivery 2 of 2, locked until 1970-01-01T00:00:30.000Z (10 s later).",
+        "m2 released it, and it was delivered 2 times where the limit is 2: ARCHIVED; write 1 carries that.",
+        "Write 1 succeeded: ARCHIVED is persisted.",
+        "The SPSO passed it, and is 10: it was ARCHIVED.",
+    ]
+    assert explanation.lines()[8:10] == [
+        "At the last event, 1970-01-01T00:00:21.000Z: deliverable: never.",
+        "  The SPSO is 10, and has passed it.",
+    ]
+
+
+@pytest.mark.parametrize(("at_s", "how"), [(15, "The lock of m1 expired"), (9, "The share session of m1 closed")])
+def test_how_the_last_delivery_was_lost(at_s: int, how: str) -> None:
+    """A session that closes after the deadline finds a lock that has expired before (rule 24.5)."""
+    story = Story(delivery_count_limit=1)
+    story.fetch(1, "m1", [(0, 0)], [(0, 0, 1)])
+    story.add("close", at_s, member="m1")
+
+    (moment,) = (each for each in story.explain(0).moments if each.what is Cause.ARCHIVED_AT_LIMIT)
+
+    assert moment.facts["lost_by"] == how
+
+
+def test_a_refused_acknowledgement_is_part_of_the_life() -> None:
+    """It changes nothing, and says who has tried what."""
+    story = Story()
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.acknowledge(2, "m2", 0, 4, 1, "invalid_record_state")
+
+    assert what_of(story.explain(4)) == ["acquired", "acknowledgement refused"]
+    assert story.explain(4).moments[-1].text == ("m2 acknowledged it (ACCEPT), and was refused: invalid_record_state.")
+    assert what_of(story.explain(5)) == ["acquired"]
+
+
+def test_a_dead_letter_says_where_it_went() -> None:
+    """A rejected record is ARCHIVING until the queue, which is named, has answered (rule 21)."""
+    story = Story(dlq_topic="orders-dlq")
+    story.fetch(1, "m1", [(0, 0)], [(0, 0, 1)])
+    story.acknowledge(2, "m1", 0, 0, 3)
+    story.write(3, 0, 0, (0, 0, 3, 1))
+    waiting = story.explain(0)
+    story.add("dead_letter", 4, {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}, {})
+    answered = story.explain(0)
+
+    assert reasons_of(waiting) == [Reason.ARCHIVING]
+    assert waiting.moments[-1].text == "It was handed to the dead-letter queue in the topic orders-dlq (client_reject)."
+    assert what_of(answered)[1:4] == ["rejected", "confirmed", "handed to the dead-letter queue"]
+    assert "dead-lettered" in what_of(answered)
+
+
+def test_a_new_leader_forgets_what_was_not_persisted() -> None:
+    """An acquisition is not persisted: for the new leader the record was never delivered."""
+    story = Story()
+    story.log(AppendedBatch(0, 9))
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.lead(2, 0, epoch=2)
+
+    explanation = story.explain(3)
+
+    assert what_of(explanation) == ["appended", "acquired", "not read"]
+    assert (reasons_of(explanation), explanation.standing.verdict) == ([Reason.NEW], Verdict.NOW)
+
+
+# ---- each cause and each reason
+
+
+def stories() -> list[tuple[Explanation, Verdict, Reason]]:
+    """Return small histories with the verdict and the reason that the rules give to a record of theirs."""
+    made: list[tuple[Explanation, Verdict, Reason]] = []
+
+    def expect(story: Story, offset: int, verdict: Verdict, reason: Reason, lacks: Iterable[str] = ()) -> None:
+        made.append((story.explain(offset, lacks), verdict, reason))
+
+    held = Story()
+    held.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    expect(held, 3, Verdict.LATER, Reason.HELD)
+    expect(held, 12, Verdict.NOW, Reason.NEW)  # rule 6: there is room
+    held.acknowledge(2, "m1", 0, 4, 4)
+    expect(held, 3, Verdict.LATER, Reason.HELD)
+    held.acknowledge(3, "m1", 0, 4, 2)
+    expect(held, 3, Verdict.LATER, Reason.WRITE_PENDING)
+    held.write(4, 0, 0, *((offset, offset, 0, 1) for offset in range(5)))
+    expect(held, 3, Verdict.NOW, Reason.AVAILABLE)
+    held.acknowledge(5, "m1", 5, 9, 1)
+    expect(held, 7, Verdict.LATER, Reason.TERMINAL_PENDING)
+    held.write(6, 0, 5, *((offset, offset, 2, 1) for offset in range(5, 10)))
+    held.fetch(7, "m2", [(0, 4)], [(0, 4, 2)])
+    expect(held, 3, Verdict.LATER, Reason.LAST_DELIVERY_HELD)
+    held.add("fence", 8)
+    expect(held, 3, Verdict.STALLED, Reason.NOT_ACTIVE)
+
+    gone = Story(delivery_count_limit=5)
+    gone.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    gone.acknowledge(2, "m1", 0, 0, 0)
+    gone.acknowledge(2, "m1", 1, 1, 3)
+    gone.add("close", 3, member="m1")
+    expect(gone, 0, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    expect(gone, 1, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    gone.add("log_start", 4, {"offset": 4})
+    expect(gone, 3, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    gone.add("log_start", 5, {"offset": 30})
+    expect(gone, 25, Verdict.NEVER, Reason.PASSED, ["write"])
+
+    unread = Story()
+    unread.add("initialize", 1, {"leader_epoch": 2}, {"error": "fenced_leader_epoch"})
+    expect(unread, 0, Verdict.STALLED, Reason.NOT_ACTIVE)
+    unread.add("initialize", 2, {"leader_epoch": 3})
+    expect(unread, 0, Verdict.UNKNOWN, Reason.STATE_UNKNOWN)
+    unread.lead(3, 7, epoch=4)
+    expect(unread, 0, Verdict.NEVER, Reason.PASSED)
+
+    return made
+
+
+def test_reasons_are_those_of_the_rules() -> None:
+    """The first reason decides, and has the verdict; what adds to it comes after."""
+    for explanation, verdict, reason in stories():
+        assert explanation.standing.verdict is verdict, explanation.lines()
+        assert reason in reasons_of(explanation)
+
+
+def test_every_cause_reason_and_happening_has_a_sentence() -> None:
+    """The tables are complete: none is forgotten when one is added."""
+    assert set(CAUSE_SENTENCES) == set(Cause)
+    assert set(HAPPENING_SENTENCES) == set(Happening)
+    assert set(REASONS) == set(Reason)
