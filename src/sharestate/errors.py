@@ -324,6 +324,10 @@ class HistoryError(UnreadableFileError):
     """A file that is no history, or an event in it that is malformed; ``line`` is the row in Parquet, from 1 on."""
 
 
+class RequestLogError(UnreadableFileError):
+    """A broker's request log, or its properties, that cannot be read, or a line of it that is broken."""
+
+
 @define(eq=False, slots=False)
 class FormatError(ShareStateError, ValueError):
     """

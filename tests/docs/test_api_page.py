@@ -6,7 +6,17 @@ import re
 from pathlib import Path
 
 import sharestate
-from sharestate import coordinator, dead_letters, explain, history, persister, segments, spark, state_topic
+from sharestate import (
+    broker_log,
+    coordinator,
+    dead_letters,
+    explain,
+    history,
+    persister,
+    segments,
+    spark,
+    state_topic,
+)
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.state_topic import cluster
@@ -54,6 +64,11 @@ def test_every_name_of_the_state_topic_is_documented_once() -> None:
 def test_every_name_of_histories_is_documented_once() -> None:
     """What `sharestate.history` exports has its directive on its page."""
     assert documented("history.md") == sorted(history.__all__)
+
+
+def test_every_name_of_brokers_logs_is_documented_once() -> None:
+    """What `sharestate.broker_log` exports has its directive on its page."""
+    assert documented("broker-log.md") == sorted(broker_log.__all__)
 
 
 def test_every_name_of_explanations_is_documented_once() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from sharestate import __version__
+from sharestate.cli.broker_log import log_group
 from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
@@ -76,6 +77,7 @@ def sharestate() -> None:
 
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
+sharestate.add_command(log_group)
 sharestate.add_command(spark_group)
 sharestate.add_command(state_group)
 

@@ -1,0 +1,327 @@
+"""The check of a history from a broker's log: whether everything that the broker let out follows from Kafka's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, Final
+
+from attrs import Factory, define, fields, frozen
+
+from sharestate.broker_log.checked_partition import CheckedPartition, Counts
+from sharestate.broker_log.schedule import RequestId, Step, schedule
+from sharestate.broker_log.search import Search, Stop
+from sharestate.broker_log.visible_log import VisibleLog
+from sharestate.errors import MalformedInputError
+from sharestate.history import Event, HistoryReader, open_history
+from sharestate.json_lines import Json
+
+REPORT_VERSION: Final = 1
+"""The version of the JSON form of a report."""
+
+Key = tuple[str, str, int]
+"""Group id, topic id and partition."""
+
+
+class Verdict(Enum):
+    """What was found out about a place of a history."""
+
+    EXPLAINED = "explained"
+    """It follows from Kafka's rules."""
+
+    CONTRADICTION = "contradiction"
+    """Nothing that the search knows explains it."""
+
+    BOUND_REACHED = "search_bound_reached"
+    """The search has stopped before it had tried everything that it knows."""
+
+    KAFKA_DEFECT = "kafka_defect"
+    """A known defect of Kafka explains it, which this library does not copy."""
+
+    NOT_CHECKED = "not_checked"
+    """It cannot be checked."""
+
+
+@frozen(kw_only=True)
+class Finding:
+    """A place of a history with another verdict than EXPLAINED."""
+
+    verdict: Verdict
+    """The verdict."""
+
+    file: str
+    """The history."""
+
+    line: int
+    """The line of the event, or the row in Parquet, from 1 on."""
+
+    event: Event
+    """The event: a write, or an answer."""
+
+    reason: str
+    """The reason, in words."""
+
+    other_lines: tuple[int, ...] = ()
+    """The lines of other events that have to do with it: of the request to which a write belongs."""
+
+    observed: Json = None
+    """What was observed."""
+
+    computed: Json = None
+    """What was computed."""
+
+    def to_json(self) -> Json:
+        """Return it as a JSON object."""
+        return {
+            "verdict": self.verdict.value,
+            "file": self.file,
+            "line": self.line,
+            "other_lines": list(self.other_lines),
+            "seq": self.event.seq,
+            "kind": self.event.kind,
+            "connection": self.event.connection,
+            "request_no": self.event.request_no,
+            "reason": self.reason,
+            "observed": self.observed,
+            "computed": self.computed,
+        }
+
+    def __str__(self) -> str:
+        """Return place and reason in one line."""
+        group_id, topic_id, partition = self.event.key
+        place = f"{self.file}:{self.line}: {group_id}, {topic_id}-{partition}: {self.event.kind}"
+        return f"{place}: {self.verdict.value}: {self.reason}"
+
+
+@define
+class PartitionReport:
+    """What was found out about a share partition."""
+
+    key: Key
+    """The share partition."""
+
+    observed: Counts
+    """What there is to check."""
+
+    explained: Counts
+    """What of it is explained."""
+
+    events: int = 0
+    """The events."""
+
+    not_checked: int = 0
+    """The steps that were not checked, because the state was not known."""
+
+    moves: int = 0
+    """The steps that were moved to another place."""
+
+    late_us: tuple[int, ...] = ()
+    """How long after its deadline each lock has expired, at the most. [µs]"""
+
+    findings: list[Finding] = Factory(list)
+    """The places that are not explained, in order."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest verdict on any of its places."""
+        found = {finding.verdict for finding in self.findings}
+        return next((each for each in _GRAVEST_FIRST if each in found), Verdict.EXPLAINED)
+
+    def to_json(self) -> Json:
+        """Return it as a JSON object."""
+        group_id, topic_id, partition = self.key
+        return {
+            "log_verify": REPORT_VERSION,
+            "group_id": group_id,
+            "topic_id": topic_id,
+            "partition": partition,
+            "verdict": self.verdict.value,
+            "events": self.events,
+            "not_checked": self.not_checked,
+            "observed": {name: getattr(self.observed, name) for name in _OBSERVED},
+            "explained": {each.name: getattr(self.explained, each.name) for each in fields(Counts)},
+            "moves": self.moves,
+            "expiry_delay_ms": delays_ms(self.late_us),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+_GRAVEST_FIRST: Final = (
+    Verdict.CONTRADICTION,
+    Verdict.BOUND_REACHED,
+    Verdict.KAFKA_DEFECT,
+    Verdict.NOT_CHECKED,
+)
+_OBSERVED: Final = ("fetches_with_records", "empty_fetches", "codes", "writes")
+
+
+def delays_ms(late_us: Iterable[int]) -> dict[str, float]:
+    """Return the distribution of delays: least, median, 99 % and most; nothing without any. [ms]"""
+    ordered = sorted(each / 1000 for each in late_us)
+    if not ordered:
+        return {}
+    cuts = quantiles(ordered, n=100) if len(ordered) > 1 else ordered * 99
+    return {"min": ordered[0], "median": cuts[49], "p99": min(cuts[98], ordered[-1]), "max": ordered[-1]}
+
+
+def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter) -> Iterator[PartitionReport]:
+    """
+    Check a history, and yield what was found out about each share partition.
+
+    Args:
+        path: The history.
+        watch: A function that yields the events of the opened history, and may look at how far reading is.
+
+    Raises:
+        HistoryError: It cannot be read, or an event is malformed.
+
+    Complexity:
+        Memory for all events.
+    """
+    events: dict[Key, list[tuple[int, Event]]] = {}
+    acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
+    with open_history(path) as history:
+        lacks = history.header.lacks
+        first = 1 if str(path).endswith(".parquet") else 2  # a header comes before
+        for line, event in enumerate(watch(history), first):
+            events.setdefault(event.key, []).append((line, event))
+            ranges = (event.response or {}).get("acquired") if event.kind == "fetch" else None
+            if ranges:
+                count = sum(end - begin + 1 for begin, end, _ in ranges)
+                acquired.setdefault((event.connection, event.request_no), {})[event.key[1:]] = count
+    for key, each in events.items():
+        yield verify_partition(key, each, str(path), acquired, lacks)
+
+
+def verify_partition(
+    key: Key,
+    events: list[tuple[int, Event]],
+    file: str,
+    acquired: dict[RequestId, dict[tuple[str, int], int]],
+    lacks: frozenset[str] = frozenset(),
+) -> PartitionReport:
+    """
+    Check the history of one share partition.
+
+    Args:
+        key: The share partition.
+        events: Its events, each with its line.
+        file: The history.
+        acquired: How many records each request has acquired of each topic and partition.
+        lacks: The kinds of events that the history lacks.
+    """
+    report = PartitionReport(key, _observed(event for _, event in events), Counts(), len(events))
+    reason = _hindrance(events, lacks)
+    if reason is not None:
+        line, event = events[0]
+        report.not_checked = len(events)
+        report.findings.append(Finding(verdict=Verdict.NOT_CHECKED, file=file, line=line, event=event, reason=reason))
+        return report
+    plan = schedule(events, acquired)
+    try:
+        log = VisibleLog(event for _, event in events if event.kind == "log")
+        checked = CheckedPartition(key, plan, log, acquired)
+        _search(report, Search(checked, plan.steps), checked, plan.writes, file)
+    except MalformedInputError as error:
+        line, event = events[0]
+        report.findings.append(
+            Finding(verdict=Verdict.NOT_CHECKED, file=file, line=line, event=event, reason=str(error))
+        )
+        return report
+    report.explained, report.late_us = checked.counts, checked.late_us
+    return report
+
+
+def _search(
+    report: PartitionReport, search: Search, checked: CheckedPartition, writes: list[tuple[int, Event]], file: str
+) -> None:
+    while (stop := search.run()) is not None:
+        report.findings.append(_finding(stop, writes, file))
+        for step in stop.passed_over:
+            if is_b8(step):
+                report.findings.append(_b8(step, file))
+    report.moves, report.not_checked = search.moves, search.passed_over
+    if not checked.was_initialized and report.events:
+        step = search.first
+        reason = "the state of the share partition was never read: the log begins in the middle of its life"
+        report.findings.append(
+            Finding(verdict=Verdict.NOT_CHECKED, file=file, line=step.line, event=step.event, reason=reason)
+        )
+
+
+def _observed(events: Iterable[Event]) -> Counts:
+    counts = Counts()
+    for event in events:
+        if event.response is None:
+            continue
+        if event.kind == "fetch":
+            has_records = bool(event.response.get("acquired"))
+            counts.fetches_with_records += has_records
+            counts.empty_fetches += not has_records
+        counts.codes += event.kind == "acknowledge"
+        counts.writes += event.kind == "write"
+    return counts
+
+
+def _hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | None:
+    """Return why nothing of a history can be checked; None if it can."""
+    for kind in ("log", "write", "initialize"):
+        if kind in lacks:
+            return f"the history lacks events of the kind {kind}"
+    if not any(event.kind == "log" for _, event in events):
+        return "nothing is known of the topic's log: import it with its segments"
+    if any((event.request or {}).get("dlq_topic") for _, event in events if event.kind == "config"):
+        return "the group has a dead-letter queue, whose answers are in no log"
+    return None
+
+
+def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str) -> Finding:
+    step, mismatch = stop.step, stop.mismatch
+    if is_b8(step):
+        return _b8(step, file)
+    verdict = Verdict.CONTRADICTION if stop.is_exhausted else Verdict.BOUND_REACHED
+    line, event = (step.line, step.event) if mismatch.write < 0 else writes[mismatch.write]
+    reason = _REASONS[mismatch.what]
+    if not stop.is_exhausted:
+        reason += f"; {stop.tried} orders were tried"
+    return Finding(
+        verdict=verdict,
+        file=file,
+        line=line,
+        event=event,
+        other_lines=() if line == step.line else (step.line,),
+        reason=reason,
+        observed=mismatch.observed,
+        computed=mismatch.computed,
+    )
+
+
+_REASONS: Final = {
+    "code": "an acknowledgement was answered with another code",
+    "fetch": "a fetch has acquired something else",
+    "write": "a write says something else",
+}
+
+
+def is_b8(step: Step) -> bool:
+    """Return whether a fetch has failed as it does with Kafka's defect B8."""
+    event = step.event
+    response: dict[str, Any] = event.response or {}
+    return event.kind == "fetch" and response.get("error") == "unknown_server_error"
+
+
+def _b8(step: Step, file: str) -> Finding:
+    reason = (
+        "B8: acquire throws when an aborted log batch begins before the first batch in flight; nothing is checked"
+        " until the state is read again"
+    )
+    return Finding(
+        verdict=Verdict.KAFKA_DEFECT,
+        file=file,
+        line=step.line,
+        event=step.event,
+        reason=reason,
+        observed={"error": "unknown_server_error"},
+    )

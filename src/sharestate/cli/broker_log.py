@@ -1,0 +1,224 @@
+"""The commands ``log import`` and ``log verify``: what a real broker has logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sharestate.cli.exits import NoVerdict
+from sharestate.errors import MalformedInputError, RequestLogError, UnreadableFileError
+from sharestate.history import KINDS, Event, Header, HistoryReader, create_history
+from sharestate.json_lines import printable, write_json
+from sharestate.values.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from sharestate.broker_log import LogImport, PartitionReport
+
+_REFRESHED_AFTER: Final = 1000
+"""The number of events after which progress is shown again. [events]"""
+
+_SHOWN_BROKEN: Final = 10
+"""How many broken lines are shown. [lines]"""
+
+_PIPE_WIDTH: Final = 120
+"""The width of tables where there is no terminal. [characters]"""
+
+
+@click.group("log")
+def log_group() -> None:
+    """
+    Ask a real broker's log what has happened to share partitions.
+
+    A broker logs its requests if the logger kafka.request.logger is at DEBUG. With the segments of the topics that is
+    the whole life of a share partition.
+    """
+
+
+@log_group.command("import")
+@click.option(
+    "--segments",
+    "directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The broker's log directory, or a copy of it; without it, nothing that was acquired can be checked.",
+)
+@click.option(
+    "--config",
+    "properties",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The broker's server.properties; Kafka's defaults without it.",
+)
+@click.option("--group", "group_id", help="The only share group to import; all without it.")
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), help="The rules that the broker follows; by its release without it."
+)
+@click.option("--lenient", is_flag=True, help="Pass over broken lines; they are counted, and the first ones shown.")
+@click.option("--redact", is_flag=True, help="Replace the names of groups and members, and addresses, with hashes.")
+@click.option(
+    "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The history."
+)
+@click.argument(
+    "sources",
+    metavar="REQUEST_LOG...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+def import_command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    directory: Path | None,
+    properties: Path | None,
+    group_id: str | None,
+    profile: str | None,
+    lenient: bool,
+    redact: bool,
+    target: Path,
+    sources: tuple[Path, ...],
+) -> None:
+    """
+    Make a history of request logs: rotated files, in any order, also compressed with gzip.
+
+    The history is a file of JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet).
+
+    Exit code: 0, or 2 if something cannot be read or written.
+    """
+    broken: list[RequestLogError] = []
+    with _no_verdicts():
+        from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties  # noqa: PLC0415 - an extra
+
+        log = RequestLog(sources, on_broken=broken.append if lenient else None)
+        events = LogImport(
+            log,
+            TopicLogs(directory),
+            broker=None if properties is None else read_properties(properties),
+            group_id=group_id,
+            profile=profile,
+            redact=redact,
+        )
+        lacks = frozenset({"log"}) if directory is None else frozenset()
+        source = "a broker's request log" if redact else ", ".join(path.name for path in sources)
+        with (
+            create_history(target, Header(source=source, lacks=lacks)) as file,
+            _progress("importing", log.size) as bar,
+        ):
+            file.write(_refreshed(events, bar, lambda: log.position))
+    _say_what_was_imported(events, log.lines, broken, has_segments=directory is not None)
+
+
+def _say_what_was_imported(events: LogImport, lines: int, broken: list[RequestLogError], *, has_segments: bool) -> None:
+    for error in broken[:_SHOWN_BROKEN]:
+        click.echo(printable(str(error)), err=True)
+    counts = events.counts
+    said = [f"{lines:,} lines, {sum(counts[kind] for kind in KINDS):,} events"]
+    said += [f"{len(broken):,} broken lines passed over"] * bool(broken)
+    said += [f"{counts[name]:,} {words}" for name, words in _NOT_IMPORTED.items() if counts[name]]
+    click.echo("; ".join(said))
+    if not has_segments:
+        click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
+
+
+_NOT_IMPORTED: Final = {
+    "requests_refused": "requests that were refused as a whole",
+    "sessions_begun_before": "requests of sessions that began before the log",
+    "share_partitions_without_log": "share partitions without log segments",
+    "releases_unknown": "reads of state by a release of Kafka that is not known",
+}
+
+
+@log_group.command("verify")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
+@click.argument("source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.pass_context
+def verify_command(context: click.Context, *, as_json: bool, source: Path) -> None:
+    """
+    Check that all that a broker let out follows from Kafka's rules.
+
+    What members have acquired is computed, and so are the codes of their acknowledgements, all writes of state, and
+    when locks expire; each is compared with what was logged. With --json, a share partition is a line.
+
+    Exit code: 0 if nothing contradicts, 1 if something does, or the search was given up, 2 if it cannot be read.
+    """
+    reports = []
+    with _no_verdicts(), _progress("checking", None) as bar:
+        from sharestate.broker_log import verify  # noqa: PLC0415 - as above
+
+        for report in verify(source, watch=lambda history: _watched(history, bar)):
+            reports.append(report)
+            if as_json:
+                click.echo(write_json(report.to_json()))
+    if not as_json:
+        _print_reports(reports)
+    is_bad = any(report.verdict.value in {"contradiction", "search_bound_reached"} for report in reports)
+    context.exit(1 if is_bad else 0)
+
+
+# ---- files and progress
+
+
+@contextmanager
+def _no_verdicts() -> Iterator[None]:
+    """End the command where a file cannot be read or written."""
+    try:
+        yield
+    except (UnreadableFileError, MalformedInputError, ModuleNotFoundError) as error:
+        raise NoVerdict(str(error)) from error
+
+
+@contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Progress]:
+    """Show progress on a terminal, and nothing elsewhere."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, redirect_stdout=False
+    ) as bar:
+        bar.add_task(what, total=total)
+        yield bar
+
+
+def _watched(history: HistoryReader, bar: Progress) -> Iterable[Event]:
+    bar.update(bar.task_ids[0], total=history.size)
+    return _refreshed(history, bar, lambda: history.position)
+
+
+def _refreshed(events: Iterable[Event], bar: Progress, position: Callable[[], int]) -> Iterator[Event]:
+    for number, event in enumerate(events):
+        if number % _REFRESHED_AFTER == 0:
+            bar.update(bar.task_ids[0], completed=position())
+        yield event
+
+
+# ---- for people
+
+
+def _print_reports(reports: list[PartitionReport]) -> None:
+    table = Table("group", "topic", "partition", "verdict", "fetches", "codes", "writes", "undecided", "moves")
+    for report in reports:
+        table.add_row(
+            *(printable(str(part)) for part in report.key),
+            report.verdict.value.replace("_", " "),
+            *(
+                f"{getattr(report.explained, name):,} of {getattr(report.observed, name):,}"
+                for name in ("fetches_with_records", "codes", "writes")
+            ),
+            f"{report.explained.undecided_fetches:,} of {report.observed.empty_fetches:,}",
+            f"{report.moves:,}",
+        )
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    console.print(table)
+    for report in reports:
+        for finding in report.findings:
+            click.echo(printable(str(finding)))
+            if finding.observed is not None:
+                click.echo(f"  observed {write_json(finding.observed)}")
+                click.echo(f"  computed {write_json(finding.computed)}")

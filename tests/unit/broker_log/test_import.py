@@ -1,0 +1,158 @@
+"""The import of a broker's request log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
+from sharestate.history import Event
+from tests.support.broker_logs import RUN, Rewrite, rewritten
+
+
+def imported(log: RequestLog, **options: Any) -> list[Event]:  # noqa: ANN401 - options of the import
+    """Import a log with the segments of the run."""
+    return list(LogImport(log, TopicLogs(RUN / "segments"), **options))
+
+
+@pytest.fixture(scope="module")
+def events() -> list[Event]:
+    """The history of the run."""
+    return imported(RequestLog([RUN / "request.log.gz"]), broker=read_properties(RUN / "server.properties"))
+
+
+def of_kind(events: Iterable[Event], kind: str) -> list[Event]:
+    """Return the events of one kind."""
+    return [event for event in events if event.kind == kind]
+
+
+def test_each_share_partition_has_its_events_in_order(events: list[Event]) -> None:
+    """Events are numbered without holes, and begin with the settings."""
+    seqs: Counter[tuple[str, str, int]] = Counter()
+    for event in events:
+        assert event.seq == seqs[event.key]
+        assert event.kind == "config" or event.seq > 0
+        seqs[event.key] += 1
+
+    assert {(group_id, partition) for group_id, _, partition in seqs} == {
+        ("seq-a", 0),
+        ("seq-b", 0),
+        ("seq-b", 1),
+        ("seq-c", 0),
+        ("seq-c", 1),
+    }
+
+
+def test_settings_come_from_properties_and_from_what_was_altered(events: list[Event]) -> None:
+    """The first settings are the broker's with those of the group; then comes the release that reads the state."""
+    first, release = [event for event in of_kind(events, "config") if event.group_id == "seq-c"][:2]
+
+    assert first.request == {
+        "auto_offset_reset": "latest",
+        "delivery_count_limit": 2,
+        "dlq_topic": "",
+        "isolation": "read_uncommitted",
+        "max_record_locks": 200,
+        "record_lock_duration_ms": 1500,
+        "renew_acknowledge_enable": True,
+    }
+    assert release.request == {"profile": "kafka-4.3"}
+
+
+def test_a_fetch_names_only_changes_and_its_session_has_the_rest(events: list[Event]) -> None:
+    """A fetch of a session with two partitions is an event of each, also if the request names neither."""
+    of_two = [event for event in of_kind(events, "fetch") if (event.request or {})["partitions"] == 2]
+    requests = Counter((event.connection, event.request_no) for event in of_two)
+
+    assert len(requests) > 50
+    assert set(requests.values()) == {2}
+    assert {(event.request or {})["position"] for event in of_two} == {0, 1}
+
+
+def test_a_connection_that_falls_silent_is_inferred_to_be_lost(events: list[Event]) -> None:
+    """The log has no word of it; the event stands after the last request of the connection, and is marked."""
+    lost = of_kind(events, "disconnect")
+
+    assert lost
+    assert all(event.inferred for event in lost)
+    for event in lost:
+        requests = [each for each in events if each.member_id == event.member_id and each.kind != "disconnect"]
+        assert all((each.done_us or 0) <= (event.at_us or 0) for each in requests)
+
+
+def test_batches_have_the_sizes_of_their_segments(events: list[Event]) -> None:
+    """What was appended is read from the segments: without a hole, and as large as the files."""
+    batches = [
+        batch
+        for event in of_kind(events, "log")
+        if event.key[0] == "seq-a"
+        for batch in (event.request or {})["batches"]
+    ]
+
+    assert batches[0].first_offset == 0
+    assert all(one.last_offset + 1 == next_.first_offset for one, next_ in pairwise(batches))
+    assert sum(batch.bytes for batch in batches) == (RUN / "segments/s1-0/00000000000000000000.log").stat().st_size
+
+
+def test_only_one_group_is_imported_if_asked() -> None:
+    """Events of other groups are left out; those of this group are the same."""
+    log = RequestLog([RUN / "request.log.gz"])
+
+    assert {event.group_id for event in imported(log, group_id="seq-b")} == {"seq-b"}
+
+
+def test_names_are_redacted() -> None:
+    """Groups, members and addresses are replaced one for one, so that the history stays as it is."""
+    log = [RUN / "request.log.gz"]
+    plain, redacted = (
+        imported(RequestLog(log), group_id="seq-b"),
+        imported(RequestLog(log), group_id="seq-b", redact=True),
+    )
+    names: dict[str | None, str | None] = {}
+    for one, other in zip(plain, redacted, strict=True):
+        assert (one[1:8], one.request_no) == (other[1:8], other.request_no)
+        assert (one.kind, one.request, one.response) == (other.kind, other.request, other.response)
+        for column in ("group_id", "member_id", "connection"):
+            assert names.setdefault(getattr(one, column), getattr(other, column)) == getattr(other, column)
+    assert len(set(names.values())) == len(names)
+    assert not set(names) & set(names.values()) - {None}
+
+
+def drop_field(request: dict[str, Any]) -> bool:
+    """Take a field away without which a ShareFetch makes no sense."""
+    return request["requestHeader"]["requestApiKeyName"] == "SHARE_FETCH" and bool(request["request"].pop("maxBytes"))
+
+
+def test_a_request_that_makes_no_sense_is_named(rewrite: Callable[[Rewrite], Path]) -> None:
+    """The error has file and line; the line can be passed over."""
+    path = rewrite(drop_field)
+    with pytest.raises(RequestLogError, match="no SHARE_FETCH: KeyError 'maxBytes'") as caught:
+        imported(RequestLog([path]))
+    assert caught.value.file == str(path)
+    assert caught.value.line is not None
+
+    broken: list[RequestLogError] = []
+    assert imported(RequestLog([path], on_broken=broken.append))
+    assert [error.line for error in broken] == [caught.value.line]
+
+
+@pytest.fixture
+def rewrite(tmp_path: Path) -> Callable[[Rewrite], Path]:
+    """A function that rewrites the first line of the run that it can."""
+    return lambda change: rewritten(tmp_path / "request.log", change)[0]
+
+
+def test_properties_that_make_no_sense_are_named(tmp_path: Path) -> None:
+    """The error has file, line and property."""
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=1\ngroup.share.partition.max.record.locks=many\n")
+
+    with pytest.raises(RequestLogError) as caught:
+        read_properties(path)
+
+    assert str(caught.value) == (f"{path}:2: group.share.partition.max.record.locks: expected a number, got 'many'")
