@@ -36,7 +36,7 @@ from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
 from sharestate.values.named_tuples import new_tuple
-from sharestate.values.requests import StateBatches, StateRun, runs_of
+from sharestate.values.requests import StateBatch, StateBatches, StateRun, runs_of
 
 _REQUEST: Final = union(kind.request for kind in KINDS.values())
 _RESPONSE: Final = union(kind.response for kind in KINDS.values())
@@ -348,12 +348,15 @@ def _with_nulls(values: list[Any], array: Any) -> list[Any]:  # noqa: ANN401 - a
     return values
 
 
-def _state_batches(columns: list[list[Any]], first: int) -> Callable[[tuple[int, int]], StateBatches]:
+def _state_batches(columns: list[list[Any]], first: int) -> Callable[[tuple[int, int]], Sequence[StateBatch]]:
     """Return what makes state batches of their place, as they are, column by column: each record may have one."""
     firsts, lasts, states, counts = columns
 
-    def make(place: tuple[int, int]) -> StateBatches:
+    def make(place: tuple[int, int]) -> Sequence[StateBatch]:
         begin, end = place
+        if end - begin == 1:  # as most writes have
+            one = begin - first
+            return (new_tuple(StateBatch, (firsts[one], lasts[one], states[one], counts[one])),)
         at = slice(begin - first, end - first)
         run = new_tuple(StateRun, (firsts[at], lasts[at], states[at], counts[at]))
         return StateBatches((run,) if begin < end else ())
@@ -413,14 +416,21 @@ def _array(values: Sequence[Any], types: Sequence[Type]) -> Any:  # noqa: ANN401
 
 def _state_batches_array(values: Sequence[Any]) -> tuple[list[int], pa.StructArray]:
     """Return the sizes of lists of state batches, and all of them as structs; no batch is made for that."""
-    columns: tuple[list[int], ...] = ([], [], [], [])
+    columns = firsts, lasts, states, counts = list[int](), list[int](), list[int](), list[int]()
     sizes: list[int] = []
     for value in values:
-        begin = len(columns[0])
-        for run in runs_of(value or ()):
-            for column, numbers in zip(columns, run, strict=True):
-                column.extend(numbers)
-        sizes.append(len(columns[0]) - begin)
+        begin = len(firsts)
+        if type(value) is tuple and len(value) == 1:  # as most writes have
+            ((first, last, state, count),) = value
+            firsts.append(first)
+            lasts.append(last)
+            states.append(state)
+            counts.append(count)
+        else:
+            for run in runs_of(value or ()):
+                for column, numbers in zip(columns, run, strict=True):
+                    column.extend(numbers)
+        sizes.append(len(firsts) - begin)
     arrays = [
         pa.array(numbers, _SCALARS[_scalar(column)])
         for numbers, column in zip(columns, STATE_BATCHES.columns, strict=True)

@@ -179,7 +179,7 @@ class Replay:
                 raise MalformedInputError(message, str(error.args[0])) from error
             self._seq = seq
             counts[_COUNTED_AS[kind]] += 1
-            if notes_start:
+            if notes_start and self._start_offset() != self._last_start_offset:
                 self._note_start_offset()
         return self._rows.take()
 
@@ -427,8 +427,8 @@ class Replay:
             self._rows.add("initialization", (self._settings.leader_epoch, *read))
 
     def _note_start_offset(self) -> None:
-        last, self._last_start_offset = self._last_start_offset, self._start_offset()
-        if self._last_start_offset not in {None, last}:
+        self._last_start_offset = self._start_offset()
+        if self._last_start_offset is not None:
             self._rows.add("start_offset", (self._last_start_offset,))
 
     def _start_offset(self) -> int | None:

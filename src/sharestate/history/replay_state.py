@@ -54,8 +54,10 @@ def content_of(write: WriteShareGroupState) -> WriteContent:
 
 def are_same_batches(one: Sequence[StateBatch], other: Sequence[StateBatch]) -> bool:
     """Return whether two writes have the same state batches, column by column: no batch is made for that."""
+    if type(one) is type(other) is tuple:  # nearly always, and of one batch
+        return one == other
     runs, others = runs_of(one), runs_of(other)
-    if len(runs) == len(others) == 1:  # nearly always
+    if len(runs) == len(others) == 1:
         return list(map(tuple, runs[0])) == list(map(tuple, others[0]))
     return all(
         list(chain.from_iterable(run[at] for run in runs)) == list(chain.from_iterable(run[at] for run in others))
