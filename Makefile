@@ -43,7 +43,7 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py this $(PYTEST) \
 	      tests docs/generate README.md --pyargs sharestate), \
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
-	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker), Spark (make test-spark) and other versions of Python (make test-pythons)")
+	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) or Spark (make test-spark) or other versions of Python (make test-pythons)")
 
 CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
