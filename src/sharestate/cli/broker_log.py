@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
+from sharestate.cli.explain import explain_command
 from sharestate.errors import MalformedInputError, RequestLogError, UnreadableFileError
 from sharestate.history import KINDS, Event, Header, HistoryReader, create_history
 from sharestate.json_lines import printable, write_json
@@ -39,6 +40,9 @@ def log_group() -> None:
     A broker logs its requests if the logger kafka.request.logger is at DEBUG. With the segments of the topics that is
     the whole life of a share partition.
     """
+
+
+log_group.add_command(explain_command)
 
 
 @log_group.command("import")

@@ -5,6 +5,7 @@ They are made of histories, whoever has written them.
 """
 
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
+from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
 from sharestate.explain.sentences import Finding, Happening, Reason, Verdict
 from sharestate.explain.standing import Standing
 
@@ -12,7 +13,11 @@ __all__ = [
     "Explanation",
     "Finding",
     "Happening",
+    "HeldRecords",
     "Moment",
+    "NearLimit",
+    "Overview",
+    "PartitionLife",
     "Reason",
     "RecordLife",
     "Standing",

@@ -305,8 +305,9 @@ class RecordLife:
         if error is None:
             return
         for first, last, types in (event.request or {})["batches"]:
-            if first <= self._offset <= last and types:
-                type_ = types[self._offset - first] if len(types) > 1 else types[0]
+            at = self._offset - first if len(types) > 1 else 0
+            if first <= self._offset <= last and at < len(types):  # one with too few types is refused, too
+                type_ = types[at]
                 name = AcknowledgeType(type_).name if type_ in list(AcknowledgeType) else str(type_)
                 facts = {"member": named(event.member_id or ""), "type": name, "error": error}
                 self._add(event, Happening.REFUSED, facts)

@@ -83,7 +83,6 @@ class Reason(StrEnum):
     THROTTLED = "throttled"
     BEHIND_THROTTLED = "behind throttled records"
     LAST_DELIVERY_ALONE = "last delivery alone"
-    FETCH_BEGINS_LATER = "fetch begins later"
     NOT_IN_LOG = "not in the log"
     BELOW_LOG_START = "below the log start"
     NOT_APPENDED = "not appended"
@@ -231,9 +230,6 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.LAST_DELIVERY_ALONE: Rule(
             None, "Its next delivery, {delivery_count} of {limit}, is its last one, and of this record alone."
-        ),
-        Reason.FETCH_BEGINS_LATER: Rule(
-            Verdict.STALLED, "It is AVAILABLE, and the next fetch begins behind it, at {next_offset}."
         ),
         Reason.NOT_IN_LOG: Rule(Verdict.NEVER, "The log has no record at this offset."),
         Reason.BELOW_LOG_START: Rule(Verdict.NEVER, "The log starts at {log_start_offset}."),

@@ -191,8 +191,6 @@ class Present:
         next_offset = self._next_offset or 0
         if offset < partition.start_offset:
             yield self._finding(Reason.AVAILABLE_BELOW_START, start_offset=partition.start_offset)
-        elif next_offset > offset:
-            yield self._finding(Reason.FETCH_BEGINS_LATER, next_offset=next_offset)
         else:
             yield self._finding(Reason.AVAILABLE, delivery_count=run.delivery_count, next_offset=next_offset)
         if next_offset < partition.start_offset:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, RecordState, StateBatch
-from sharestate.explain import Explanation, Happening, Reason, Verdict, explain_record
+from sharestate.explain import Explanation, Happening, PartitionLife, Reason, Verdict, explain_record
 from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
 from sharestate.history import AppendedBatch, Event
 from tests.support.recorded_histories import KEY, exchanges, history_of, recorded_runs
@@ -286,59 +286,127 @@ def test_a_new_leader_forgets_what_was_not_persisted() -> None:
 # ---- each cause and each reason
 
 
-def stories() -> list[tuple[Explanation, Verdict, Reason]]:
-    """Return small histories with the verdict and the reason that the rules give to a record of theirs."""
-    made: list[tuple[Explanation, Verdict, Reason]] = []
+Case = tuple[Explanation, Verdict, Reason]
 
-    def expect(story: Story, offset: int, verdict: Verdict, reason: Reason, lacks: Iterable[str] = ()) -> None:
-        made.append((story.explain(offset, lacks), verdict, reason))
 
+def case(story: Story, offset: int, verdict: Verdict, reason: Reason, lacks: Iterable[str] = ()) -> Case:
+    """Return a small history with the verdict and a reason that the rules give to a record of it."""
+    return story.explain(offset, lacks), verdict, reason
+
+
+def members() -> Iterator[Case]:
+    """Yield cases of what members do, and of leaders."""
     held = Story()
     held.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
-    expect(held, 3, Verdict.LATER, Reason.HELD)
-    expect(held, 12, Verdict.NOW, Reason.NEW)  # rule 6: there is room
+    yield case(held, 3, Verdict.LATER, Reason.HELD)
+    yield case(held, 12, Verdict.NOW, Reason.NEW)  # rule 6: there is room
     held.acknowledge(2, "m1", 0, 4, 4)
-    expect(held, 3, Verdict.LATER, Reason.HELD)
+    yield case(held, 3, Verdict.LATER, Reason.HELD)
     held.acknowledge(3, "m1", 0, 4, 2)
-    expect(held, 3, Verdict.LATER, Reason.WRITE_PENDING)
+    yield case(held, 3, Verdict.LATER, Reason.WRITE_PENDING)
     held.write(4, 0, 0, *((offset, offset, 0, 1) for offset in range(5)))
-    expect(held, 3, Verdict.NOW, Reason.AVAILABLE)
+    yield case(held, 3, Verdict.NOW, Reason.AVAILABLE)
     held.acknowledge(5, "m1", 5, 9, 1)
-    expect(held, 7, Verdict.LATER, Reason.TERMINAL_PENDING)
+    yield case(held, 7, Verdict.LATER, Reason.TERMINAL_PENDING)
     held.write(6, 0, 5, *((offset, offset, 2, 1) for offset in range(5, 10)))
     held.fetch(7, "m2", [(0, 4)], [(0, 4, 2)])
-    expect(held, 3, Verdict.LATER, Reason.LAST_DELIVERY_HELD)
+    yield case(held, 3, Verdict.LATER, Reason.LAST_DELIVERY_HELD)
     held.add("fence", 8)
-    expect(held, 3, Verdict.STALLED, Reason.NOT_ACTIVE)
+    yield case(held, 3, Verdict.STALLED, Reason.NOT_ACTIVE)
 
     gone = Story(delivery_count_limit=5)
     gone.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     gone.acknowledge(2, "m1", 0, 0, 0)
     gone.acknowledge(2, "m1", 1, 1, 3)
     gone.add("close", 3, member="m1")
-    expect(gone, 0, Verdict.NEVER, Reason.ARCHIVED, ["write"])
-    expect(gone, 1, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 0, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 1, Verdict.NEVER, Reason.ARCHIVED, ["write"])
     gone.add("log_start", 4, {"offset": 4})
-    expect(gone, 3, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 3, Verdict.NEVER, Reason.ARCHIVED, ["write"])
     gone.add("log_start", 5, {"offset": 30})
-    expect(gone, 25, Verdict.NEVER, Reason.PASSED, ["write"])
+    yield case(gone, 25, Verdict.NEVER, Reason.PASSED, ["write"])
 
     unread = Story()
     unread.add("initialize", 1, {"leader_epoch": 2}, {"error": "fenced_leader_epoch"})
-    expect(unread, 0, Verdict.STALLED, Reason.NOT_ACTIVE)
+    yield case(unread, 0, Verdict.STALLED, Reason.NOT_ACTIVE)
     unread.add("initialize", 2, {"leader_epoch": 3})
-    expect(unread, 0, Verdict.UNKNOWN, Reason.STATE_UNKNOWN)
+    yield case(unread, 0, Verdict.UNKNOWN, Reason.STATE_UNKNOWN)
     unread.lead(3, 7, epoch=4)
-    expect(unread, 0, Verdict.NEVER, Reason.PASSED)
+    yield case(unread, 0, Verdict.NEVER, Reason.PASSED)
 
-    return made
+
+def logs() -> Iterator[Case]:
+    """Yield cases of what the log has, and of a lock that is due."""
+    due = Story()
+    due.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    due.acknowledge(2, "m1", 0, 4, 1)
+    due.write(20, 0, 5, *((offset, offset, 2, 1) for offset in range(5)))  # before a write no more locks expire
+    yield case(due, 7, Verdict.LATER, Reason.LOCK_DUE)
+
+    log = Story(isolation="read_committed")
+    log.log(AppendedBatch(0, 4), AppendedBatch(5, 9, 1, transactional=True))
+    yield case(log, 12, Verdict.LATER, Reason.NOT_APPENDED)
+    yield case(log, 7, Verdict.LATER, Reason.TRANSACTION_OPEN)
+    log.log(AppendedBatch(10, 10, 1, transactional=True, control="commit"), AppendedBatch(20, 24))
+    yield case(log, 7, Verdict.NOW, Reason.NEW)
+    yield case(log, 10, Verdict.NOW, Reason.MARKER)
+    yield case(log, 15, Verdict.NEVER, Reason.NOT_IN_LOG)
+    log.add("log_start", 1, {"offset": 5})
+    yield case(log, 2, Verdict.NEVER, Reason.PASSED)
+    log.lead(2, 0, epoch=2)
+    yield case(log, 2, Verdict.NEVER, Reason.BELOW_LOG_START)
+
+
+def windows() -> Iterator[Case]:
+    """Yield cases of gaps and of a full window."""
+    gaps = Story(state=[(5, 14, 2, 1)], max_record_locks=100)
+    yield case(gaps, 2, Verdict.NOW, Reason.IN_GAP_WINDOW)  # rule 4.4
+
+    apart = Story(max_record_locks=10)
+    apart.fetch(1, "m1", [(0, 4)], [(0, 4, 1)])
+    apart.fetch(1, "m1", [(8, 9)], [(8, 9, 1)])
+    yield case(apart, 6, Verdict.NEVER, Reason.BETWEEN_BATCHES)  # rule 7.9
+    yield case(apart, 10, Verdict.LATER, Reason.NO_ROOM)  # 0-9 are in flight, the gap included (rule 6)
+
+    below = Story()
+    below.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    below.acknowledge(2, "m1", 0, 9, 1, "coordinator_not_available")
+    below.add("log_start", 3, {"offset": 20})
+    below.wait(15)
+    below.write(16, 0, 10, (0, 9, 2, 1), error="coordinator_not_available")  # rule 1.5, B15
+    yield case(below, 4, Verdict.NOW, Reason.AVAILABLE_BELOW_START)
+
+
+def failures() -> Iterator[Case]:
+    """Yield cases of records that keep failing, and of a natural gap."""
+    failing = Story(delivery_count_limit=5)
+    for delivery, last in ((1, 9), (2, 9), (3, 9)):
+        failing.fetch(20 * delivery, "m1", [(0, 9)], [(0, last, delivery)])
+    failing.wait(90)
+    yield case(failing, 0, Verdict.NOW, Reason.THROTTLED, ["write"])  # rule 20.3: from three deliveries on
+    yield case(failing, 8, Verdict.NOW, Reason.BEHIND_THROTTLED, ["write"])
+    failing.fetch(100, "m1", [(0, 9)], [(0, 4, 4)])
+    failing.wait(120)
+    yield case(failing, 0, Verdict.NOW, Reason.LAST_DELIVERY_ALONE, ["write"])
+
+    gap = Story(start=10, state=[(10, 14, 2, 1), (20, 24, 2, 1)], max_record_locks=15)
+    gap.add("fetch", 1, {"fetch_offset": 15, "batches": (AppendedBatch(25, 29),)}, {"acquired": ((25, 29, 1),)}, "m1")
+    yield case(gap, 30, Verdict.LATER, Reason.NATURAL_GAP)  # 15-19 are in no batch, and the window is over
+    gap.acknowledge(3, "m1", 25, 29, 1)
+    yield case(gap, 30, Verdict.STALLED, Reason.STALLED_AT_NATURAL_GAP, ["write"])
+
+
+def cases() -> list[Case]:
+    """Return all cases."""
+    return [*members(), *logs(), *windows(), *failures()]
 
 
 def test_reasons_are_those_of_the_rules() -> None:
     """The first reason decides, and has the verdict; what adds to it comes after."""
-    for explanation, verdict, reason in stories():
+    for explanation, verdict, reason in cases():
         assert explanation.standing.verdict is verdict, explanation.lines()
         assert reason in reasons_of(explanation)
+        assert explanation.differences == 0
 
 
 def test_every_cause_reason_and_happening_has_a_sentence() -> None:
@@ -346,3 +414,72 @@ def test_every_cause_reason_and_happening_has_a_sentence() -> None:
     assert set(CAUSE_SENTENCES) == set(Cause)
     assert set(HAPPENING_SENTENCES) == set(Happening)
     assert set(REASONS) == set(Reason)
+
+
+def test_every_sentence_is_made_by_some_history() -> None:
+    """No cause, reason or happening is out of reach, and each has the facts that its sentence needs."""
+    made = [explanation for explanation, _, _ in cases()]
+    made += [
+        explain_record(history_of(path), KEY, offset)
+        for path in RECORDED
+        for offset in {
+            offset for _, state in exchanges(path) for run in recorded_runs(state["state"]) for offset in run[:2]
+        }
+    ]
+    queue = Story(dlq_topic="dead")
+    queue.fetch(1, "m1", [(0, 0)], [(0, 0, 1)])
+    queue.acknowledge(2, "m1", 0, 0, 3)
+    made += [queue.explain(0, lacks=["write", "dead_letter"]), queue.explain(0, lacks=["write"])]
+    refused = Story()
+    refused.acknowledge(1, "m1", 0, 0, 1, "invalid_record_state")
+    made.append(refused.explain(0))
+    forgotten = Story()
+    forgotten.log(AppendedBatch(0, 9))
+    forgotten.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    forgotten.lead(2, 0, epoch=2)
+    made.append(forgotten.explain(0))
+    happened = {moment.what for each in made for moment in each.moments}
+    reasons = {finding.reason for each in made for finding in (*each.standing.findings, *each.start_findings)}
+
+    assert all(each.lines() and each.to_json() for each in made)
+    assert (set(Cause) | set(Happening)) - happened == set()
+    assert set(Reason) - reasons == {Reason.WAITS_AT_WINDOW_END, Reason.STALLED_GAP_BELOW_LOG_START}  # tested above
+
+
+def test_what_holds_a_share_partition_up() -> None:
+    """The overview has the SPSO's reason, the longest held records, those near the limit, and who loses records."""
+    story = Story(delivery_count_limit=3)
+    story.log(AppendedBatch(0, 29))
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.fetch(2, "m2", [(10, 19)], [(10, 19, 1)])
+    story.fetch(11.5, "m2", [(0, 9)], [(0, 9, 2)])
+    story.fetch(13, "m3", [(10, 19)], [(10, 19, 2)])
+    story.acknowledge(14, "m3", 10, 14, 1)
+    life = PartitionLife(KEY, lacks=frozenset({"write"}))
+    for event in story.events:
+        life.apply(event)
+    overview = life.overview()
+
+    assert (overview.start_offset, overview.end_offset, overview.log_end_offset, overview.lag) == (0, 19, 30, 25)
+    assert (overview.in_flight, overview.room, overview.delivery_complete_count) == (20, 1980, 5)
+    assert [finding.reason for finding in overview.start_findings] == [Reason.HELD]
+    assert overview.start_since_us == 0
+    assert [each[:5] for each in overview.held] == [(0, 9, "m2", 2, 11_500_000), (15, 19, "m3", 2, 13_000_000)]
+    assert [each.locked_until_us for each in overview.held] == [21_500_000, 23_000_000]
+    assert [each[:2] for each in overview.near_limit] == [(0, 9), (15, 19)]
+    assert sorted(overview.expiries) == [("m1", 10), ("m2", 10)]
+
+
+def test_locks_that_expire_at_the_limit_count_and_releases_do_not() -> None:
+    """A member loses records to an expired lock, and gives them back itself when it releases them or leaves."""
+    story = Story(delivery_count_limit=1)
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.acknowledge(2, "m1", 0, 4, 2)
+    story.add("close", 20, member="m1")
+    story.fetch(21, "m2", [(10, 19)], [(10, 19, 1)])
+    story.add("close", 22, member="m2")
+    life = PartitionLife(KEY, lacks=frozenset({"write"}))
+    for event in story.events:
+        life.apply(event)
+
+    assert life.overview().expiries == (("m1", 5),)

@@ -1,0 +1,317 @@
+"""What keeps a share partition from going on: its SPSO, its locks, and the records and members that keep failing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.sentences import Finding, duration, instant
+from sharestate.explain.standing import UNADVANCED, Present, named
+from sharestate.history.events import Event
+from sharestate.history.replay import Replay
+from sharestate.history.rows import OutputRow
+from sharestate.partition.record_machine import TERMINAL
+from sharestate.partition.share_partition import RecordRun, SharePartition
+from sharestate.values.config import ShareConfig
+from sharestate.values.effects import Cause
+from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.profiles import LATEST, Profile
+from sharestate.values.records import RecordState
+
+OVERVIEW_VERSION: Final = 1
+"""The version of the JSON form."""
+
+_OUTPUTS: Final = frozenset({"acquisition", "transition", "difference"})
+_OF_MEMBERS: Final = frozenset({"acknowledge", "close", "disconnect"})
+_KEPT: Final = 64
+"""The number of acquisitions from which on those below the SPSO are forgotten now and then."""
+
+
+class HeldRecords(NamedTuple):
+    """
+    Records that a member has acquired together, and holds.
+
+    Attributes:
+        first_offset: The first offset.
+        last_offset: The last offset, included.
+        member_id: The member.
+        delivery_count: The deliveries of each so far. [deliveries]
+        since_us: When it has acquired them; None if that is not known. [µs since 1970]
+        locked_until_us: The last instant at which their lock holds; None without one. [µs since 1970]
+    """
+
+    first_offset: int
+    last_offset: int
+    member_id: str
+    delivery_count: int
+    since_us: int | None
+    locked_until_us: int | None
+
+
+class NearLimit(NamedTuple):
+    """
+    Records with one delivery left, or none, that are not terminal.
+
+    Attributes:
+        first_offset: The first offset.
+        last_offset: The last offset, included.
+        state: Their state.
+        delivery_count: The deliveries of each so far. [deliveries]
+    """
+
+    first_offset: int
+    last_offset: int
+    state: RecordState
+    delivery_count: int
+
+
+class Overview(NamedTuple):
+    """
+    A share partition after the last event of its history.
+
+    Attributes:
+        key: The share partition: group id, topic id and partition.
+        events: The number of its events. [events]
+        at_us: The time of the last one; None if none had a time. [µs since 1970]
+        start_offset: The SPSO; None if the state is not known.
+        start_since_us: When the SPSO has got there; None if that is not known. [µs since 1970]
+        end_offset: The SPEO; None if the state is not known.
+        in_flight: The number of offsets in flight, gaps and terminal records included. [offsets]
+        room: How many records more may be acquired beyond the SPEO. [records]
+        delivery_complete_count: The delivery complete count; None if the state is not known. [records]
+        log_end_offset: The offset after the last record of the log; None if the history does not say.
+        start_findings: What keeps the SPSO where it is.
+        held: What members hold, the longest held first.
+        near_limit: The records that are near the delivery count limit, in order.
+        expiries: How many records each member has lost to expired locks, the most first.
+        differences: How much was observed and computed otherwise.
+    """
+
+    key: tuple[str, str, int]
+    events: int
+    at_us: int | None
+    start_offset: int | None
+    start_since_us: int | None
+    end_offset: int | None
+    in_flight: int
+    room: int
+    delivery_complete_count: int | None
+    log_end_offset: int | None
+    start_findings: tuple[Finding, ...]
+    held: tuple[HeldRecords, ...]
+    near_limit: tuple[NearLimit, ...]
+    expiries: tuple[tuple[str, int], ...]
+    differences: int
+
+    @property
+    def lag(self) -> int | None:
+        """How many records are still to be delivered or finished (KIP-1226); None if that is not known. [records]"""
+        if self.log_end_offset is None or self.start_offset is None or self.delivery_complete_count is None:
+            return None
+        return self.log_end_offset - self.start_offset - self.delivery_complete_count
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the overview as JSON; what is null is left out."""
+        group_id, topic_id, partition = self.key
+        names = self._fields[1:10]
+        fields = {
+            "overview": OVERVIEW_VERSION,
+            "group_id": group_id,
+            "topic_id": topic_id,
+            "partition": partition,
+            **{name: getattr(self, name) for name in names},
+            "lag": self.lag,
+            "start": [finding.to_json() for finding in self.start_findings],
+            "held": [each._asdict() for each in self.held],
+            "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
+            "expiries": [{"member_id": member_id, "records": records} for member_id, records in self.expiries],
+            "differences": self.differences,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def lines(self, most: int = 10) -> list[str]:
+        """Return the overview in plain words, line by line, with *most* lines of each list."""
+        lines = [f"{self.events} events, the last at {_at(self.at_us)}."]
+        if self.start_offset is not None:
+            in_flight = f"{self.in_flight} offsets in flight, room for {self.room} records more"
+            lines.append(f"SPSO {self.start_offset}, SPEO {self.end_offset}: {in_flight}.")
+            if self.start_since_us is not None and self.at_us is not None:
+                since = duration(max(0, self.at_us - self.start_since_us))
+                lines.append(f"The SPSO is there since {instant(self.start_since_us)}, for {since}.")
+        if self.log_end_offset is not None:
+            lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
+        lines += ["At the SPSO:", *(f"  {finding.text}" for finding in self.start_findings)]
+        lines += _listed("Held longest:", map(self._held_line, self.held), most)
+        near = (f"{_range(each)} {each.state.name}, delivery count {each.delivery_count}" for each in self.near_limit)
+        lines += _listed("Near the delivery count limit:", near, most)
+        expiries = (f"{named(member_id)}: {records} records" for member_id, records in self.expiries)
+        lines += _listed("Lost to expired locks:", expiries, most)
+        if self.differences:
+            lines.append(f"{self.differences} times something was observed and computed otherwise.")
+        return lines
+
+    def _held_line(self, held: HeldRecords) -> str:
+        until = "" if held.locked_until_us is None else f", locked until {instant(held.locked_until_us)}"
+        since = "" if held.since_us is None or self.at_us is None else f", for {duration(self.at_us - held.since_us)}"
+        return f"{_range(held)} by {named(held.member_id)}{since}, delivery {held.delivery_count}{until}"
+
+
+def _range(records: HeldRecords | NearLimit) -> str:
+    first, last = records.first_offset, records.last_offset
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _at(at_us: int | None) -> str:
+    return "a time that is not known" if at_us is None else instant(at_us)
+
+
+def _listed(title: str, items: Iterator[str], most: int) -> list[str]:
+    """Return *title* and the first *most* of *items*; nothing if there is none."""
+    lines = [f"  {item}" for item in items]
+    more = [f"  and {len(lines) - most} more"] if len(lines) > most else []
+    return [title, *lines[:most], *more] if lines else []
+
+
+class _Acquisition(NamedTuple):
+    first_offset: int
+    last_offset: int
+    member_id: str
+    at_us: int | None
+
+
+class PartitionLife:
+    """
+    The life of one share partition, event by event, for an overview.
+
+    Complexity:
+        That of a replay with its transitions; for each lock that expires, linear in the acquisitions in flight.
+    """
+
+    def __init__(
+        self,
+        key: tuple[str, str, int],
+        *,
+        profile: Profile = LATEST,
+        config: ShareConfig | None = None,
+        lacks: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin before the first event of the share partition *key*; the arguments are those of ``Replay``."""
+        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._log = LogFacts(0)
+        self._acquisitions: list[_Acquisition] = []
+        self._kept = _KEPT
+        self._expiries: Counter[str] = Counter()
+        self._start: tuple[int, int | None] | None = None
+        self._reads_committed = False
+        self._archived_by: Cause | None = None
+        self._differences = 0
+        self._at_us: int | None = None
+
+    def apply(self, event: Event) -> None:
+        """
+        Apply the next event of the share partition.
+
+        Raises:
+            HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
+            MalformedInputError: A field of it is not what it has to be; ``field`` says which.
+        """
+        rows = self._replay.apply(event)
+        self._log.apply(event)
+        at_us = event.at_us if event.taken_us is None else event.taken_us
+        if at_us is not None:
+            self._at_us = at_us if self._at_us is None else max(self._at_us, at_us)
+        if event.kind == "config" and event.request and "isolation" in event.request:
+            self._reads_committed = event.request["isolation"] == IsolationLevel.READ_COMMITTED.value
+        elif event.kind == "initialize":
+            self._acquisitions.clear()
+            self._archived_by = self._start = None
+        for row in rows:
+            self._take_row(event, row)
+        partition = self._replay.partition
+        if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
+            self._start = partition.start_offset, self._at_us
+            self._forget_below(partition.start_offset)
+
+    def overview(self) -> Overview:
+        """Return the share partition as it is after the last event."""
+        partition = self._replay.partition
+        self._replay.snapshot()  # the share partition takes over the time
+        present = Present(
+            partition=partition,
+            at_us=self._at_us,
+            reads_committed=self._reads_committed,
+            archived_by=self._archived_by,
+        )
+        runs = () if partition is None else tuple(run for batch in partition.batches() for run in batch.runs)
+        held = [self._held(run) for run in runs if run.state is RecordState.ACQUIRED]
+        held.sort(key=lambda each: (each.since_us is None, each.since_us, each.first_offset))
+        return Overview(
+            key=self._replay.key,
+            events=self._replay.seq + 1,
+            at_us=self._at_us,
+            start_offset=None if partition is None else partition.start_offset,
+            start_since_us=None if self._start is None else self._start[1],
+            end_offset=None if partition is None else partition.end_offset,
+            in_flight=present.in_flight,
+            room=present.room,
+            delivery_complete_count=None if partition is None else partition.delivery_complete_count,
+            log_end_offset=self._log.end_offset,
+            start_findings=present.start_findings(),
+            held=tuple(held),
+            near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
+            expiries=tuple(self._expiries.most_common()),
+            differences=self._differences,
+        )
+
+    def _take_row(self, event: Event, row: OutputRow) -> None:
+        if row.kind == "difference":
+            self._differences += 1
+        elif row.kind == "acquisition":
+            first, last, member_id, _ = row.values
+            self._acquisitions.append(_Acquisition(first, last, member_id, row.at_us))
+        elif row.kind == "transition":
+            first, last, _, _, name, *_ = row.values
+            cause = Cause(name)
+            if cause in UNADVANCED:
+                self._archived_by = cause
+            elif cause is Cause.LOCK_EXPIRED or (cause is Cause.ARCHIVED_AT_LIMIT and self._is_expiry(event, row)):
+                self._expiries[self._owner(first)] += last - first + 1
+
+    def _is_expiry(self, event: Event, row: OutputRow) -> bool:
+        """Return whether a lock has expired at the limit; rows of that have the time at which it was due."""
+        if event.kind not in _OF_MEMBERS or row.at_us is None or self._at_us is None or row.at_us < self._at_us:
+            return True
+        return self._owner(row.values[0]) != event.member_id
+
+    def _last_acquisition(self, offset: int) -> _Acquisition | None:
+        for each in reversed(self._acquisitions):
+            if each.first_offset <= offset <= each.last_offset:
+                return each
+        return None
+
+    def _owner(self, offset: int) -> str:
+        acquisition = self._last_acquisition(offset)
+        return "" if acquisition is None else acquisition.member_id
+
+    def _held(self, run: RecordRun) -> HeldRecords:
+        acquisition = self._last_acquisition(run.first_offset)
+        until_us = None if run.lock_deadline_ms is None else run.lock_deadline_ms * 1000
+        since_us = None if acquisition is None else acquisition.at_us
+        return HeldRecords(run.first_offset, run.last_offset, run.member_id, run.delivery_count, since_us, until_us)
+
+    def _forget_below(self, offset: int) -> None:
+        """Forget acquisitions below *offset* once there are twice as many as were kept: amortized constant time."""
+        if len(self._acquisitions) > self._kept:
+            partition = self._replay.partition
+            batches = () if partition is None else partition.batches()
+            first = min(offset, batches[0].first_offset) if batches else offset  # it may lie below the SPSO
+            self._acquisitions = [each for each in self._acquisitions if each.last_offset >= first]
+            self._kept = max(_KEPT, 2 * len(self._acquisitions))
+
+
+def _near_limit(partition: SharePartition, runs: tuple[RecordRun, ...]) -> Iterator[NearLimit]:
+    for run in runs:
+        if run.state not in TERMINAL and run.delivery_count >= partition.config.delivery_count_limit - 1 > 0:
+            yield NearLimit(run.first_offset, run.last_offset, run.state, run.delivery_count)
