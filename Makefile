@@ -77,7 +77,7 @@ test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 SPARK_PYTEST := -q -p no:cacheprovider -m spark --durations 5
 test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
 	$(call judge,test-spark, \
-	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark tests/spark); \
+	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark src/sharestate/cli/spark.py tests/spark); \
 	  $(call step,pytest -m spark, SHARESTATE_REQUIRE=broker$(COMMA)spark $(SPARK_BIN)/python -m pytest $(SPARK_PYTEST) \
 	    $(or $(TESTS),tests/spark)))
 
@@ -243,5 +243,5 @@ $(SPARK_READY): pyproject.toml
 	@echo "== installing sharestate, PySpark and what else its tests take into .venv-spark"
 	@$(PYTHON) -m venv .venv-spark
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(SPARK_BIN)/python -m pip install --quiet --editable '.[kafka,segments,spark-kafka]' --group spark
+	@$(SPARK_BIN)/python -m pip install --quiet --editable '.[cli,kafka,plots,segments,spark-kafka]' --group spark
 	@touch $@

@@ -37,6 +37,8 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),
+    ("py:class", "StreamingQuery"),
+    ("py:exc", "AnalysisException"),
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [

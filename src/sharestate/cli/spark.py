@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _REFRESHED_S: Final = 0.5
 """The time between two looks at how far the job is. [s]"""
 
-_SETTINGS: Final = {
+_SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -7,6 +7,7 @@ replay has them in ranges, so the cost is that of the records that were delivere
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,6 @@ from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pyspark.sql import Column, DataFrame
 
     from sharestate.spark.batch_replay import ReplayResult
