@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 from rich.console import Console
@@ -14,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.state_tables import print_topic, record_lines
-from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
+from sharestate.coordinator import COORDINATOR_PROFILES, LATEST_COORDINATOR
 from sharestate.errors import ShareStateError, UnreadableFileError
 from sharestate.json_lines import write_json
 from sharestate.state_topic import (
@@ -84,7 +85,7 @@ def decode_command(*, servers: str | None, settings_path: Path | None, as_json: 
     if paths and servers is not None:
         message = "Records are read from files or with --bootstrap, not from both."
         raise click.UsageError(message)
-    is_redirected = not sys.stdout or not sys.stdout.isatty()
+    is_redirected = sys.stdout is not None and not sys.stdout.isatty()
     with _opened(servers, settings_path, paths) as cluster:
         if cluster is not None:
             _print_records(_logged(cluster, shows_progress=is_redirected), as_json=as_json)
@@ -106,7 +107,7 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
     "--profile",
     "profile_name",
     type=click.Choice(list(COORDINATOR_PROFILES)),
-    default=COORDINATOR_4_3.name,
+    default=LATEST_COORDINATOR.name,
     show_default=True,
     help="The release by whose rules state batches are combined.",
 )
@@ -172,6 +173,9 @@ def _opened(servers: str | None, settings_path: Path | None, paths: tuple[str, .
     if not paths and servers is None:
         message = "Missing argument 'FILE_OR_DIR...', or --bootstrap."
         raise click.UsageError(message)
+    if sys.stdout is None:
+        message = "standard output is closed"
+        raise NoVerdict(message)
     if servers is None:
         if settings_path is not None:
             message = "--command-config needs --bootstrap."
@@ -252,11 +256,14 @@ def _files(path: str) -> list[StateTopicFile]:
     if sys.stdin is None:
         message = "standard input is closed"
         raise NoVerdict(message)
-    return [StateTopicFile("standard input", json_text(sys.stdin.buffer))]
+    data = BufferedReader(cast("RawIOBase", sys.stdin.buffer))  # to look at its beginning; any buffer will do
+    if data.peek(1).startswith(b"\0"):
+        message = "standard input: not JSON lines; log segments are read from files, whose names say the partition"
+        raise NoVerdict(message)
+    return [StateTopicFile("standard input", json_text(data))]
 
 
 def _print(lines: Iterable[str]) -> None:
     """Print *lines* as they come; unlike click, without a flush after each."""
     for line in lines:
-        if sys.stdout is not None:
-            sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{line}\n")

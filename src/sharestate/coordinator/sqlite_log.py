@@ -59,9 +59,12 @@ class SqliteLog:
         with self._errors:
             self._db = sqlite3.connect(self._path, timeout=busy_timeout_s, isolation_level=None)
         try:
+            with self.transaction():
+                self._is_new()  # the settings are written into the file, which has to be one of these logs
             self._configure()
             with self.transaction():
-                self._check_schema()
+                if self._is_new():
+                    self._make_tables()
                 self._check_records()
         except BaseException:
             self._db.close()
@@ -131,16 +134,20 @@ class SqliteLog:
         if mode != "wal" or self._row("PRAGMA synchronous")[0] != _FULL:
             self._refuse(f"SQLite does not keep it safe: its journal mode is {mode!r}")
 
-    def _check_schema(self) -> None:
-        """See to it that the tables are ours, or make them if there are none."""
+    def _is_new(self) -> bool:
+        """Return whether there are no tables yet; those that are not ours are refused."""
         version, application = self._row("PRAGMA user_version")[0], self._row("PRAGMA application_id")[0]
         if (version, application) == (0, 0) and self._row("SELECT count(*) FROM sqlite_master")[0] == 0:
-            for statement in _SCHEMA:
-                self._execute(statement)
-        elif application != APPLICATION_ID:
+            return True
+        if application != APPLICATION_ID:
             self._refuse("it is a database of something else")
-        elif version != SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             self._refuse(f"its schema version is {version}, and only {SCHEMA_VERSION} is known")
+        return False
+
+    def _make_tables(self) -> None:
+        for statement in _SCHEMA:
+            self._execute(statement)
 
     def _check_records(self) -> None:
         """See to it that no record is missing."""

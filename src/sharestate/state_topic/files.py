@@ -10,9 +10,9 @@ from __future__ import annotations
 import binascii
 import gzip
 import re
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TextIO
 from zlib import error as DeflateError  # noqa: N812 - an exception under its builtin's kind of name
 
 from sharestate.coordinator import StateRecord, decode_record, encode_record
@@ -119,12 +119,18 @@ class StateTopicFile:
     def __iter__(self) -> Iterator[LoggedRecord]:
         """Yield the records."""
         self.position = 0
-        if self.is_segments:
-            yield from self._in_segments()
-        elif self._stream is not None:
-            yield from self._in_lines(self._stream)
-        else:
-            yield from self._in_file()
+        try:
+            if self.is_segments:
+                yield from self._in_segments()
+            elif self._stream is not None:
+                yield from self._in_lines(self._stream)
+            else:
+                yield from self._in_file()
+        except (EOFError, DeflateError, gzip.BadGzipFile) as error:
+            message = f"not all of it can be decompressed: {error}"
+            raise UnreadableFileError(message, self.file) from error
+        except OSError as error:
+            raise UnreadableFileError(error.strerror, self.file) from error
 
     def first_offset(self) -> int:
         """Return the offset with which a segment begins; 0 for whatever else it is, and for what cannot be read."""
@@ -135,19 +141,13 @@ class StateTopicFile:
             return 0
 
     def _in_file(self) -> Iterator[LoggedRecord]:
-        try:
-            with Path(self.file).open("rb") as file:
-                is_gzip = file.peek(len(GZIP))[: len(GZIP)] == GZIP
-                with json_text(gzip.GzipFile(fileobj=file) if is_gzip else file) as lines:
-                    for logged in self._in_lines(lines):
-                        if is_gzip:
-                            self.position = file.tell()
-                        yield logged
-        except (EOFError, DeflateError, gzip.BadGzipFile) as error:
-            message = f"not all of it can be decompressed: {error}"
-            raise UnreadableFileError(message, self.file) from error
-        except OSError as error:
-            raise UnreadableFileError(error.strerror, self.file) from error
+        with Path(self.file).open("rb") as file:
+            is_gzip = _is_gzip(file)
+            with json_text(file) as lines:
+                for logged in self._in_lines(lines):
+                    if is_gzip:
+                        self.position = file.tell()
+                    yield logged
 
     def _in_lines(self, stream: TextIO) -> Iterator[LoggedRecord]:
         for number, line in enumerate(bounded_lines(stream), 1):
@@ -171,9 +171,14 @@ class StateTopicFile:
                     yield LoggedRecord(*place, b"" if key is None else key, value)
 
 
-def json_text(data: BinaryIO | gzip.GzipFile) -> TextIO:
-    """Return the text in *data*, in which whatever is not UTF-8 stays to be refused with its line."""
-    return TextIOWrapper(data, "utf-8", errors="surrogateescape", newline="\n")
+def json_text(data: BufferedReader[Any]) -> TextIO:
+    """Return the text in *data*, gzip or not, in which whatever is not UTF-8 stays to be refused with its line."""
+    plain = gzip.GzipFile(fileobj=data) if _is_gzip(data) else data
+    return TextIOWrapper(plain, "utf-8", errors="surrogateescape", newline="\n")
+
+
+def _is_gzip(data: BufferedReader[Any]) -> bool:
+    return data.peek(len(GZIP)).startswith(GZIP)
 
 
 def state_topic_files(path: Path | str) -> list[StateTopicFile]:
@@ -181,6 +186,7 @@ def state_topic_files(path: Path | str) -> list[StateTopicFile]:
     Return the files with records of the state topic at *path*: itself, or the partitions of the topic in a directory.
 
     A directory is a partition's, with segments, or one of a broker's ``log.dirs``, with a directory for each partition.
+    Segments that are named after their partitions, such as ``__share_group_state-7.log``, are found too.
 
     Raises:
         UnreadableFileError: A directory cannot be read, or has neither.
@@ -189,13 +195,13 @@ def state_topic_files(path: Path | str) -> list[StateTopicFile]:
     try:
         if not path.is_dir() or next(path.glob("[0-9]*.log"), None):
             return [StateTopicFile(path)]
-        partitions = {state_partition_of(found): found for found in path.iterdir() if _PARTITION.fullmatch(found.name)}
+        partitions = [found for found in path.iterdir() if _PARTITION.fullmatch(found.name.removesuffix(".log"))]
     except OSError as error:
         raise UnreadableFileError(error.strerror, str(path)) from error
     if not partitions:
         message = f"no log segments of {TOPIC} in this directory"
         raise UnreadableFileError(message, str(path))
-    return [StateTopicFile(found) for _, found in sorted(partitions.items())]
+    return sorted(map(StateTopicFile, partitions), key=lambda file: (file.state_partition or 0, file.file))
 
 
 def state_partition_of(path: Path) -> int | None:

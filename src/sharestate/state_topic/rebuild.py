@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from attrs import define
 
 from sharestate.coordinator import (
-    COORDINATOR_4_3,
+    LATEST_COORDINATOR,
     CoordinatorProfile,
     CoordinatorShard,
     ShareSnapshot,
@@ -234,7 +234,7 @@ class StateTopic:
         bytes_by_group: The size of the keys and values of each group's records. [bytes]
     """
 
-    def __init__(self, profile: CoordinatorProfile = COORDINATOR_4_3) -> None:
+    def __init__(self, profile: CoordinatorProfile = LATEST_COORDINATOR) -> None:
         """Start with no records; they will be combined as the release of *profile* does it."""
         self.partitions: dict[int | None, StatePartition] = {}
         self.bytes_by_group: Counter[str] = Counter()

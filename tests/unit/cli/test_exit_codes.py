@@ -60,6 +60,14 @@ def test_a_stream_that_is_closed_ends_serve_with_2(redirection: str) -> None:
     assert (result.returncode, result.stderr) == (2, b"Error: standard input or standard output is closed\n")
 
 
+@pytest.mark.parametrize("command", ["decode", "rebuild"])
+def test_what_only_shows_something_ends_with_2_without_output(command: str) -> None:
+    """Records are not read for nobody."""
+    result = shell(">&-", "state", command, STATE)
+
+    assert (result.returncode, result.stderr) == (2, b"Error: standard output is closed\n")
+
+
 def test_a_closed_standard_output_keeps_the_verdict() -> None:
     """The exit code is that of the comparison."""
     assert shell(">&-", "replay", AGREES).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -150,6 +151,25 @@ def test_rebuild_reads_what_decode_prints() -> None:
     assert json_lines(state("rebuild", "--json", "-", stdin=decoded.encode())) == json_lines(
         state("rebuild", "--json", SEGMENTS)
     )
+
+
+def test_standard_input_may_be_compressed() -> None:
+    """With gzip, as files may be; one that is torn is an error."""
+    data = gzip.compress(DUMP.read_bytes())
+
+    torn = state("decode", "--json", "-", stdin=data[:-20])
+
+    assert json_lines(state("decode", "--json", "-", stdin=data)) == json_lines(state("decode", "--json", DUMP))
+    assert (torn.exit_code, torn.stderr[:50]) == (2, "Error: standard input: not all of it can be decomp")
+
+
+def test_segments_on_standard_input_are_refused() -> None:
+    """They have no name there that says the partition."""
+    segment = next((SEGMENTS / "__share_group_state-0").glob("*.log"))
+
+    result = state("decode", "-", stdin=segment.read_bytes())
+
+    assert (result.exit_code, result.stderr[:50]) == (2, "Error: standard input: not JSON lines; log segment")
 
 
 def test_rebuild_follows_a_release() -> None:

@@ -201,11 +201,12 @@ def test_what_is_unknown_is_refused(path: Path, change: str, message: str) -> No
 def test_a_database_of_something_else_is_refused(path: Path) -> None:
     """Tables that are not ours are left alone."""
     statement(path, "CREATE TABLE accounts (balance)")
+    before = path.read_bytes()
 
     with pytest.raises(StateLogError, match="a database of something else"):
         SqliteLog(path)
 
-    assert statement(path, "SELECT count(*) FROM sqlite_master") == (1,)
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
@@ -232,7 +233,11 @@ def test_a_file_that_others_keep_locked_is_refused(path: Path, monkeypatch: pyte
     """Setting it up is tried again when another process is just making the file, but not for ever."""
     attempts = []
 
-    def locked(_self: SqliteLog, text: str) -> None:
+    row = SqliteLog._row  # noqa: SLF001 - as below
+
+    def locked(log: SqliteLog, text: str) -> object:
+        if "journal_mode" not in text:
+            return row(log, text)
         attempts.append(text)
         message = "database is locked"
         raise StateLogError(message)

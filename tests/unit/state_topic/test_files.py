@@ -252,3 +252,14 @@ def test_a_directory_may_have_other_topics(tmp_path: Path) -> None:
         shutil.copytree(SEGMENTS / "__share_group_state-2", tmp_path / name)
 
     assert [file.state_partition for file in state_topic_files(tmp_path)] == [9, 10]
+
+
+def test_a_directory_may_have_segments_named_after_partitions(tmp_path: Path) -> None:
+    """Copies of single segments, side by side under the names of their partitions, are read as the partitions are."""
+    for partition in ("__share_group_state-2", "__share_group_state-1", "c2-0"):
+        shutil.copy(SEGMENTS / partition / "00000000000000000000.log", tmp_path / f"{partition}.log")
+
+    files = state_topic_files(tmp_path)
+
+    assert [file.state_partition for file in files] == [1, 2]
+    assert [each[2:] for each in files[1]] == [each[2:] for each in StateTopicFile(SEGMENTS / "__share_group_state-2")]
