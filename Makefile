@@ -214,10 +214,17 @@ bench-state: $(READY) ## Measure what records of the state topic cost to read, a
 	  $(call step,records of a broker, $(BIN)/python -m bench.state_topic); \
 	  $(call step,writes to a file, $(BIN)/python -m bench.state_log))
 
+# The events of a replay are 2,000 share partitions', a tenth of them one's. GROWTH=1 adds other sizes and streams.
 bench-spark: RECORDS ?= 1000000
-bench-spark: $(SPARK_READY) ## Rebuild the state topic on Spark and without it by turns; RECORDS=, ROUNDS=
+bench-spark: EVENTS ?= 2000000
+bench-spark: $(SPARK_READY) ## Replay, and rebuild the state topic, on Spark and without it by turns; EVENTS=, RECORDS=, ROUNDS=, GROWTH=1
 	$(call judge,bench-spark, $(call step,records of the state topic, \
-	  $(SPARK_BIN)/python -m bench.spark_rebuild --records $(RECORDS) $(if $(ROUNDS),--rounds $(ROUNDS))))
+	  $(SPARK_BIN)/python -m bench.spark_rebuild --records $(RECORDS) $(if $(ROUNDS),--rounds $(ROUNDS))); \
+	  $(call step,events of a history, \
+	  $(SPARK_BIN)/python -m bench.spark_replay --events $(EVENTS) $(if $(ROUNDS),--rounds $(ROUNDS))); \
+	  $(if $(GROWTH),$(call step,other numbers of tasks and of events, \
+	  $(SPARK_BIN)/python -m bench.spark_replay --growth --events $(EVENTS) $(if $(ROUNDS),--rounds $(ROUNDS))); \
+	  $(call step,batches of a stream, $(SPARK_BIN)/python -m bench.spark_stream),:))
 
 bench-profile: $(READY) ## Count the calls that acknowledging 500 records makes, by function; WORKLOAD=
 	$(call judge,bench-profile, $(call step,calls for each batch, \

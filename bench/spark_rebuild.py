@@ -120,8 +120,8 @@ def on_spark(spark: SparkSession, path: Path) -> int:
     return len(rebuild_state(spark.read.parquet(str(path)), partitions=8).collect())
 
 
-def session(scratch: str) -> SparkSession:
-    """Return a session on all processors of this machine."""
+def session(scratch: str, master: str = "local[*]") -> SparkSession:
+    """Return a session, on all processors of this machine unless *master* says otherwise."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -133,7 +133,7 @@ def session(scratch: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    return SparkSession.builder.master("local[*]").config(map=settings).getOrCreate()
+    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 
 
 def seconds(spark: SparkSession, path: Path, rounds: int) -> tuple[list[float], list[float]]:

@@ -97,17 +97,7 @@ def test_tables_are_read_from_what_was_written_once(spark: SparkSession, tmp_pat
         written = replay(frame(spark, events), outputs=EVERYTHING, partitions=3).write(path)
     read = ReplayResult.read(spark, path)
 
-    tables = {
-        "initialization": read.initializations(),
-        "write": read.writes(),
-        "transition": read.transitions(),
-        "acquisition": read.acquisitions(),
-        "dead_letter": read.dead_letters(),
-        "difference": read.differences(),
-        "snapshot": read.snapshots(),
-        "metric": read.metrics(),
-        "state": read.states(),
-    }
+    tables = {kind: getattr(read, f"{kind}s")() for kind in OUTPUTS}
     rows = without_spark(replay_events(events, ReplaySettings(outputs=EVERYTHING)))
     assert on_spark(written) == on_spark(read) == rows
     assert {kind: table.count() for kind, table in tables.items()} == {kind: expected[kind] for kind in OUTPUTS}

@@ -136,6 +136,10 @@ class ReplayResult:
         """Return the new share partitions, with each of which what was not persisted is gone."""
         return self.table("initialization")
 
+    def start_offsets(self) -> DataFrame:
+        """Return where each SPSO has moved to."""
+        return self.table("start_offset")
+
     def writes(self) -> DataFrame:
         """Return the writes that share partitions have issued."""
         return self.table("write")

@@ -1,0 +1,257 @@
+"""
+A history replayed on Spark and without it by turns: ``python -m bench.spark_replay --events 2000000``.
+
+Both read the same Parquet file and write the same kinds of rows as Parquet. CPU time is that of this process for the
+plain loop, and that of all processes below it, Java's and Python's, for Spark: from ``/proc``, so this needs Linux. The
+first round on Spark, in which Java compiles, is left out of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from bench.spark_rebuild import session
+from bench.tables import table
+from sharestate.history import ReplaySettings, replay_files
+from sharestate.history.synthetic import SyntheticHistory, generate_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+SHARE_PARTITIONS: Final = 2000
+HOT_PERCENT: Final = 10
+PARTITIONS: Final = 8
+SETTINGS: Final = ReplaySettings()
+GOALS: Final = {"cpu": 1.35, "wall": 1.0}
+"""The most that Spark may take of what the plain loop takes. [ratio]"""
+
+PEAK_GOAL_MIB: Final = 250
+"""The most memory that a worker may ever have had. [MiB]"""
+
+GROWTH_TASKS: Final = (1, 2, 4)
+GROWTH_EVENTS: Final = (500_000, 2_000_000, 8_000_000)
+_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """What one replay has cost."""
+
+    wall: float
+    """The time that it took. [s]"""
+
+    cpu: float
+    """The time that processors have worked. [s]"""
+
+    rows: dict[str, int]
+    """The number of rows of each kind."""
+
+
+# ---- processes
+
+
+def descendants() -> list[int]:
+    """Return the processes below this one."""
+    parents: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        if fields := _stat(status):
+            parents.setdefault(int(fields[1]), []).append(int(status.parent.name))
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        waiting = [child for parent in waiting for child in parents.get(parent, [])]
+        found += waiting
+    return found
+
+
+def cpu_of_descendants() -> float:
+    """Return the time that processors have worked for the processes below this one, ended ones included. [s]"""
+    stats = (_stat(Path(f"/proc/{process}/stat")) for process in descendants())
+    return sum(sum(map(int, fields[11:15])) for fields in stats if fields) * _TICK_S
+
+
+def peak_of_workers() -> float:
+    """Return the most memory that any of Spark's Python workers has had. [MiB]"""
+    peaks = [0.0]
+    for process in descendants():
+        try:
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+            status = Path(f"/proc/{process}/status").read_text()
+        except OSError:
+            continue
+        if b"pyspark.daemon" in command and (found := re.search(r"VmHWM:\s+(\d+) kB", status)):
+            peaks.append(int(found[1]) / 1024)
+    return max(peaks)
+
+
+def _stat(file: Path) -> list[str]:
+    """Return the fields of a process after its name, which may have blanks; none if it has ended."""
+    try:
+        return file.read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+# ---- replays
+
+
+def without_spark(source: Path, target: Path) -> Cost:
+    """Replay in a loop."""
+    return _measured(_own_cpu, lambda: dict(replay_files(source, target, SETTINGS).rows))
+
+
+def on_spark(spark: SparkSession, source: Path, target: Path) -> Cost:
+    """Replay on Spark."""
+    from sharestate.spark import read_history, replay  # noqa: PLC0415 - an extra
+
+    def run() -> dict[str, int]:
+        events = read_history(spark, str(source))
+        replay(events, outputs=SETTINGS.outputs, partitions=PARTITIONS).write(str(target))
+        return {}
+
+    cost = _measured(lambda: _own_cpu() + cpu_of_descendants(), run)
+    rows = spark.read.parquet(str(target)).groupBy("kind").count().collect()
+    return cost._replace(rows={row["kind"]: row["count"] for row in rows})
+
+
+def _own_cpu() -> float:
+    times = os.times()
+    return times.user + times.system
+
+
+def _measured(cpu: Callable[[], float], run: Callable[[], dict[str, int]]) -> Cost:
+    cpu_before, begin = cpu(), perf_counter()
+    rows = run()
+    return Cost(perf_counter() - begin, cpu() - cpu_before, rows)
+
+
+def size_of(directory: Path, pattern: str) -> int:
+    """Return the size of the files below *directory* whose names are like *pattern*. [bytes]"""
+    return sum(file.stat().st_size for file in directory.rglob(pattern))
+
+
+def measure(events: int, rounds: int, master: str) -> dict[str, Any]:
+    """Return the costs of all rounds, by turns; of Spark one more, the first, which warms Java up."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, target = Path(scratch, "history.parquet"), Path(scratch, "rows")
+        history = SyntheticHistory(share_partitions=SHARE_PARTITIONS, events=events, hot_percent=HOT_PERCENT)
+        generate_file(history, source)
+        spark = session(scratch, master)
+
+        def cleared(cost: Cost) -> Cost:
+            shutil.rmtree(target)
+            return cost
+
+        plain: list[Cost] = []
+        cold = on_spark(spark, source, target)
+        sizes = {
+            "history": source.stat().st_size,
+            "shuffled": size_of(Path(scratch), "shuffle_*.data"),
+            "rows": size_of(target, "*.parquet"),
+        }
+        on = [cleared(cold)]
+        for _ in range(rounds):
+            plain.append(cleared(without_spark(source, target)))
+            on.append(cleared(on_spark(spark, source, target)))
+        peak = peak_of_workers()
+        spark.stop()
+    for cost in on:
+        if cost.rows != plain[0].rows:
+            message = f"{cost.rows} on Spark, {plain[0].rows} without"
+            raise AssertionError(message)
+    return {"events": events, "master": master, "plain": plain, "spark": on, "peak": peak, "sizes": sizes}
+
+
+# ---- tables
+
+
+def report(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about one measurement."""
+    per_event = 1e6 / found["events"]
+    plain, on = ([Cost(*each) for each in found[name]] for name in ("plain", "spark"))
+    rows = []
+    for number, cost in enumerate(on):
+        beside = plain[number - 1] if number else None
+        rows.append(
+            (
+                str(number) if number else "cold",
+                *((f"{beside.wall:.1f}", f"{beside.cpu * per_event:.1f}") if beside else ("", "")),
+                *(f"{cost.wall:.1f}", f"{cost.cpu * per_event:.1f}"),
+                *((f"{cost.cpu / beside.cpu:.2f}", f"{cost.wall / beside.wall:.2f}") if beside else ("", "")),
+            )
+        )
+    head = ("round", "plain, s", "CPU µs/event", "Spark, s", "CPU µs/event", "ratio of CPU", "ratio of time")
+    yield f"{found['events']:,} events, {found['master']}, {os.cpu_count()} processors"
+    yield from table(head, rows)
+    cpu, wall = ratios(found)
+    yield f"median ratio of CPU {cpu:.2f}, goal {GOALS['cpu']}; of time {wall:.2f}, goal {GOALS['wall']}"
+    yield f"most memory of a worker {found['peak']:.0f} MiB, goal {PEAK_GOAL_MIB}"
+    sizes = (f"{name} {size / found['events']:.0f}" for name, size in found["sizes"].items())
+    yield f"bytes for an event: {', '.join(sizes)}"
+
+
+def ratios(found: dict[str, Any]) -> tuple[float, float]:
+    """Return the median ratios of CPU and of wall time."""
+    pairs = [(Cost(*one), Cost(*two)) for one, two in zip(found["plain"], found["spark"][1:], strict=True)]
+    return median(two.cpu / one.cpu for one, two in pairs), median(two.wall / one.wall for one, two in pairs)
+
+
+def growth(events: int, rounds: int) -> Iterator[str]:
+    """Yield what tasks and events change, each measured by a process of its own."""
+    runs = [(events, f"local[{tasks}]") for tasks in GROWTH_TASKS]
+    runs += [(count, "local[*]") for count in GROWTH_EVENTS]
+    rows = []
+    for count, master in runs:
+        found = _elsewhere(count, rounds, master)
+        on = [Cost(*each) for each in found["spark"][1:]]
+        cpu, wall = ratios(found)
+        spark_cpu = median(cost.cpu for cost in on) * 1e6 / count
+        rows.append(
+            (
+                f"{count:,} events, {master}",
+                f"{median(cost.wall for cost in on):.1f}",
+                *(f"{spark_cpu:.1f}", f"{cpu:.2f}", f"{wall:.2f}", f"{found['peak']:.0f}"),
+            )
+        )
+    head = ("size", "Spark, s", "CPU µs/event", "ratio of CPU", "ratio of time", "worker, MiB")
+    yield from table(head, rows)
+
+
+def _elsewhere(events: int, rounds: int, master: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.spark_replay", "--json", f"--events={events}", f"--rounds={rounds}"]
+    done = subprocess.run([*command, f"--master={master}"], check=True, stdout=subprocess.PIPE)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--growth", action="store_true", help="measure 1, 2, 4 tasks and 0.5, 2, 8 million events")
+    parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
+    chosen = parser.parse_args()
+    if chosen.growth:
+        lines = "\n".join(growth(chosen.events, chosen.rounds))
+    else:
+        found = measure(chosen.events, chosen.rounds, chosen.master)
+        lines = json.dumps(found) if chosen.json else "\n".join(report(found))
+    sys.stdout.write(f"{lines}\n")
+
+
+if __name__ == "__main__":
+    main()
