@@ -15,7 +15,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover fuzz lint check package release
-.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
+.PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -182,6 +182,14 @@ notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it show
 	$(call judge,notebook, $(BIN)/python -m nbconvert --log-level=WARN --to notebook --execute --inplace \
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
 	  examples/kip_tables.ipynb)
+
+# It takes minutes, and with another number of events what it shows is not kept, but goes to build.
+notebook-spark: EVENTS ?= 200000
+notebook-spark: $(SPARK_READY) ## Run examples/redeliveries.ipynb again on Spark, and keep what it shows; EVENTS=2000000: in build instead
+	$(call judge,notebook-spark, mkdir -p build; EVENTS=$(EVENTS) $(SPARK_BIN)/python -m nbconvert --log-level=ERROR --to notebook \
+	  --execute --output-dir $(if $(filter 200000,$(EVENTS)),examples,build) --output redeliveries.ipynb \
+	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
+	  --ExecutePreprocessor.timeout=-1 examples/redeliveries.ipynb)
 
 # With BASE, a commit, the library as it was there is measured alternately with this tree; OPERATIONS=1 adds single operations.
 bench: $(READY) ## Measure what share partitions cost, or with BASE=commit what has changed since; ROUNDS=, OPERATIONS=1, INSTRUCTIONS=1

@@ -1,0 +1,40 @@
+"""The notebook in `examples` that runs on Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.notebooks import shown
+
+pytestmark = pytest.mark.spark
+
+NOTEBOOK: Final = Path(__file__).parents[2] / "examples" / "redeliveries.ipynb"
+
+
+def test_the_notebook_runs_and_shows_what_is_committed(tmp_path: Path) -> None:
+    """Each of its claims holds for 200,000 events, and running it again changes nothing that it says."""
+    copy = Path(shutil.copy(NOTEBOOK, tmp_path))
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", str(copy)]
+    run = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, text=True)
+
+    assert run.returncode == 0, run.stderr
+    assert shown(copy) == shown(NOTEBOOK), "run make notebook-spark"
+
+
+def test_the_notebook_is_small_and_says_nothing_of_the_machine() -> None:
+    """It has its pictures in less than half a megabyte, and no times, versions or warnings."""
+    notebook = json.loads(NOTEBOOK.read_text())
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+
+    assert NOTEBOOK.stat().st_size < 500_000
+    assert sum("image/svg+xml" in output.get("data", {}) for output in outputs) == 3
+    assert notebook["metadata"].keys() == {"kernelspec"}
+    assert [cell["metadata"] for cell in notebook["cells"] if cell["metadata"]] == []
+    assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
