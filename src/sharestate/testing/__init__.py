@@ -22,6 +22,7 @@ from sharestate.testing.always import (
 from sharestate.testing.contract import broken_clauses, untested_clauses
 from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
 from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
+from sharestate.testing.explanations import explain
 from sharestate.testing.generator import (
     ORDINARY,
     STEPS,
@@ -37,7 +38,7 @@ from sharestate.testing.generator import (
 )
 from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.persister_contract import PersisterContract
-from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, seen
+from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, expect_seen, seen
 
 __all__ = [
     "ALWAYS",
@@ -64,6 +65,8 @@ __all__ = [
     "broken_clauses",
     "converse",
     "exchanges",
+    "expect_seen",
+    "explain",
     "invariants_of",
     "judge",
     "mix_for",

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sharestate.testing.exchange import TERMINAL, Exchange, batch_runs, exchanges, records, trace
+from sharestate.testing.explanations import explain
 from sharestate.values.profiles import BrokerWritePolicy
 from sharestate.values.records import RecordState
 
@@ -85,6 +86,67 @@ def only_available_records_are_acquired(exchange: Exchange) -> None:
             record = before.get(offset)
             free = record is None or (record.state == "AVAILABLE" and "o" not in record.flags)
             demand(free, f"{offset} was {record}")
+
+
+def what_is_acquired_was_fetched(exchange: Exchange) -> None:
+    """Ranges that `acquire` returns lie within the span of what was fetched."""
+    for first, last, _ in exchange.acquired:
+        begin, end = exchange.request["batches"][0][0], exchange.request["batches"][-1][1]
+        demand(begin <= first <= last <= end, f"[{first}, {last}] was acquired of a fetch of [{begin}, {end}]")
+
+
+def a_pending_record_is_left_alone(exchange: Exchange) -> None:
+    """Until its write is answered a record stays as it is, stays in flight, and may only be archived."""
+    if not exchange.same_partition or exchange.op in {"initialize", "complete"}:
+        return
+    after = records(exchange.after)
+    for offset, record in records(exchange.before).items():
+        if "o" in record.flags:
+            allowed = record.visible, ("ARCHIVED", record.delivery_count, "")
+            demand(
+                offset in after and after[offset].visible in allowed, f"{offset} was {record}, is {after.get(offset)}"
+            )
+
+
+def a_release_is_of_one_member(exchange: Exchange) -> None:
+    """A closed session leaves what other members have acquired; a write that fails may let their locks expire."""
+    if exchange.op != "release" or not all(event[2] in ("ok", "hold") for event in _write_events(exchange)):
+        return
+    after = records(exchange.after)
+    for offset, record in records(exchange.before).items():
+        if record.member not in {"", exchange.request["member"]}:
+            demand(offset in after and after[offset].visible == record.visible, f"{offset} was {record}")
+
+
+def _write_events(exchange: Exchange) -> list[list[Any]]:
+    return [event for event in exchange.response["events"] if event[0] == "write"]
+
+
+def the_log_start_archives_what_is_available(exchange: Exchange) -> None:
+    """What is available below the log start is archived."""
+    if exchange.op != "log_start" or exchange.before is None:
+        return
+    start, offset = exchange.before["start_offset"], exchange.request["offset"]
+    left = [o for o, record in records(exchange.after).items() if record.state == "AVAILABLE" and start <= o < offset]
+    demand(not left, f"available below the log start {offset}: {left}")
+
+
+def the_next_fetch_finds_what_is_available(exchange: Exchange) -> None:
+    """No record at or above the SPSO is available below the next fetch offset."""
+    if exchange.op == "next_fetch_offset" and isinstance(exchange.result, int):
+        start = exchange.after["start_offset"]
+        for offset, record in records(exchange.after).items():
+            is_missed = record.state == "AVAILABLE" and "o" not in record.flags and start <= offset < exchange.result
+            demand(not is_missed, f"{offset} is available, and the next fetch begins with {exchange.result}")
+
+
+def writes_carry_the_epochs_of_the_leader(exchange: Exchange) -> None:
+    """A write has the state epoch that was read; acquisitions, time and writes never change it."""
+    for write in exchange.writes:
+        demand(write["state_epoch"] == exchange.after["state_epoch"], f"state epoch {write['state_epoch']} is written")
+    if exchange.before and exchange.before["lifecycle"] == "ACTIVE":
+        before, after = exchange.before["state_epoch"], exchange.after["state_epoch"]
+        demand(before == after, f"the state epoch changed from {before} to {after}")
 
 
 def a_record_limit_is_kept(exchange: Exchange) -> None:
@@ -250,6 +312,12 @@ ALWAYS: Final[tuple[Invariant, ...]] = (
     only_acquired_records_have_an_owner,
     what_is_acquired_is_held,
     only_available_records_are_acquired,
+    what_is_acquired_was_fetched,
+    a_pending_record_is_left_alone,
+    a_release_is_of_one_member,
+    the_log_start_archives_what_is_available,
+    the_next_fetch_finds_what_is_available,
+    writes_carry_the_epochs_of_the_leader,
     a_record_limit_is_kept,
     only_an_active_partition_acquires,
     terminal_records_stay_terminal,
@@ -300,7 +368,7 @@ def judge(exchange: Exchange, invariants: Iterable[Invariant]) -> None:
         try:
             invariant(exchange)
         except AssertionError as error:
-            message = f"{getattr(invariant, '__name__', invariant)}: {error}"
+            message = f"{getattr(invariant, '__name__', invariant)}: {error}\n{explain(invariant)}"
             raise AssertionError(message) from None
 
 

@@ -389,3 +389,26 @@ def seen(conversation: Iterable[Exchange]) -> set[str]:
     """
     events = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
     return {name for exchange in conversation for name, shows in events.items() if shows(exchange)}
+
+
+def expect_seen(conversation: Iterable[Exchange], names: Iterable[str] | None = None) -> None:
+    """
+    Judge a whole run: an implementation that does nothing breaks no invariant, and shows no event either.
+
+    Args:
+        conversation: The exchanges of all sequences of the run.
+        names: The events that it has to show; by default all of SOMETIMES and REFUSED.
+
+    Raises:
+        AssertionError: Some events are not in it.
+
+    >>> expect_seen([], ["expired"])
+    Traceback (most recent call last):
+    ...
+    AssertionError: the run shows none of these events: expired
+    """
+    wanted = {event.__name__ for event in SOMETIMES} | REFUSED.keys() if names is None else set(names)
+    missing = wanted - seen(conversation)
+    if missing:
+        message = f"the run shows none of these events: {', '.join(sorted(missing))}"
+        raise AssertionError(message)

@@ -1,0 +1,99 @@
+"""What to look at when an invariant does not hold, and where Kafka has broken it: by the invariants' names."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Explanation(NamedTuple):
+    """
+    What an invariant is about.
+
+    Attributes:
+        look_at: What to look at in an implementation that breaks it.
+        kafka: Kafka's issues, its improvement proposals, and the bugs of the page "Kafka's bugs" by id.
+    """
+
+    look_at: str
+    kafka: tuple[str, ...] = ()
+
+
+EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
+    {
+        "errors_are_typed": Explanation(
+            "what throws, and whether the caller still gets an answer", ("KAFKA-20505", "B5")
+        ),
+        "batches_never_overlap": Explanation("how new batches are cut around those in flight", ("KAFKA-19808", "B13")),
+        "only_acquired_records_have_an_owner": Explanation(
+            "what a write that fails, or a lock that expires meanwhile, does to owner and lock", ("KAFKA-19476",)
+        ),
+        "what_is_acquired_is_held": Explanation("whether the response is built from what was locked", ("KAFKA-19808",)),
+        "only_available_records_are_acquired": Explanation(
+            "whether acquisition asks for pending writes, in a full window too", ("KAFKA-18084", "KAFKA-19808")
+        ),
+        "what_is_acquired_was_fetched": Explanation("where an acquisition begins and ends", ("KAFKA-19954",)),
+        "a_pending_record_is_left_alone": Explanation(
+            "what asks for pending writes before it changes, splits or drops a record", ("KAFKA-18084", "B4")
+        ),
+        "a_release_is_of_one_member": Explanation(
+            "how a closed session finds the records of its member", ("KAFKA-19953", "KAFKA-19972")
+        ),
+        "the_log_start_archives_what_is_available": Explanation(
+            "records at the edge of a batch, and those whose release is pending", ("KAFKA-19476",)
+        ),
+        "the_next_fetch_finds_what_is_available": Explanation(
+            "what has to make the next fetch look back: releases, expired locks, failed writes", ("F5",)
+        ),
+        "writes_carry_the_epochs_of_the_leader": Explanation(
+            "what sets the state epoch: the first read alone", ("F3",)
+        ),
+        "a_record_limit_is_kept": Explanation("how a batch that is larger than the limit is cut", ("KIP-1206",)),
+        "only_an_active_partition_acquires": Explanation("the order of fencing and initialization", ("B14",)),
+        "terminal_records_stay_terminal": Explanation(
+            "late answers to writes, and timers that run after they were cancelled", ("KAFKA-19476",)
+        ),
+        "delivery_counts_never_fall": Explanation("what releases and expired locks do to the count", ("KAFKA-19972",)),
+        "a_refused_acknowledgement_changes_no_record": Explanation(
+            "how what was begun is taken back when a later record is refused", ("B18",)
+        ),
+        "writes_are_not_empty": Explanation("how the batches of a write are collected", ("C1",)),
+        "a_fenced_partition_stays_fenced": Explanation("answers that come after fencing", ("B14",)),
+        "brokers_write_what_changed": Explanation("when a write is issued at all"),
+        "the_start_never_moves_back": Explanation(
+            "moves of the SPSO after the log start has moved", ("KAFKA-19859", "B9b")
+        ),
+        "nothing_is_acquired_below_the_start": Explanation("log batches across the SPSO", ("KAFKA-19954", "B6")),
+        "the_complete_count_is_right": Explanation(
+            "what archives records without counting them, or counts them twice", ("F2", "B22", "KIP-1226")
+        ),
+        "nothing_goes_to_a_queue": Explanation("what asks whether there is a dead-letter queue", ("KIP-1191",)),
+        "the_queue_gets_what_was_written": Explanation("the order of write and hand-over", ("KIP-1191",)),
+        "an_answer_of_the_queue_is_followed_by_a_write": Explanation("failures of the queue", ("KIP-1191", "B25")),
+        "archiving_records_are_left_alone": Explanation("what takes ARCHIVING for ACQUIRED", ("KIP-1191", "B23")),
+        "the_start_waits_for_the_queue": Explanation("what the SPSO takes for terminal", ("KIP-1191",)),
+    }
+)
+"""The explanations."""
+
+
+def explain(invariant: Callable[..., None]) -> str:
+    """
+    Return what *invariant* says, what to look at, and what Kafka has had of it; as far as that is known.
+
+    >>> from sharestate.testing.always import a_record_limit_is_kept
+    >>> print(explain(a_record_limit_is_kept))
+      What should be: In mode ``record_limit`` no more than ``max_records`` are acquired.
+      Look at: how a batch that is larger than the limit is cut.
+      Kafka: KIP-1206
+    """
+    sentence = (invariant.__doc__ or "").strip().partition("\n")[0]
+    lines = [f"  What should be: {sentence}"] if sentence else []
+    found = EXPLANATIONS.get(getattr(invariant, "__name__", ""))
+    if found is not None:
+        lines.append(f"  Look at: {found.look_at}.")
+        lines += [f"  Kafka: {', '.join(found.kafka)}"] if found.kafka else []
+    return "\n".join(lines)
