@@ -16,6 +16,20 @@ anew, and runs the shortest programs that were found.
 *Runs* is how many runs of up to 50 events it took, from a fixed seed; another seed needs more or fewer. *Steps* is the
 length of the shortest program, the start of the group included. *Found by* is the guarantee that it breaks."""
 
+PARTITIONS: Final = """\
+## Share partitions
+
+These are planted in [a model of single records](testing.md#by-an-independent-model), and
+[`SharePartitionMachine`](testing.md#from-the-persisters-side) has to find each of them. *Found by* is what differs
+first. `make test` runs the shortest programs, and searches anew for what is found at once."""
+
+BROKERS: Final = """\
+## Mock brokers
+
+These are planted in a mock broker with a log of its own, which [`compare`](testing.md#beside-the-library) has to tell
+from the library by its answers alone. *Sequences* is how many it took, *steps* how many requests the shortest
+conversation has. *Found by* is the request at which the two differ."""
+
 EXAMPLE: Final = """\
 ## A program
 
@@ -30,13 +44,17 @@ def page() -> str:
         NOTICE,
         "# Planted bugs",
         INTRODUCTION,
-        table(["bug", "what it does", "found by", "runs", "steps"], _rows()),
+        table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-bugs.json")),
         EXAMPLE.format(bug=longest["bug"]),
         "\n".join(["```text", *longest["program"], "```"]),
+        PARTITIONS,
+        table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-partition-bugs.json")),
+        BROKERS,
+        table(["bug", "what it does", "found by", "sequences", "steps"], _rows("planted-broker-bugs.json")),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _rows() -> Iterator[list[str]]:
-    for row in read_rows("planted-bugs.json", "planted_bugs"):
+def _rows(name: str) -> Iterator[list[str]]:
+    for row in read_rows(name, "planted_bugs"):
         yield [row["bug"], row["what"], f"`{row['found_by']}`", str(row["runs"]), str(row["steps"])]

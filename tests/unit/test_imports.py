@@ -84,6 +84,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
     ("library", "module", "extra"),
     [
         ("hypothesis", "sharestate.testing.share_groups", "testing"),
+        ("hypothesis", "sharestate.testing.share_partitions", "testing"),
         ("hypothesis", "sharestate.testing.strategies", "testing"),
         ("kio", "sharestate.persister.kafka", "kafka"),
     ],

@@ -1,0 +1,21 @@
+"""The leader's side in the hands of an adversary: `SharePartitionMachine` finds nothing in this library."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
+from sharestate.testing.share_partitions import Rules
+from tests.support.partition_machine import LibraryMachine
+
+
+@pytest.mark.parametrize("profile", [KAFKA_4_3.healed, KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
+def test_nothing_is_found_in_the_library(profile: Profile) -> None:
+    """Whatever becomes of its writes, a share partition does what the model of single records says."""
+    fields = {"profile": profile, "follows": Rules(is_kip=profile is KIP_932)}
+    machine: type[LibraryMachine] = type("LibraryMachine", (LibraryMachine,), fields)
+    test = machine.TestCase
+    test.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=40)
+
+    test().runTest()
