@@ -24,7 +24,6 @@ SMALL = {
     "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
     "persister/sqlite_persister.py": "the one module of its package that needs SQLite, which not every Python has",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
-    "testing/strategies.py": "the one module of the kit that needs Hypothesis",
     "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
     "spark/archive.py": "a program of its own, which needs no Spark",
