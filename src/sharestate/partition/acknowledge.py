@@ -129,14 +129,15 @@ class _Acknowledgement:
         # rule 8.1, steps 1 and 2
         first, last, types = request
         types = tuple(types)
-        if not _KINDS.issuperset(types):
+        kinds = set(types)
+        if not kinds <= _KINDS:
             message = f"Invalid acknowledge type: {list(map(int, types))}"
             raise InvalidRequestError(message, first, last)
         if last < self._state.start_offset:
             return
         for batch in self._batches_of(first, last):
             if batch.last_offset >= self._state.start_offset:
-                self._take_batch(batch, first, last, types)
+                self._take_batch(batch, first, last, types, kinds)
 
     def _batches_of(self, first: int, last: int) -> list[Batch]:
         """Return the batches from the floor batch of *first* on; from that of the SPSO if the range reaches across."""
@@ -154,8 +155,8 @@ class _Acknowledgement:
             raise InvalidRequestError(_PAST_LAST, first, last)
         return batches
 
-    def _take_batch(self, batch: Batch, first: int, last: int, types: tuple[int, ...]) -> None:
-        # rule 8.1, step 6
+    def _take_batch(self, batch: Batch, first: int, last: int, types: tuple[int, ...], kinds: set[int]) -> None:
+        # rule 8.1, step 6; kinds are the distinct ones of types
         if not batch.is_split:
             self._refuse_batch(batch)
             if not self._needs_split(batch, first, last, types):
@@ -165,7 +166,8 @@ class _Acknowledgement:
         low = max(first, batch.first_offset, self._state.start_offset)
         high = min(last, batch.last_offset)
         if low <= high:
-            self._take_records(batch, low, high, types if len(types) == 1 else types[low - first : high - first + 1])
+            reports = types if len(types) == 1 else types[low - first : high - first + 1]
+            self._take_records(batch, low, high, reports, kinds if reports is types else set(reports))
 
     def _refuse_batch(self, batch: Batch) -> None:
         # rule 8.1, step 6.2
@@ -184,12 +186,11 @@ class _Acknowledgement:
         else:
             raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
 
-    def _take_records(self, batch: Batch, low: int, high: int, types: tuple[int, ...]) -> None:
+    def _take_records(self, batch: Batch, low: int, high: int, types: tuple[int, ...], kinds: set[int]) -> None:
         # rule 8.1, step 6.3
         part = batch.part(low, high)
         held = distinct(part)
         refused, refusal = self._first_refusal(part, held, low)
-        kinds = set(types)
         if _RENEW in kinds:
             # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
             self._renew_before(batch, low, types, refused)

@@ -34,7 +34,7 @@ class _Committed:
 
     @staticmethod
     def durable_last(batch: Batch) -> int:
-        return batch.durable_last()
+        return batch.durable_end() - 1
 
 
 class AdvancePlan(NamedTuple):
@@ -63,7 +63,7 @@ def advance(state: PartitionState) -> bool:
     start = state.start_offset
     batch = state.in_flight.first_at(start) if state.gap_window is None else None
     if batch is not None:  # nearly always the SPSO stays in it, or it is the only one: no plan is needed
-        new, last = batch.durable_last() + 1, batch.last_offset
+        new, last = batch.durable_end(), batch.last_offset
         if new == start:
             return False
         if start < new <= last:

@@ -152,20 +152,18 @@ class Batch:
             return cells[offsets[0] - base : offsets[-1] - base + 1 : offsets.step]
         return [cells[offset - base] for offset in offsets]
 
-    def durable_last(self) -> int:
-        """Return the last offset up to which every record is durable; first_offset - 1 if the first one is not."""
+    def durable_end(self) -> int:
+        """Return the offset up to which, itself excluded, every record is durable."""
         if not self.is_split:
-            return self.last_offset if self.cell.is_durable else self.first_offset - 1
+            return self.last_offset + 1 if self.cell.is_durable else self.first_offset
         cells, count = self.cells, self.durable_prefix
-        # Usually one record has become durable, and a loop is quickest.
-        for cell in cells[count : count + _FEW]:
-            if not cell.is_durable:
-                break
+        size, few = len(cells), count + _FEW
+        while count < size and cells[count].is_durable:  # usually one record has become so, and a loop is quickest
             count += 1
-        else:
-            count = _durable_prefix(cells, count)
+            if count == few:
+                count = _durable_prefix(cells, count)
         self.durable_prefix = count
-        return self.first_offset + count - 1
+        return self.first_offset + count
 
     def first_acquirable(self, from_offset: int) -> int | None:
         """Return the first offset from *from_offset* on that may be acquired now, or None; a whole batch is one."""
@@ -188,7 +186,7 @@ def _durable_prefix(cells: Sequence[Cell], count: int) -> int:
         if others:
             return count + min(map(looked_at.index, others))
         count += len(looked_at)
-        window *= 2
+        window *= 4
     return count
 
 

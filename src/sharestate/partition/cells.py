@@ -111,8 +111,8 @@ class Cell:
 
     def pending(self, input_: Input, write: int, config: ShareConfig) -> Cell:
         """Return the cell after *input_*, pending until *write* is answered; its owner loses it at once (rule 1.3)."""
-        limit, has_queue = config.delivery_count_limit, config.dead_letter_queue
-        state, count = step(self.state, input_, self.delivery_count, limit, has_queue)
+        limit = config.delivery_count_limit
+        state, count = step(self.state, input_, self.delivery_count, limit, config.dead_letter_queue)
         return PendingCell(state, count, self.lock, write, self)
 
     def immediate(self, input_: Input, delivery_count_limit: int, *, has_queue: bool = False) -> Cell:
@@ -143,6 +143,11 @@ class PendingCell(Cell):
 
     write: int
 
+    # The same for all of them: nobody holds such a record, may acquire it or can rely on it.
+    member_id = NO_MEMBER
+    is_acquirable = False
+    is_durable = False
+
     def __init__(  # noqa: PLR0913 - a row of fields, made in hot loops: positional on purpose
         self,
         state: RecordState,
@@ -155,10 +160,7 @@ class PendingCell(Cell):
         """Make a cell that waits for *write*."""
         self.state = state
         self.delivery_count = delivery_count
-        self.member_id = NO_MEMBER
         self.lock = lock
-        self.is_acquirable = False
-        self.is_durable = False
         self.write = write
         self.rollback = rollback
         self.lock_expired = lock_expired

@@ -259,9 +259,9 @@ class PlannedRecords:
 
     def _first_unsure(self, batch: Batch) -> int:
         """Return the first offset of *batch* that is not durable yet, or of which that is not confirmed."""
-        last = batch.durable_last()
-        expired = () if self._expired is None else self._expired.between(batch.first_offset, last)
-        return max(batch.first_offset, expired[0].first_offset) if expired else last + 1
+        end = batch.durable_end()
+        expired = () if self._expired is None else self._expired.between(batch.first_offset, end - 1)
+        return max(batch.first_offset, expired[0].first_offset) if expired else end
 
     def _cached(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         """Go through a range; neighbors are put together here, so that the many of a full cache are soon few."""

@@ -73,7 +73,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
     single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
-    for index, batch in enumerate(batches):
+    for batch in batches:
         try:
             first, last, types = batch
             if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
@@ -87,6 +87,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
                     continue
         except (TypeError, ValueError, LookupError, OverflowError):
             pass
+        index = next(index for index, each in enumerate(batches) if each is batch)  # to count along would take long
         _refuse(batch, f"batches[{index}]")
     return batches
 

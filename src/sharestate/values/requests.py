@@ -85,6 +85,9 @@ class StateRun(NamedTuple):
         return map(_new_state_batch, zip(firsts, lasts, states, counts, strict=True))
 
 
+_run_of: Final = StateRun.of_batches  # to bind it anew for each write takes longer than to call it
+
+
 class StateBatches(Sequence[StateBatch]):
     """
     The entries of a write: a sequence whose items are made when one is first looked at; it equals the tuple of them.
@@ -157,7 +160,7 @@ def runs_of(batches: Sequence[StateBatch]) -> tuple[StateRun, ...]:
     """Return *batches* column by column; those that a share partition has made are so already."""
     if type(batches) is StateBatches:  # an isinstance of what is abstract takes as long as making the run
         return batches.runs
-    return (StateRun.of_batches(batches),) if batches else ()
+    return (_run_of(batches),) if batches else ()
 
 
 _STATE_BATCH: Final = (
