@@ -10,7 +10,9 @@ import pytest
 
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import Verdict, replay
+from sharestate.testing.search import compare
 from tests.oracle.build import RELEASES, Oracle
+from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.running import Plan, StateError, search
 from tests.oracle.search.worker import Task
@@ -60,3 +62,11 @@ def test_a_search_is_taken_up_where_it_was_left(oracle: Oracle, tmp_path: Path) 
     assert second.tally.total == first.compared + second.compared
     with pytest.raises(StateError, match=r"seed 5"):
         search(Plan(task=task, kafka=oracle.kafka, operations=1000, seed=6, state=state))
+
+
+def test_kafka_is_a_peer_of_the_kit(oracle: Oracle) -> None:
+    """The test kit compares Kafka's own class in one line, with its crashes and leaks as data, and needs no state."""
+    profile = profile_of(oracle.kafka)
+
+    for level in (Level.OBSERVABLE, Level.ANSWERS):
+        assert compare(oracle.command(), profile, level=level, seeds=range(15), divergences=DIVERGENCES) > 100
