@@ -6,6 +6,7 @@ Acquisitions are computed, and so are writes. Locks expire when something that w
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from itertools import islice
@@ -15,9 +16,9 @@ from typing import Any, ClassVar, Final
 from attrs import define, evolve, frozen
 
 from sharestate.broker_log.schedule import RequestId, Schedule, Step, What
-from sharestate.broker_log.visible_log import VisibleLog, prefixes
+from sharestate.broker_log.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
-from sharestate.history import Event
+from sharestate.history import AppendedBatch, Event
 from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
 from sharestate.history.replay_state import Settings, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
@@ -44,11 +45,11 @@ QUEUED_AFTER_US: Final = 3_000
 _LOST_FOR_US: Final = 5_000_000
 """How long after its locks have expired a lost connection is still noticed. [µs]"""
 
-MAX_BYTES: Final = 2**31 - 1
-"""What a fetch reads at the most if it does not say. [bytes]"""
-
 _MOST_WAYS: Final = 60
 """The most ways to read for a fetch that are tried."""
+
+_MOST_RECENT: Final = 12
+"""How many steps before, a fetch may have looked for where to read."""
 
 _MOST_EXPIRIES: Final = 500
 """The most locks that expire before a step."""
@@ -167,6 +168,7 @@ class CheckedPartition:
         self._late_us: tuple[int, ...] = ()
         self._last_ms = 0
         self._before: Saved | None = None
+        self._recent: deque[tuple[int, Saved]] = deque(maxlen=_MOST_RECENT)
         self.counts = Counts()
         self.was_initialized = False
 
@@ -204,6 +206,7 @@ class CheckedPartition:
     def give_up(self) -> None:
         """Know nothing until the state is read again."""
         self._partition = None
+        self._recent.clear()
         self._numbers.clear()
         self._expected.clear()
 
@@ -222,6 +225,7 @@ class CheckedPartition:
         """
         handler = self._HANDLERS[step.what]
         self._before = saved
+        self._recent.append((step.at_us, saved))
         if step.what is What.OUTCOME:
             self._expire_queued(step, saved)
         mismatch = handler(self, step)
@@ -439,13 +443,13 @@ class CheckedPartition:
         self._take_lock_duration(response)
         acquired = response.get("acquired", ())
         first: tuple[AcquiredRecords, ...] | None = None
-        for others, count, visible in islice(self._ways(event, acquired, step), _MOST_WAYS):
+        for way in islice(self._ways(event, acquired, step), _MOST_WAYS):
             if first is not None and self._before is not None:
                 self.restore(self._before)
                 self._take_lock_duration(response)
-            computed = self._acquire(step, others, count, visible)
+            computed = self._acquire(step, way)
             if computed == acquired:
-                self._visible = max(self._visible, visible if acquired else 0)
+                self._visible = max(self._visible, way.visible if acquired else 0)
                 self.counts.fetches_with_records += bool(acquired)
                 self.counts.empty_fetches += not acquired
                 return None
@@ -458,66 +462,56 @@ class CheckedPartition:
             self._settings.config = evolve(self._settings.config, record_lock_duration_ms=lock_ms)
             self._active().configure(self._settings.effective)
 
-    def _ways(
-        self, event: Event, acquired: tuple[AcquiredRecords, ...], step: Step
-    ) -> Iterator[tuple[int, int | None, int]]:
-        """Yield the ways in which a fetch may have read: records of others, batches read, batches visible."""
+    def _ways(self, event: Event, acquired: tuple[AcquiredRecords, ...], step: Step) -> Iterator[Way]:
+        """Yield the ways in which a fetch may have read, the likely one first."""
         request = event.request or {}
+        others = request.get("acquired_by_others", 0)
         visible = self._visible
         if acquired:
             visible = max(visible, self._log.count_with(acquired[-1].last_offset))
-        yield request.get("acquired_by_others", 0), None, visible
+        yield Way(others, None, visible)
         if self._before is not None:
             self.restore(self._before)
-        most = request.get("max_records", 0)
-        sums = [each for each in self._others_sums(event) if each < most]
-        counts = self._counts_read(request, acquired, visible)
-        for count in counts:
-            for others in sums:
-                yield others, count, visible
+        sums = sums_of_others(event, self._others.get((event.connection, event.request_no), {}))
+        if not acquired:
+            yield from (Way(each, 0, visible) for each in sums if each >= request.get("max_records", 0))
+        for offset in self._older_offsets(step) if acquired else ():
+            yield Way(others, None, visible, offset)
+        for count in counts_read(request, acquired, self._readable(visible)):
+            yield from (Way(each, count, visible) for each in sums if each < request.get("max_records", 0))
         later = visible
         while later < len(self._log.earliest_us) and self._log.earliest_us[later] <= step.at_us + EARLY_US:
             later += 1
-            yield request.get("acquired_by_others", 0), None, later
+            yield Way(others, None, later)
 
-    def _others_sums(self, event: Event) -> list[int]:
-        """Return what other partitions may have taken of the records that the request wants; as it should be first."""
-        request = event.request or {}
-        mine = event.topic_id, event.partition
-        sums = {request.get("acquired_by_others", 0): None, 0: None}
-        subsets = {0: None}
-        for key, count in self._others.get((event.connection, event.request_no), {}).items():
-            if key != mine:
-                subsets |= dict.fromkeys([each + count for each in subsets])
-        return list(sums | subsets)
+    def _older_offsets(self, step: Step) -> list[int]:
+        """Return where else a fetch may read: a broker looks for that some steps before it acquires."""
+        now = self._active().next_fetch_offset()
+        offsets: dict[int, None] = {}
+        for at_us, saved in reversed(self._recent):
+            if at_us >= step.earliest_us - LATE_US and saved.snapshot is not None:
+                offsets[SharePartition.restore(saved.snapshot).next_fetch_offset()] = None
+        return [offset for offset in offsets if offset != now]
 
-    def _counts_read(self, request: dict[str, Any], acquired: tuple[AcquiredRecords, ...], visible: int) -> list[int]:
-        """Return how many batches may have been read, so that *acquired* was among them; what is likely first."""
-        batches = self._readable(visible)
-        counts = list(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
-        if acquired:
-            last = acquired[-1].last_offset
-            counts = [count for count in counts if count and batches[count - 1].last_offset >= last]
-        return counts
-
-    def _readable(self, visible: int) -> list[Any]:
-        partition = self._active()
-        offset = partition.next_fetch_offset()
+    def _readable(self, visible: int, offset: int | None = None) -> list[AppendedBatch]:
+        if offset is None:
+            offset = self._active().next_fetch_offset()
         is_committed = self._settings.isolation is IsolationLevel.READ_COMMITTED
         return self._log.readable(offset, visible, is_committed=is_committed)
 
-    def _acquire(self, step: Step, others: int, count: int | None, visible: int) -> tuple[AcquiredRecords, ...]:
-        """Fetch, and return what is acquired; *count* batches are read, as many as is likely if None."""
+    def _acquire(self, step: Step, way: Way) -> tuple[AcquiredRecords, ...]:
+        """Fetch in one of the ways, and return what is acquired."""
         partition, request = self._active(), step.event.request or {}
         has_room = partition.can_acquire()
-        offset = partition.next_fetch_offset()
-        wanted = request.get("max_records", 0) - others
+        offset = partition.next_fetch_offset() if way.offset is None else way.offset
+        wanted = request.get("max_records", 0) - way.others
         if not has_room or wanted <= 0:
             return ()
         if offset < self._log_start:
             partition.advance_log_start(self._log_start)
             return ()
-        batches = self._readable(visible)
+        batches = self._readable(way.visible, offset)
+        count = way.batches
         if count is None:
             count = next(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
         return partition.acquire(

@@ -201,8 +201,8 @@ def _fetched_us(event: Event, taken: int, done: int, is_acknowledging: bool, has
     request = event.request or {}
     if done == _first_known(event.handled_us, done):
         return done
-    if is_acknowledging:  # its answer waits for the write of its acknowledgements
-        is_early = done - taken < request.get("max_wait_ms", 0) * 1000
-        if has_records or request.get("min_bytes") == 0 or is_early:
-            return taken
-    return done
+    if not is_acknowledging:
+        return done
+    # The answer waits for the write of the acknowledgements, too.
+    waits_until = taken + request.get("max_wait_ms", 0) * 1000
+    return taken if has_records or request.get("min_bytes") == 0 or done < waits_until else waits_until

@@ -145,12 +145,19 @@ class Search:
                 block.insert(0, before)
                 continue
             rest.insert(0, before)
-            if _is_in_one_request(steps[place - 1], before):
+            if _is_in_one_request(steps[place - 1], before) or not self._has_start(place, moved):
                 continue
             places += 1
             yield [*block, *rest], index - place
             if places == MOST_BACK:
                 return
+
+    def _has_start(self, at: int, step: Step) -> bool:
+        """Return whether a write can have been issued before the step *at*: it says what the SPSO was."""
+        if step.what is not What.ARRIVAL:
+            return True
+        snapshot = self._places[at - self._index - 1].saved.snapshot
+        return snapshot is None or snapshot.start_offset == (step.event.request or {})["start_offset"]
 
     def _movable(self) -> Iterator[int]:
         """Yield the indexes of the steps that may be those to move, the likely ones first."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import Factory, define, fields, frozen
 
 from sharestate.broker_log.checked_partition import CheckedPartition, Counts
-from sharestate.broker_log.schedule import RequestId, Step, schedule
+from sharestate.broker_log.schedule import RequestId, Schedule, Step, schedule
 from sharestate.broker_log.search import Search, Stop
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
@@ -35,7 +35,7 @@ class Verdict(Enum):
     """Nothing that the search knows explains it."""
 
     BOUND_REACHED = "search_bound_reached"
-    """The search has stopped before it had tried everything that it knows."""
+    """The search has stopped before it had tried everything that it knows, or fetches before it are undecided."""
 
     KAFKA_DEFECT = "kafka_defect"
     """A known defect of Kafka explains it, which this library does not copy."""
@@ -223,7 +223,7 @@ def verify_partition(
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
         checked = CheckedPartition(key, plan, log, acquired)
-        _search(report, Search(checked, plan.steps), checked, plan.writes, file)
+        _search(report, checked, plan, [event for _, event in events], file)
     except MalformedInputError as error:
         line, event = events[0]
         report.findings.append(
@@ -234,14 +234,14 @@ def verify_partition(
     return report
 
 
-def _search(
-    report: PartitionReport, search: Search, checked: CheckedPartition, writes: list[tuple[int, Event]], file: str
-) -> None:
+def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, events: list[Event], file: str) -> None:
+    search = Search(checked, plan.steps)
     while (stop := search.run()) is not None:
-        report.findings.append(_finding(stop, writes, file))
-        for step in stop.passed_over:
-            if is_b8(step):
-                report.findings.append(_b8(step, file))
+        if is_b8(stop.step, events):
+            report.findings.append(_b8(stop.step, file))
+        else:
+            report.findings.append(_finding(stop, plan.writes, file, checked.counts.undecided_fetches))
+        report.findings += [_b8(step, file) for step in stop.passed_over if is_b8(step, events)]
     report.moves, report.not_checked = search.moves, search.passed_over
     if not checked.was_initialized and report.events:
         step = search.first
@@ -277,15 +277,16 @@ def _hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | 
     return None
 
 
-def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str) -> Finding:
+def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: int) -> Finding:
     step, mismatch = stop.step, stop.mismatch
-    if is_b8(step):
-        return _b8(step, file)
-    verdict = Verdict.CONTRADICTION if stop.is_exhausted else Verdict.BOUND_REACHED
+    is_sure = stop.is_exhausted and not undecided
+    verdict = Verdict.CONTRADICTION if is_sure else Verdict.BOUND_REACHED
     line, event = (step.line, step.event) if mismatch.write < 0 else writes[mismatch.write]
     reason = _REASONS[mismatch.what]
     if not stop.is_exhausted:
         reason += f"; {stop.tried} orders were tried"
+    if undecided:  # what they have done may be what does not fit
+        reason += f"; fetches without records before it that are undecided: {undecided}"
     return Finding(
         verdict=verdict,
         file=file,
@@ -305,11 +306,16 @@ _REASONS: Final = {
 }
 
 
-def is_b8(step: Step) -> bool:
-    """Return whether a fetch has failed as it does with Kafka's defect B8."""
-    event = step.event
-    response: dict[str, Any] = event.response or {}
-    return event.kind == "fetch" and response.get("error") == "unknown_server_error"
+def is_b8(step: Step, events: list[Event]) -> bool:
+    """Return whether a fetch has failed as with Kafka's defect B8: read_committed, after records were deleted."""
+    response: dict[str, Any] = step.event.response or {}
+    if step.event.kind != "fetch" or response.get("error") != "unknown_server_error":
+        return False
+    before = [event for event in events if event.seq < step.event.seq]
+    isolation = [
+        each for event in before if event.kind == "config" and (each := (event.request or {}).get("isolation"))
+    ]
+    return isolation[-1:] == ["read_committed"] and any(event.kind == "log_start" for event in before)
 
 
 def _b8(step: Step, file: str) -> Finding:

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from sharestate.history import AppendedBatch, Event
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.records import RecordBatch
+from sharestate.values.records import AcquiredRecords, RecordBatch
 from sharestate.values.transactions import TransactionIndex
+
+MAX_BYTES: Final = 2**31 - 1
+"""What a fetch reads at the most if it does not say. [bytes]"""
+
+
+class Way(NamedTuple):
+    """
+    A way in which a fetch may have read.
+
+    Attributes:
+        others: How many records partitions before this one had acquired. [records]
+        batches: How many batches were read; None for as many as is likely.
+        visible: How many batches of the log were visible.
+        offset: The offset that was read; None for the next fetch offset.
+    """
+
+    others: int
+    batches: int | None
+    visible: int
+    offset: int | None = None
 
 
 class VisibleLog:
@@ -67,17 +87,6 @@ class VisibleLog:
         records = [batch.record_batch for batch in batches]
         return FetchedRecords(fetch_offset=offset, batches=records, aborted_transactions=aborted, isolation=isolation)
 
-    def aborted_before(self, batches: list[AppendedBatch], offset: int) -> bool:
-        """Return whether a batch of an aborted transaction begins before *offset* and ends at it or later."""
-        return any(
-            batch.first_offset < offset <= batch.last_offset
-            and any(
-                each.producer_id == batch.producer_id and each.first_offset <= batch.first_offset
-                for each in self._transactions.aborted_in(batch.first_offset, batch.last_offset)
-            )
-            for batch in batches
-        )
-
 
 def prefixes(batches: list[AppendedBatch], max_bytes: int, partitions: int) -> Iterator[int]:
     """
@@ -96,3 +105,30 @@ def prefixes(batches: list[AppendedBatch], max_bytes: int, partitions: int) -> I
     yield from likely
     if partitions > 1:
         yield from (count for count in range(len(batches), -1, -1) if count not in likely)
+
+
+def counts_read(
+    request: Mapping[str, Any], acquired: tuple[AcquiredRecords, ...], batches: list[AppendedBatch]
+) -> list[int]:
+    """Return how many of *batches* may have been read, so that *acquired* was among them; what is likely first."""
+    counts = list(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
+    if acquired:
+        last = acquired[-1].last_offset
+        return [count for count in counts if count and batches[count - 1].last_offset >= last]
+    return sorted(counts, key=bool)  # nothing was read, as far as can be seen
+
+
+def sums_of_others(event: Event, others: Mapping[tuple[str, int], int]) -> list[int]:
+    """
+    Return what other partitions of a fetch may have taken of the records that it wants, the likely sum first.
+
+    Args:
+        event: The fetch.
+        others: How many records it has acquired of each topic and partition.
+    """
+    sums: dict[int, None] = {(event.request or {}).get("acquired_by_others", 0): None, 0: None}
+    subsets: dict[int, None] = {0: None}
+    for key, count in others.items():
+        if key != event.key[1:]:
+            subsets |= dict.fromkeys([each + count for each in subsets])
+    return list(sums | subsets)
