@@ -23,10 +23,10 @@ from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
 from sharestate.history.replay_state import Settings, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
 from sharestate.partition.share_partition import SharePartition
-from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import OffsetReset, ShareConfig
-from sharestate.values.effects import Effects
+from sharestate.values.effects import Effects, Transition
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import LATEST
 from sharestate.values.records import AcquiredRecords, SharePartitionKey
@@ -132,6 +132,9 @@ class Saved:
     counts: Counts
     """What was checked."""
 
+    recorded: int
+    """How many transitions were recorded."""
+
 
 class CheckedPartition:
     """
@@ -142,8 +145,10 @@ class CheckedPartition:
         schedule: Its steps.
         log: Its log; None if nothing is known of it.
         others: How many records each request has acquired of each topic and partition.
+        record_transitions: Whether ``transitions`` lists which records have changed, and why.
 
     Attributes:
+        transitions: The changes of records in the steps that fitted, since they were taken away.
         counts: What was checked so far.
         was_initialized: Whether its state was ever read.
     """
@@ -154,6 +159,8 @@ class CheckedPartition:
         schedule: Schedule,
         log: VisibleLog | None,
         others: Mapping[RequestId, Mapping[tuple[str, int], int]],
+        *,
+        record_transitions: bool = False,
     ) -> None:
         """Start before the first step."""
         self._key = SharePartitionKey(group_id=key[0], topic_id=key[1], partition=key[2])
@@ -169,8 +176,15 @@ class CheckedPartition:
         self._last_ms = 0
         self._before: Saved | None = None
         self._recent: deque[tuple[int, Saved]] = deque(maxlen=_MOST_RECENT)
+        self._record_transitions = record_transitions
         self.counts = Counts()
         self.was_initialized = False
+        self.transitions: list[Transition] = []
+
+    @property
+    def partition(self) -> SharePartition | None:
+        """The share partition, to read; None as long as its state is not known."""
+        return self._partition
 
     @property
     def late_us(self) -> tuple[int, ...]:
@@ -191,12 +205,15 @@ class CheckedPartition:
             dict(self._expected),
             self._late_us,
             copy(self.counts),
+            len(self.transitions),
         )
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
         snapshot = saved.snapshot
-        self._partition = None if snapshot is None else SharePartition.restore(snapshot)
+        records = self._record_transitions
+        self._partition = None if snapshot is None else SharePartition.restore(snapshot, record_transitions=records)
+        del self.transitions[saved.recorded :]
         self._settings = copy(saved.settings)
         self._visible, self._log_start, self._issued = saved.visible, saved.log_start, saved.issued
         self._numbers, self._expected = dict(saved.numbers), dict(saved.expected)
@@ -280,7 +297,7 @@ class CheckedPartition:
             if due_ms is None or due_ms * 1000 > at_us + EARLY_US:
                 return False
             effects = partition.expire_next(now_ms=self._now_ms(max(at_us, due_ms * 1000)))
-            if effects is None or self._issue(effects) is not None:
+            if effects is None or self._issue(self._noted(effects)) is not None:
                 return False
             self.counts.expiries += 1
             if effects.writes:
@@ -294,11 +311,15 @@ class CheckedPartition:
             if not lost_us - LATE_US <= step.at_us <= lost_us + most_us:
                 continue
             effects = self._active().release(member_id, now_ms=self._now_ms(step.at_us))
-            if effects.writes and self._issue(effects) is None:
+            if effects.writes and self._issue(self._noted(effects)) is None:
                 self.counts.releases += 1
                 return True
             self.restore(saved)
         return False
+
+    def _noted(self, effects: Effects) -> Effects:
+        self.transitions += effects.transitions
+        return effects
 
     def _active(self) -> SharePartition:
         assert self._partition is not None  # noqa: S101 - callers have looked
@@ -350,10 +371,10 @@ class CheckedPartition:
             return None if step.write < self._issued else Mismatch("write", _observed(step.event), None, step.write)
         error = (step.event.response or {}).get("error")
         if error is None:
-            self._partition.write_succeeded(number)
+            self._noted(self._partition.write_succeeded(number))
             answered = None
         else:
-            effects = self._partition.write_failed(number, ERRORS[error])
+            effects = self._noted(self._partition.write_failed(number, ERRORS[error]))
             answered = None if effects.error is None else ERROR_NAMES[effects.error.code]
         expected = self._expected.pop(number, answered)
         return None if expected == answered else Mismatch("code", expected, answered, step.write)
@@ -373,6 +394,7 @@ class CheckedPartition:
             leader_epoch=self._settings.leader_epoch,
             profile=self._settings.profile,
             config=self._settings.effective,
+            record_transitions=self._record_transitions,
         )
         partition.initialize()
         state = PersistedState(
@@ -381,9 +403,9 @@ class CheckedPartition:
             state_batches=response["state_batches"],
         )
         try:
-            partition.read_succeeded(state)
+            self._noted(partition.read_succeeded(state))
         except ResetOffsetRequiredError:
-            partition.read_succeeded(state, reset_offset=self._reset_offset(request))
+            self._noted(partition.read_succeeded(state, reset_offset=self._reset_offset(request)))
         self._partition, self._last_ms = partition, 0
         self.was_initialized = True
 
@@ -397,7 +419,8 @@ class CheckedPartition:
     def _close(self, step: Step) -> Mismatch | None:
         if self._partition is None:
             return None
-        return self._issue(self._partition.release(step.event.member_id or "", now_ms=self._now_ms(step.at_us)))
+        effects = self._partition.release(step.event.member_id or "", now_ms=self._now_ms(step.at_us))
+        return self._issue(self._noted(effects))
 
     def _acknowledge(self, step: Step) -> Mismatch | None:
         if self._partition is None:
@@ -406,7 +429,8 @@ class CheckedPartition:
         request = event.request or {}
         computed: str | None = None
         effects = Effects()
-        if is_refused(request):
+        version, is_renew = request.get("version", _RENEW_VERSION), request.get("is_renew", False)
+        if is_refused_by_broker(request["batches"], version=version, is_renew=is_renew):
             computed = "invalid_request"
         else:
             try:
@@ -414,6 +438,8 @@ class CheckedPartition:
                 effects = self._partition.acknowledge(event.member_id or "", request["batches"], now_ms=now_ms)
             except RequestRefusedError as refusal:
                 computed = ERROR_NAMES[refusal.code]
+                self.transitions += refusal.transitions
+            self._noted(effects)
         if event.response is not None:
             expected = event.response.get("error")
             if effects.writes and expected not in _REFUSALS:
@@ -508,20 +534,21 @@ class CheckedPartition:
         if not has_room or wanted <= 0:
             return ()
         if offset < self._log_start:
-            partition.advance_log_start(self._log_start)
+            self._noted(partition.advance_log_start(self._log_start))
             return ()
         batches = self._readable(way.visible, offset)
         count = way.batches
         if count is None:
             count = next(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
-        return partition.acquire(
+        effects = partition.acquire(
             step.event.member_id or "",
             self._log.fetched(offset, batches[:count], self._settings.isolation),
             now_ms=self._now_ms(step.at_us),
             max_records=wanted,
             batch_size=request.get("batch_size", 500),
             mode=MODES[request.get("mode", "batch_optimized")],
-        ).acquired
+        )
+        return self._noted(effects).acquired
 
     _HANDLERS: ClassVar[Mapping[What, Callable[[CheckedPartition, Step], Mismatch | None]]] = MappingProxyType(
         {
@@ -542,29 +569,6 @@ _AFTER_OTHERS: Final = frozenset({What.ACKNOWLEDGE, What.CLOSE, What.FETCH, What
 """The steps before which locks may expire, or lost connections be noticed."""
 
 _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
-
-_TYPES: Final = frozenset(map(int, AcknowledgeType))
-
-
-def is_refused(request: Mapping[str, Any]) -> bool:
-    """
-    Return whether a broker refuses acknowledgements before a share partition sees them.
-
-    Source:
-        KafkaApis.validateAcknowledgementBatches (Kafka 4.3.1).
-    """
-    may_renew = request.get("version", _RENEW_VERSION) >= _RENEW_VERSION
-    previous = -1
-    batches: tuple[AcknowledgementBatch, ...] = request["batches"]
-    for first, last, types in batches:
-        if first > last or first < previous or not types or len(types) not in {1, last - first + 1}:
-            return True
-        if any(each not in _TYPES or (each == AcknowledgeType.RENEW and not may_renew) for each in types):
-            return True
-        if AcknowledgeType.RENEW in types and not request.get("is_renew"):
-            return True
-        previous = last
-    return False
 
 
 def _earliest_us(event: Event) -> int:

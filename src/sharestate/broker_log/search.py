@@ -93,6 +93,11 @@ class Search:
         self._places: deque[Place] = deque(maxlen=MOST_PLACES)
         self._index = 0
 
+    @property
+    def steps(self) -> list[Step]:
+        """The steps in the order that was found so far."""
+        return list(self._steps)
+
     def run(self) -> Stop | None:
         """Go on to the next stop; None at the end."""
         while self._index < len(self._steps):

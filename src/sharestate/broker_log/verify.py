@@ -213,7 +213,7 @@ def verify_partition(
         lacks: The kinds of events that the history lacks.
     """
     report = PartitionReport(key, _observed(event for _, event in events), Counts(), len(events))
-    reason = _hindrance(events, lacks)
+    reason = hindrance(events, lacks)
     if reason is not None:
         line, event = events[0]
         report.not_checked = len(events)
@@ -265,7 +265,7 @@ def _observed(events: Iterable[Event]) -> Counts:
     return counts
 
 
-def _hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | None:
+def hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | None:
     """Return why nothing of a history can be checked; None if it can."""
     for kind in ("log", "write", "initialize"):
         if kind in lacks:

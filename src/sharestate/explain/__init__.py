@@ -8,6 +8,7 @@ from sharestate.explain.life import Explanation, Moment, RecordLife, explain_rec
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
 from sharestate.explain.sentences import Finding, Happening, Reason, Verdict
 from sharestate.explain.standing import Standing
+from sharestate.explain.verified import VerifiedReplay, is_verifiable
 
 __all__ = [
     "Explanation",
@@ -22,5 +23,7 @@ __all__ = [
     "RecordLife",
     "Standing",
     "Verdict",
+    "VerifiedReplay",
     "explain_record",
+    "is_verifiable",
 ]

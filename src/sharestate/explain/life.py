@@ -17,6 +17,7 @@ from sharestate.explain.sentences import (
     sentence,
 )
 from sharestate.explain.standing import UNADVANCED, Present, Standing, named
+from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
@@ -186,11 +187,14 @@ class RecordLife:
     """
     The life of one record, event by event; ``explain_record`` for a history that is there as a whole.
 
+    With *replay* the events are those that it yields, of a broker's log in the order that fits; the other arguments
+    of a replay are not looked at.
+
     Raises:
         MalformedInputError: An argument is malformed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as ``Replay``
         self,
         key: tuple[str, str, int],
         offset: int,
@@ -198,10 +202,11 @@ class RecordLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
+        replay: VerifiedReplay | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*."""
         self._offset = integer(offset, "offset", 0)
-        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._replay = replay or Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
         self._log = LogFacts(offset)
         self._moments: list[Moment] = []
         self._cause: Cause | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.sentences import Finding, duration, instant
 from sharestate.explain.standing import UNADVANCED, Present, named
+from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
@@ -196,9 +197,10 @@ class PartitionLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
+        replay: VerifiedReplay | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*; the arguments are those of ``Replay``."""
-        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._replay = replay or Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
         self._log = LogFacts(0)
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT

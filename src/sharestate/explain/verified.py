@@ -1,0 +1,109 @@
+"""A broker's log as a replay, in the order of steps in which everything fits that the broker let out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from sharestate.broker_log.checked_partition import CheckedPartition
+from sharestate.broker_log.schedule import RequestId, Step, What, schedule
+from sharestate.broker_log.search import Search
+from sharestate.broker_log.verify import hindrance
+from sharestate.broker_log.visible_log import VisibleLog
+from sharestate.history.events import Event
+from sharestate.history.record_states import RecordStates
+from sharestate.history.rows import OutputRow
+from sharestate.partition.share_partition import SharePartition
+from sharestate.values.effects import Cause, Transition
+
+_FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
+
+
+class VerifiedReplay:
+    """
+    The replay of one share partition in the order that the check of its log has found.
+
+    A log has no order: what a plain replay of it computes differs from what was observed. This one stands in the place
+    of a ``Replay``: give it the ``events`` one by one.
+
+    Args:
+        key: The share partition.
+        events: Its events, in the order of the history.
+        acquired: How many records each request has acquired of each topic and partition.
+
+    Attributes:
+        key: The share partition.
+        seq: The number of the last event of the history.
+
+    Complexity:
+        That of the check, and of one pass more.
+    """
+
+    def __init__(
+        self, key: tuple[str, str, int], events: list[Event], acquired: dict[RequestId, dict[tuple[str, int], int]]
+    ) -> None:
+        """Look for the order."""
+        plan = schedule(enumerate(events), acquired)
+        log = VisibleLog(event for event in events if event.kind == "log")
+        search = Search(CheckedPartition(key, plan, log, acquired), plan.steps)
+        while search.run() is not None:
+            pass
+        self.key = key
+        self.seq = len(events) - 1
+        self._steps = search.steps
+        self._checked = CheckedPartition(key, plan, log, acquired, record_transitions=True)
+        self._states = RecordStates()
+        self._taken = 0
+        self._is_lost = False
+
+    @property
+    def partition(self) -> SharePartition | None:
+        """The share partition, to read; None as long as its state is not known."""
+        return self._checked.partition
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events in the order that was found; one of a write comes when it has arrived, and when answered."""
+        at_us = 0
+        for step in self._steps:
+            at_us = max(at_us, step.at_us)
+            yield step.event._replace(taken_us=at_us)
+
+    def apply(self, event: Event) -> list[OutputRow]:
+        """Take the next step, which is that of *event*, and return its rows."""
+        step = self._steps[self._taken]
+        self._taken += 1
+        if step.what is What.INITIALIZE:
+            self._is_lost = False
+            self._states.clear()
+        elif self._is_lost and step.what not in _FACTS:
+            return []
+        saved = self._checked.save()
+        mismatch = self._checked.take(step, saved)
+        rows = []
+        if mismatch is not None:
+            self._checked.restore(saved)
+            self._checked.give_up()
+            self._is_lost = True
+            rows.append(OutputRow(self.key, event.seq, event.taken_us, "difference", (mismatch.what, "", "")))
+        transitions = tuple(self._checked.transitions)
+        self._checked.transitions.clear()
+        return [*rows, *(row for each in transitions for row in self._rows(step, each))]
+
+    def snapshot(self) -> None:
+        """Do nothing: the time of the share partition is that of the last step."""
+
+    def _rows(self, step: Step, transition: Transition) -> Iterator[OutputRow]:
+        seq, at_us = step.event.seq, transition.at_ms * 1000
+        member_id, count, cause = transition.member_id, transition.delivery_count, transition.cause
+        for first, last, before, after in self._states.apply(transition):
+            if cause is Cause.ACQUIRED:
+                yield OutputRow(self.key, seq, at_us, "acquisition", (first, last, member_id, count))
+            values = (first, last, member_id, count, cause.value, before, after, transition.write)
+            yield OutputRow(self.key, seq, at_us, "transition", values)
+
+
+def is_verifiable(events: Iterable[Event], lacks: frozenset[str]) -> bool:
+    """Return whether events of one share partition are of a broker's log that can be checked."""
+    events = list(events)
+    has_connections = any(event.connection is not None for event in events)
+    return has_connections and hindrance(list(enumerate(events)), lacks) is None
