@@ -91,7 +91,10 @@ def test_what_is_drawn_shrinks() -> None:
     (batch,) = smallest(drawn.logs(), lambda log: sum(batch.last_offset - batch.first_offset for batch in log) >= 3)
     state = smallest(drawn.persisted_states(), lambda state: len(state.state_batches) == 2)
     (accepted,) = smallest(drawn.acknowledgements(held=[(0, 9)]), lambda _: True)
-    history = smallest(drawn.histories(KAFKA_4_3), lambda history: any(exchange.acquired for exchange in history))
+    few = Mix(most_steps=4)
+    history = smallest(
+        drawn.histories(KAFKA_4_3, mix=few), lambda history: any(exchange.acquired for exchange in history)
+    )
 
     assert batch == RecordBatch(0, 3)
     assert state.start_offset == 0
