@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
 from sharestate.broker_log.checked_partition import CheckedPartition
@@ -64,9 +65,12 @@ class VerifiedReplay:
     def events(self) -> Iterator[Event]:
         """Yield the events in the order that was found; one of a write comes when it has arrived, and when answered."""
         at_us = 0
+        # Batches become visible in the order of the log, whatever their times say.
+        appended = iter(sorted((step.event for step in self._steps if step.what is What.LOG), key=attrgetter("seq")))
         for step in self._steps:
             at_us = max(at_us, step.at_us)
-            yield step.event._replace(taken_us=at_us)
+            event = next(appended) if step.what is What.LOG else step.event
+            yield event._replace(taken_us=at_us)
 
     def apply(self, event: Event) -> list[OutputRow]:
         """Take the next step, which is that of *event*, and return its rows."""

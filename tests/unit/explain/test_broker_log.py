@@ -101,3 +101,16 @@ def test_the_command_takes_a_log_in_the_order_that_fits(tmp_path: Path, events: 
 
     assert json.loads(replayed.stdout)["rows"]["difference"] > 0
     assert [overview["differences"] for overview in overviews] == [0, 0, 0]
+
+
+def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) -> None:
+    """A batch whose time is before that of the batch ahead of it comes after it all the same."""
+    key, own = next(iter(by_partition(events).items()))
+    appended = [event for event in own if event.kind == "log"]
+    early_us = (appended[0].at_us or 0) - 1
+    last = appended[-1]._replace(at_us=early_us, done_us=early_us)
+    replay = VerifiedReplay(key, [last if event.seq == last.seq else event for event in own], acquired_of(events))
+
+    seqs = [event.seq for event in replay.events() if event.kind == "log"]
+
+    assert seqs == [event.seq for event in appended]
