@@ -108,7 +108,7 @@ def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) 
     key, own = next(iter(by_partition(events).items()))
     appended = [event for event in own if event.kind == "log"]
     early_us = (appended[0].at_us or 0) - 1
-    last = appended[-1]._replace(at_us=early_us, done_us=early_us)
+    last = appended[-1]._replace(at_us=early_us, done_us=early_us, connection="another")
     replay = VerifiedReplay(key, [last if event.seq == last.seq else event for event in own], acquired_of(events))
 
     seqs = [event.seq for event in replay.events() if event.kind == "log"]
