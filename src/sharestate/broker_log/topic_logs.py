@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharestate.history import AppendedBatch
-from sharestate.segments import LogBatch, LogReader
+
+if TYPE_CHECKING:
+    from sharestate.segments import LogBatch
 
 
 class TopicLog:
@@ -24,7 +27,7 @@ class TopicLog:
     def __init__(self, directory: Path) -> None:
         """Start before the first batch."""
         self._directory = directory
-        self._batches = iter(LogReader(directory))
+        self._batches = iter(_batches_in(directory))
         self._next = next(self._batches, None)
         self.end_offset = self.start_offset = 0 if self._next is None else self._next.first_offset
 
@@ -50,7 +53,7 @@ class TopicLog:
         return list(self._again())
 
     def _again(self) -> Iterator[AppendedBatch]:
-        for batch in LogReader(self._directory):
+        for batch in _batches_in(self._directory):
             if batch.first_offset >= self.end_offset:
                 return
             yield _appended(batch)
@@ -59,6 +62,12 @@ class TopicLog:
         self._next = next(self._batches, None)
         self.end_offset = batch.last_offset + 1
         return _appended(batch)
+
+
+def _batches_in(directory: Path) -> Iterable[LogBatch]:
+    from sharestate.segments import LogReader  # noqa: PLC0415 - an extra, which is not needed to verify or to explain
+
+    return LogReader(directory)
 
 
 def _appended(batch: LogBatch) -> AppendedBatch:
