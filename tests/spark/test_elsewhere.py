@@ -21,7 +21,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from sharestate.coordinator import LATEST_COORDINATOR
+from sharestate.coordinator import COORDINATOR_4_3
 from sharestate.history import ReplaySettings, create_history, replay_events
 from sharestate.history.arrow import encode_rows
 from sharestate.history.synthetic import SyntheticHistory
@@ -47,9 +47,9 @@ NEEDED: Final = ("dateutil", "numpy", "numpy.libs", "pandas", "py4j", "pyarrow",
 def records(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """Random histories in Parquet, and the states in which they end, as the loop without Spark has them."""
     path = tmp_path_factory.mktemp("records") / "records.parquet"
-    histories = [record for number in range(4) for record in history(LATEST_COORDINATOR, number, Random(number))]
+    histories = [record for number in range(4) for record in history(COORDINATOR_4_3, number, Random(number))]
     frame(spark, histories, Random(9)).write.parquet(str(path))
-    return path, [each.to_json() for each in plain(histories, LATEST_COORDINATOR).share_partitions()]
+    return path, [each.to_json() for each in plain(histories, COORDINATOR_4_3).share_partitions()]
 
 
 @pytest.fixture(scope="module")

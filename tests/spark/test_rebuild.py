@@ -15,8 +15,8 @@ from pyspark.testing.utils import assertDataFrameEqual
 
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import (
+    COORDINATOR_4_3,
     COORDINATOR_PROFILES,
-    LATEST_COORDINATOR,
     CoordinatorProfile,
     ShareSnapshot,
     ShareUpdate,
@@ -121,7 +121,7 @@ def test_a_dump_ends_as_in_kafka(spark: SparkSession) -> None:
 
 def test_the_result_is_the_same_with_adaptive_execution(spark: SparkSession) -> None:
     """Adaptive execution, which is on by default, neither merges nor splits what has to stay together."""
-    records = random_histories(LATEST_COORDINATOR, seed=3)
+    records = random_histories(COORDINATOR_4_3, seed=3)
     rows = frame(spark, records, Random(4))
     spark.conf.set("spark.sql.adaptive.enabled", "true")
     try:
@@ -130,7 +130,7 @@ def test_the_result_is_the_same_with_adaptive_execution(spark: SparkSession) -> 
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", "false")
 
-    assert found == without_spark(plain(records, LATEST_COORDINATOR), last_offsets(records))
+    assert found == without_spark(plain(records, COORDINATOR_4_3), last_offsets(records))
     assert tasks == 5
 
 
@@ -157,8 +157,8 @@ def test_nothing_adds_up_to_nothing(spark: SparkSession) -> None:
 
 def test_health_is_that_of_the_loop_without_spark(spark: SparkSession) -> None:
     """Since when an SPSO stands, what is terminal or near the limit, what blocks pruning: as `state rebuild` has it."""
-    records = random_histories(LATEST_COORDINATOR, seed=5)
-    topic = plain(records, LATEST_COORDINATOR)
+    records = random_histories(COORDINATOR_4_3, seed=5)
+    topic = plain(records, COORDINATOR_4_3)
     blockers = {(number, each.pruning().key): each.pruning() for number, each in topic.partitions.items()}
     expected = by_share_partition(
         {

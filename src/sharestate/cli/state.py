@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.state_tables import print_topic, record_lines
-from sharestate.coordinator import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.errors import ShareStateError, UnreadableFileError
 from sharestate.json_lines import write_json
 from sharestate.state_topic import (
@@ -107,7 +107,7 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
     "--profile",
     "profile_name",
     type=click.Choice(list(COORDINATOR_PROFILES)),
-    default=LATEST_COORDINATOR.name,
+    default=COORDINATOR_4_3.name,
     show_default=True,
     help="The release by whose rules state batches are combined.",
 )

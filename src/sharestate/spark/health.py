@@ -13,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import StructType
 
-from sharestate.coordinator import LATEST_COORDINATOR, CoordinatorProfile, RecordType
+from sharestate.coordinator import COORDINATOR_4_3, CoordinatorProfile, RecordType
 from sharestate.spark.rebuild import SHARE_PARTITION, count_records, known_records, rebuild_state, record_type
 from sharestate.spark.schemas import HEALTH, LOG_ENDS, STATE_RECORDS, check_columns, shaped
 from sharestate.values.checks import integer
@@ -40,7 +40,7 @@ def health_table(  # noqa: PLR0913 - what an operator may set, by name
     records: DataFrame,
     log_ends: DataFrame | None = None,
     *,
-    profile: CoordinatorProfile = LATEST_COORDINATOR,
+    profile: CoordinatorProfile = COORDINATOR_4_3,
     delivery_count_limit: int = DELIVERY_COUNT_LIMIT,
     stuck_after: int = STUCK_AFTER,
     partitions: int | None = None,

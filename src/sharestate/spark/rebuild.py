@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody k
 from pyspark.sql.types import StructType
 
 from sharestate.coordinator import (
+    COORDINATOR_4_3,
     COORDINATOR_PROFILES,
-    LATEST_COORDINATOR,
     CoordinatorProfile,
     CoordinatorShard,
     StoredState,
@@ -52,7 +52,7 @@ _ROWS_PER_BATCH: Final = 1000
 def rebuild_state(
     records: DataFrame,
     *,
-    profile: CoordinatorProfile = LATEST_COORDINATOR,
+    profile: CoordinatorProfile = COORDINATOR_4_3,
     partitions: int | None = None,
     reads_once: bool = False,
 ) -> DataFrame:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from attrs import define
 
 from sharestate.coordinator import (
-    LATEST_COORDINATOR,
+    COORDINATOR_4_3,
     CoordinatorProfile,
     CoordinatorShard,
     ShareSnapshot,
@@ -234,8 +234,13 @@ class StateTopic:
         bytes_by_group: The size of the keys and values of each group's records. [bytes]
     """
 
-    def __init__(self, profile: CoordinatorProfile = LATEST_COORDINATOR) -> None:
-        """Start with no records; they will be combined as the release of *profile* does it."""
+    def __init__(self, profile: CoordinatorProfile = COORDINATOR_4_3) -> None:
+        """
+        Start with no records; they will be combined as the release of *profile* does it.
+
+        The state of each record is the same with all of them. 4.3 is the default, because its batches are those of
+        most brokers that have this topic.
+        """
         self.partitions: dict[int | None, StatePartition] = {}
         self.bytes_by_group: Counter[str] = Counter()
         self._profile = profile
