@@ -42,6 +42,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [
+    ("py:class", r"Mapping\[str|Any\]( \| None)?"),  # annotations that cannot be evaluated without PySpark
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
     ("py:class", r"sharestate\.values\.snapshot\.\w+Row"),  # what a snapshot is made of
 ]

