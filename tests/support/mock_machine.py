@@ -81,6 +81,7 @@ def broken_by(
         deadline=None,
         database=None,
         report_multiple_bugs=False,
+        print_blob=False,  # where `CI` is set, Hypothesis prints one after the program
     )
     try:
         test().runTest()

@@ -174,6 +174,7 @@ def difference_of(
         deadline=None,
         database=None,
         report_multiple_bugs=False,
+        print_blob=False,  # where `CI` is set, Hypothesis prints one after the program
     )
     try:
         test().runTest()
