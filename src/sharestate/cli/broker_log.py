@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sharestate.cli.exits import NoVerdict
 from sharestate.cli.explain import explain_command
-from sharestate.errors import MalformedInputError, RequestLogError, UnreadableFileError
-from sharestate.history import KINDS, Event, Header, HistoryReader, create_history
+from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
+from sharestate.errors import RequestLogError
+from sharestate.history import KINDS, Header, create_history
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sharestate.broker_log import LogImport, PartitionReport
 
-_REFRESHED_AFTER: Final = 1000
-"""The number of events after which progress is shown again. [events]"""
-
 _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
-
-_PIPE_WIDTH: Final = 120
-"""The width of tables where there is no terminal. [characters]"""
 
 
 @click.group("log")
@@ -95,7 +85,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     broken: list[RequestLogError] = []
-    with _no_verdicts():
+    with no_verdicts():
         from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties  # noqa: PLC0415 - an extra
 
         log = RequestLog(sources, on_broken=broken.append if lenient else None)
@@ -111,9 +101,9 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         source = "a broker's request log" if redact else ", ".join(path.name for path in sources)
         with (
             create_history(target, Header(source=source, lacks=lacks)) as file,
-            _progress("importing", log.size) as bar,
+            progress("importing", log.size) as bar,
         ):
-            file.write(_refreshed(events, bar, lambda: log.position))
+            file.write(refreshed(events, bar, lambda: log.position))
     _say_what_was_imported(events, log.lines, broken, has_segments=directory is not None)
 
 
@@ -151,10 +141,10 @@ def verify_command(context: click.Context, *, as_json: bool, source: Path) -> No
     Exit code: 0 if nothing contradicts, 1 if something does, or the search was given up, 2 if it cannot be read.
     """
     reports = []
-    with _no_verdicts(), _progress("checking", None) as bar:
+    with no_verdicts(), progress("checking") as bar:
         from sharestate.broker_log import verify  # noqa: PLC0415 - as above
 
-        for report in verify(source, watch=lambda history: _watched(history, bar)):
+        for report in verify(source, watch=lambda history: watched(history, bar)):
             reports.append(report)
             if as_json:
                 click.echo(write_json(report.to_json()))
@@ -162,42 +152,6 @@ def verify_command(context: click.Context, *, as_json: bool, source: Path) -> No
         _print_reports(reports)
     is_bad = any(report.verdict.value in {"contradiction", "search_bound_reached"} for report in reports)
     context.exit(1 if is_bad else 0)
-
-
-# ---- files and progress
-
-
-@contextmanager
-def _no_verdicts() -> Iterator[None]:
-    """End the command where a file cannot be read or written."""
-    try:
-        yield
-    except (UnreadableFileError, MalformedInputError, ModuleNotFoundError) as error:
-        raise NoVerdict(str(error)) from error
-
-
-@contextmanager
-def _progress(what: str, total: int | None) -> Iterator[Progress]:
-    """Show progress on a terminal, and nothing elsewhere."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, redirect_stdout=False
-    ) as bar:
-        bar.add_task(what, total=total)
-        yield bar
-
-
-def _watched(history: HistoryReader, bar: Progress) -> Iterable[Event]:
-    bar.update(bar.task_ids[0], total=history.size)
-    return _refreshed(history, bar, lambda: history.position)
-
-
-def _refreshed(events: Iterable[Event], bar: Progress, position: Callable[[], int]) -> Iterator[Event]:
-    for number, event in enumerate(events):
-        if number % _REFRESHED_AFTER == 0:
-            bar.update(bar.task_ids[0], completed=position())
-        yield event
 
 
 # ---- for people
@@ -216,10 +170,7 @@ def _print_reports(reports: list[PartitionReport]) -> None:
             f"{report.explained.undecided_fetches:,} of {report.observed.empty_fetches:,}",
             f"{report.moves:,}",
         )
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    console.print(table)
+    tables().print(table)
     for report in reports:
         for finding in report.findings:
             click.echo(printable(str(finding)))

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sharestate.broker_log.schedule import RequestId
 from sharestate.cli.exits import NoVerdict
-from sharestate.errors import MalformedInputError, UnreadableFileError
-from sharestate.explain import PartitionLife, RecordLife, VerifiedReplay, is_verifiable
-from sharestate.history import Event, open_history
-from sharestate.history.files import HistoryReader
+from sharestate.cli.progress import no_verdicts, progress, watched
+from sharestate.explain import PartitionLife, RecordLife, Survey
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES, Profile
-
-_REFRESHED_AFTER: Final = 1000
-"""The number of events after which progress is shown again. [events]"""
 
 _SHOWN_KEYS: Final = 10
 """The most share partitions that are listed to choose from."""
 
 Key = tuple[str, str, int]
 Wanted = tuple[str | None, str | None, int | None]
-Life = TypeVar("Life", RecordLife, PartitionLife)
-Begin = Callable[[Key, frozenset[str], VerifiedReplay | None], Life]
 
 
 @click.command("explain")
@@ -70,32 +59,24 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
 
     Exit code: 0, or 2 if the file cannot be read or the share partition is not clear.
     """
-    with _no_verdicts():
-        survey = _Survey()
-        survey.take(source)
-        keys = survey.chosen((group_id, topic_id, partition), source, needs_one=offset is not None)
+    with no_verdicts(), progress("reading") as bar:
+        survey = Survey(source, lambda history: watched(history, bar))
+        keys = chosen(survey, (group_id, topic_id, partition), source, needs_one=offset is not None)
         if offset is None:
-            _print_overviews(source, survey, keys, PROFILES[profile_name], as_json=as_json)
+            _print_overviews(survey, keys, PROFILES[profile_name], as_json=as_json)
         else:
-            _print_record(source, survey, keys[0], offset, PROFILES[profile_name], as_json=as_json)
+            _print_record(survey, keys[0], offset, PROFILES[profile_name], as_json=as_json)
 
 
-def _print_record(  # noqa: PLR0913 - a record, and how to print it
-    source: Path, survey: _Survey, key: Key, offset: int, profile: Profile, *, as_json: bool
-) -> None:
-    def begin(key: Key, lacks: frozenset[str], replay: VerifiedReplay | None) -> RecordLife:
-        return RecordLife(key, offset, profile=profile, lacks=lacks, replay=replay)
-
-    explanation = survey.lives(source, [key], begin)[key].explanation()
+def _print_record(survey: Survey, key: Key, offset: int, profile: Profile, *, as_json: bool) -> None:
+    lives = survey.lives([key], lambda key, **given: RecordLife(key, offset, profile=profile, **given))
+    explanation = lives[key].explanation()
     title = f"Record {offset} of {_named(key)}"
     _print([write_json(explanation.to_json())] if as_json else [title, "", *explanation.lines()])
 
 
-def _print_overviews(source: Path, survey: _Survey, keys: list[Key], profile: Profile, *, as_json: bool) -> None:
-    def begin(key: Key, lacks: frozenset[str], replay: VerifiedReplay | None) -> PartitionLife:
-        return PartitionLife(key, profile=profile, lacks=lacks, replay=replay)
-
-    lives = survey.lives(source, keys, begin)
+def _print_overviews(survey: Survey, keys: list[Key], profile: Profile, *, as_json: bool) -> None:
+    lives = survey.lives(keys, partial(PartitionLife, profile=profile))
     for number, key in enumerate(keys):
         overview = lives[key].overview()
         title = _named(key)
@@ -103,60 +84,18 @@ def _print_overviews(source: Path, survey: _Survey, keys: list[Key], profile: Pr
         _print([write_json(overview.to_json())] if as_json else lines)
 
 
-class _Survey:
-    """What has to be known of a history as a whole, before the events of single share partitions are looked at."""
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._is_logged: dict[Key, bool] = {}
-        self._acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
-
-    def take(self, source: Path) -> None:
-        """Read the history in *source* once: its share partitions, and what requests of a broker's log acquired."""
-        with open_history(source) as history, _progress(history) as events:
-            for event in events:
-                key = event[:3]
-                is_logged = event.connection is not None
-                self._is_logged[key] = is_logged or self._is_logged.get(key, False)
-                ranges = (event.response or {}).get("acquired") if is_logged and event.kind == "fetch" else None
-                if ranges:
-                    count = sum(last - first + 1 for first, last, _ in ranges)
-                    self._acquired.setdefault((event.connection, event.request_no), {})[key[1:]] = count
-
-    def chosen(self, wanted: Wanted, source: Path, *, needs_one: bool) -> list[Key]:
-        """Return the share partitions that the options name; just one if *needs_one*."""
-        keys = [
-            key for key in self._is_logged if all(want in {None, each} for want, each in zip(wanted, key, strict=True))
-        ]
-        if not keys:
-            message = f"no such share partition is in {source}"
-            raise NoVerdict(message)
-        if needs_one and len(keys) > 1:
-            listed = "; ".join("--group {} --topic {} --partition {}".format(*key) for key in keys[:_SHOWN_KEYS])
-            more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-            message = f"{len(keys)} share partitions are in {source}; choose one: {listed}{more}"
-            raise NoVerdict(message)
-        return keys
-
-    def lives(self, source: Path, keys: list[Key], begin: Begin[Life]) -> dict[Key, Life]:
-        """Read the history again, and return the lives of *keys*; a broker's log is taken in the order that fits it."""
-        lives: dict[Key, Life] = {}
-        logged: dict[Key, list[Event]] = {key: [] for key in keys if self._is_logged[key]}
-        with open_history(source) as history, _progress(history) as events:
-            lacks = history.header.lacks
-            lives = {key: begin(key, lacks, None) for key in keys if key not in logged}
-            for event in events:
-                key = event[:3]
-                if key in logged:
-                    logged[key].append(event)
-                elif key in lives:
-                    lives[key].apply(event)
-        for key, own in logged.items():
-            replay = VerifiedReplay(key, own, self._acquired) if is_verifiable(own, lacks) else None
-            lives[key] = begin(key, lacks, replay)
-            for event in own if replay is None else replay.events():
-                lives[key].apply(event)
-        return lives
+def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = False) -> list[Key]:
+    """Return the share partitions that the options name; just one if *needs_one*."""
+    keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(wanted, key, strict=True))]
+    if not keys:
+        message = f"no such share partition is in {source}"
+        raise NoVerdict(message)
+    if needs_one and len(keys) > 1:
+        listed = "; ".join("--group {} --topic {} --partition {}".format(*key) for key in keys[:_SHOWN_KEYS])
+        more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+        message = f"{len(keys)} share partitions are in {source}; choose one: {listed}{more}"
+        raise NoVerdict(message)
+    return keys
 
 
 def _print(lines: list[str]) -> None:
@@ -167,31 +106,3 @@ def _print(lines: list[str]) -> None:
 
 def _named(key: Key) -> str:
     return f"partition {key[2]} of topic {key[1]}, group {key[0]}"
-
-
-@contextmanager
-def _no_verdicts() -> Iterator[None]:
-    """End the command where a file cannot be read."""
-    try:
-        yield
-    except (UnreadableFileError, MalformedInputError, ModuleNotFoundError) as error:
-        raise NoVerdict(str(error)) from error
-
-
-@contextmanager
-def _progress(history: HistoryReader) -> Iterator[Iterator[Event]]:
-    """Read *history*, and show how far on a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, redirect_stdout=False
-    ) as bar:
-        yield _watched(history, bar)
-
-
-def _watched(history: HistoryReader, bar: Progress) -> Iterator[Event]:
-    task = bar.add_task("reading", total=history.size)
-    for number, event in enumerate(history):
-        if number % _REFRESHED_AFTER == 0:
-            bar.update(task, completed=history.position)
-        yield event

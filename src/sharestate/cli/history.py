@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.explain import explain_command
-from sharestate.errors import MalformedInputError, UnreadableFileError
+from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
-from sharestate.history.files import HistoryReader, open_history
+from sharestate.history.files import open_history
 from sharestate.history.runner import replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.json_lines import brief, printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 
-T = TypeVar("T")
-
 REPORT_VERSION: Final = 1
 """The version of the JSON document of ``history replay``."""
-
-_REFRESHED_AFTER: Final = 1000
-"""The number of events after which progress is shown again. [events]"""
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
@@ -106,7 +97,7 @@ def generate_command(  # noqa: PLR0913 - one parameter for each option
     history = SyntheticHistory(
         share_partitions=share_partitions, events=events, hot_percent=hot_percent, seed=seed, profile=profile
     )
-    with _no_verdicts(), _progress("writing", min(share_partitions, events)) as bar:
+    with no_verdicts(), progress("writing", min(share_partitions, events)) as bar:
         generate_file(history, target, watch=lambda lives: bar.track(lives, task_id=bar.task_ids[0]))
 
 
@@ -136,8 +127,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     """
     chosen = frozenset(outputs) | {"difference", "metric"} if outputs else DEFAULT_OUTPUTS
     settings = ReplaySettings(profile=profile, outputs=chosen)
-    with _no_verdicts(), _progress("replaying", None) as bar:
-        summary = replay_files(source, target, settings, watch=lambda history: _watched(history, bar))
+    with no_verdicts(), progress("replaying") as bar:
+        summary = replay_files(source, target, settings, watch=lambda history: watched(history, bar))
     if as_json:
         click.echo(write_json({"history_replay": REPORT_VERSION, **summary.to_json()}))
     else:
@@ -159,7 +150,7 @@ def show_command(*, profile: Profile, group_id: str, topic_id: str, partition: i
     """
     key = group_id, topic_id, partition
     is_known = False
-    with _no_verdicts(), open_history(source) as history:
+    with no_verdicts(), open_history(source) as history:
         outputs = frozenset({"write", "transition", "dead_letter", "difference"})
         replay = Replay(key, profile=profile, lacks=history.header.lacks, outputs=outputs)
         for event in history:
@@ -169,39 +160,6 @@ def show_command(*, profile: Profile, group_id: str, topic_id: str, partition: i
     if not is_known:
         message = f"nothing of {group_id}, {topic_id}, {partition} is in {source}"
         raise NoVerdict(message)
-
-
-# ---- files and progress
-
-
-@contextmanager
-def _no_verdicts() -> Iterator[None]:
-    """End the command where a file cannot be read or written."""
-    try:
-        yield
-    except (UnreadableFileError, MalformedInputError, ModuleNotFoundError) as error:
-        raise NoVerdict(str(error)) from error
-
-
-@contextmanager
-def _progress(what: str, total: int | None) -> Iterator[Progress]:
-    """Show progress on a terminal, and nothing elsewhere."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, redirect_stdout=False
-    ) as bar:
-        bar.add_task(what, total=total)
-        yield bar
-
-
-def _watched(history: HistoryReader, bar: Progress) -> Iterable[Event]:
-    (task,) = bar.task_ids
-    bar.update(task, total=history.size)
-    for number, event in enumerate(history):
-        if number % _REFRESHED_AFTER == 0:
-            bar.update(task, completed=history.position)
-        yield event
 
 
 # ---- for people
@@ -219,7 +177,7 @@ def print_summary(summary: ReplaySummary) -> None:
     }
     for name, count in counts.items():
         table.add_row(name.replace("_", " ").replace("events.", "events: "), f"{count:,}")
-    Console(highlight=False).print(table)
+    tables().print(table)
 
 
 def _print_event(event: Event, rows: list[OutputRow]) -> None:

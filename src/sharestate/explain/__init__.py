@@ -8,6 +8,7 @@ from sharestate.explain.life import Explanation, Moment, RecordLife, explain_rec
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
 from sharestate.explain.sentences import Finding, Happening, Reason, Verdict
 from sharestate.explain.standing import Standing
+from sharestate.explain.survey import Survey
 from sharestate.explain.verified import VerifiedReplay, is_verifiable
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Reason",
     "RecordLife",
     "Standing",
+    "Survey",
     "Verdict",
     "VerifiedReplay",
     "explain_record",
