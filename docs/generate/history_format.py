@@ -8,6 +8,7 @@ from typing import Final
 from generate.markdown import NOTICE, table
 from sharestate.history.columns import (
     EVENT_COLUMNS,
+    HISTORY_VERSION,
     INFERRED,
     KINDS,
     OUTPUT_COLUMNS,
@@ -27,7 +28,11 @@ The columns of [histories](history.md), in JSON Lines and in Parquet. What may b
 
 Rows such as `[first_offset, last_offset, ...]` are lists of lists in JSON, and lists of structs in Parquet; fields in
 braces stand in an object at the end of such a list, if any of them is there. Errors, modes and the like are Kafka's
-names in lower case; states and acknowledgement types are Kafka's numbers."""
+names in lower case; states and acknowledgement types are Kafka's numbers.
+
+The header, a first line in JSON and metadata in Parquet, has the version of the format as `sharestate_history`. This is
+version {version}. Readers take all versions up to it, and refuse later ones; what a version has added is null in
+histories of those before it: {later}."""
 
 OUTPUT: Final = """\
 A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""
@@ -37,7 +42,9 @@ FIELDS: Final = ("field", "type", "unit", "meaning")
 
 def page() -> str:
     """Return the page."""
-    return "\n\n".join([NOTICE, "# The format of histories", EVENTS, *_events(), *_outputs()]) + "\n"
+    later = ", ".join(f"`{column.name}` (version {column.since})" for column in EVENT_COLUMNS if column.since > 1)
+    events = EVENTS.replace("{version}", str(HISTORY_VERSION)).replace("{later}", later)
+    return "\n\n".join([NOTICE, "# The format of histories", events, *_events(), *_outputs()]) + "\n"
 
 
 def _events() -> Iterator[str]:

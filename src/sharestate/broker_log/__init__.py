@@ -9,7 +9,7 @@ from sharestate.broker_log.importer import LogImport
 from sharestate.broker_log.lines import LoggedRequest, RequestLog
 from sharestate.broker_log.settings import read_properties
 from sharestate.broker_log.topic_logs import TopicLog, TopicLogs
-from sharestate.broker_log.verify import Finding, PartitionReport, Verdict, verify
+from sharestate.broker_log.verify import Finding, PartitionReport, Place, Verdict, verify
 from sharestate.errors import RequestLogError
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "LogImport",
     "LoggedRequest",
     "PartitionReport",
+    "Place",
     "RequestLog",
     "RequestLogError",
     "TopicLog",

@@ -137,6 +137,8 @@ class LogImport:
                 number,
                 kind,
                 None if member_id is None else self._name(member_id),
+                None if logged is None else self._name(logged.file),
+                None if logged is None else logged.line,
                 None if request is None else {name: each for name, each in request.items() if each is not None},
                 None if response is None else {name: each for name, each in response.items() if each is not None},
                 inferred,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from statistics import quantiles
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define, fields, frozen
 
@@ -44,6 +44,26 @@ class Verdict(Enum):
     """It cannot be checked."""
 
 
+class Place(NamedTuple):
+    """
+    Where an event stands: in the request log, or in the history if that does not say where it comes from.
+
+    Attributes:
+        file: The file.
+        line: The line, or the row of a history in Parquet, from 1 on.
+    """
+
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, event: Event, file: str, line: int) -> Place:
+        """Return the place of an *event* that the history *file* has in *line*."""
+        if event.source_file is None or event.source_line is None:
+            return cls(file, line)
+        return cls(event.source_file, event.source_line)
+
+
 @frozen(kw_only=True)
 class Finding:
     """A place of a history with another verdict than EXPLAINED."""
@@ -51,11 +71,8 @@ class Finding:
     verdict: Verdict
     """The verdict."""
 
-    file: str
-    """The history."""
-
-    line: int
-    """The line of the event, or the row in Parquet, from 1 on."""
+    place: Place
+    """Where the event stands."""
 
     event: Event
     """The event: a write, or an answer."""
@@ -63,8 +80,8 @@ class Finding:
     reason: str
     """The reason, in words."""
 
-    other_lines: tuple[int, ...] = ()
-    """The lines of other events that have to do with it: of the request to which a write belongs."""
+    other_places: tuple[Place, ...] = ()
+    """Where other events stand that have to do with it: the request to which a write belongs."""
 
     observed: Json = None
     """What was observed."""
@@ -76,9 +93,8 @@ class Finding:
         """Return it as a JSON object."""
         return {
             "verdict": self.verdict.value,
-            "file": self.file,
-            "line": self.line,
-            "other_lines": list(self.other_lines),
+            **self.place._asdict(),
+            "other_places": [place._asdict() for place in self.other_places],
             "seq": self.event.seq,
             "kind": self.event.kind,
             "connection": self.event.connection,
@@ -91,7 +107,7 @@ class Finding:
     def __str__(self) -> str:
         """Return place and reason in one line."""
         group_id, topic_id, partition = self.event.key
-        place = f"{self.file}:{self.line}: {group_id}, {topic_id}-{partition}: {self.event.kind}"
+        place = f"{self.place.file}:{self.place.line}: {group_id}, {topic_id}-{partition}: {self.event.kind}"
         return f"{place}: {self.verdict.value}: {self.reason}"
 
 
@@ -215,9 +231,8 @@ def verify_partition(
     report = PartitionReport(key, _observed(event for _, event in events), Counts(), len(events))
     reason = hindrance(events, lacks)
     if reason is not None:
-        line, event = events[0]
         report.not_checked = len(events)
-        report.findings.append(Finding(verdict=Verdict.NOT_CHECKED, file=file, line=line, event=event, reason=reason))
+        report.findings.append(_not_checked(*events[0], file, reason))
         return report
     plan = schedule(events, acquired)
     try:
@@ -225,10 +240,7 @@ def verify_partition(
         checked = CheckedPartition(key, plan, log, acquired)
         _search(report, checked, plan, [event for _, event in events], file)
     except MalformedInputError as error:
-        line, event = events[0]
-        report.findings.append(
-            Finding(verdict=Verdict.NOT_CHECKED, file=file, line=line, event=event, reason=str(error))
-        )
+        report.findings.append(_not_checked(*events[0], file, str(error)))
         return report
     report.explained, report.late_us = checked.counts, checked.late_us
     return report
@@ -246,9 +258,11 @@ def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, 
     if not checked.was_initialized and report.events:
         step = search.first
         reason = "the state of the share partition was never read: the log begins in the middle of its life"
-        report.findings.append(
-            Finding(verdict=Verdict.NOT_CHECKED, file=file, line=step.line, event=step.event, reason=reason)
-        )
+        report.findings.append(_not_checked(step.line, step.event, file, reason))
+
+
+def _not_checked(line: int, event: Event, file: str, reason: str) -> Finding:
+    return Finding(verdict=Verdict.NOT_CHECKED, place=Place.of(event, file, line), event=event, reason=reason)
 
 
 def _observed(events: Iterable[Event]) -> Counts:
@@ -289,10 +303,9 @@ def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: 
         reason += f"; fetches without records before it that are undecided: {undecided}"
     return Finding(
         verdict=verdict,
-        file=file,
-        line=line,
+        place=Place.of(event, file, line),
         event=event,
-        other_lines=() if line == step.line else (step.line,),
+        other_places=() if line == step.line else (Place.of(step.event, file, step.line),),
         reason=reason,
         observed=mismatch.observed,
         computed=mismatch.computed,
@@ -325,8 +338,7 @@ def _b8(step: Step, file: str) -> Finding:
     )
     return Finding(
         verdict=Verdict.KAFKA_DEFECT,
-        file=file,
-        line=step.line,
+        place=Place.of(step.event, file, step.line),
         event=step.event,
         reason=reason,
         observed={"error": "unknown_server_error"},

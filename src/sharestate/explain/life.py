@@ -47,12 +47,14 @@ class Moment(NamedTuple):
         at_us: When it happened; None if no event had a time yet. [µs since 1970]
         what: The cause of the change, or what else it was.
         facts: What is known of it; the sentence is made of these.
+        source: The file and the line that the event was read from; None if it was not read from a file.
     """
 
     seq: int
     at_us: int | None
     what: Cause | Happening
     facts: Mapping[str, Any]
+    source: str | None = None
 
     @property
     def text(self) -> str:
@@ -66,7 +68,8 @@ class Moment(NamedTuple):
         """Return the moment with its facts and its sentence; what is null is left out."""
         facts = {name: value for name, value in self.facts.items() if value is not None}
         at = {} if self.at_us is None else {"at_us": self.at_us, "at": instant(self.at_us)}
-        return {"seq": self.seq, **at, "what": self.what.value, **facts, "text": self.text}
+        source = {} if self.source is None else {"source": self.source}
+        return {"seq": self.seq, **at, **source, "what": self.what.value, **facts, "text": self.text}
 
 
 class Explanation(NamedTuple):
@@ -125,7 +128,8 @@ class Explanation(NamedTuple):
         lines = []
         before_us = None
         for moment in self.moments:
-            lines.append(f"{_when(moment.at_us, before_us)}  {moment.text}")
+            source = "" if moment.source is None else f" ({moment.source})"
+            lines.append(f"{_when(moment.at_us, before_us)}  {moment.text}{source}")
             before_us = moment.at_us
         if not self.moments:
             lines.append("Nothing in the history is about it.")
@@ -407,7 +411,8 @@ class RecordLife:
         self._moments[-1] = last._replace(facts={**facts, "member": ", ".join(members), "times": count + 1})
 
     def _add(self, event: Event, what: Cause | Happening, facts: Mapping[str, Json], at_us: int | None = None) -> None:
-        self._moments.append(Moment(event.seq, self._at_us if at_us is None else at_us, what, facts))
+        at_us = self._at_us if at_us is None else at_us
+        self._moments.append(Moment(event.seq, at_us, what, facts, event.source))
 
 
 def _batch_facts(batch: AppendedBatch) -> dict[str, Any]:

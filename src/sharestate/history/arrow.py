@@ -97,13 +97,16 @@ EVENT_SCHEMA: Final = _schema(
 )
 """The columns of events."""
 
+LATER_COLUMNS: Final = frozenset(column.name for column in EVENT_COLUMNS if column.since > 1)
+"""The columns that histories of earlier versions lack, which is the same as null."""
+
 OUTPUT_SCHEMA: Final = _schema(OUTPUT_COLUMNS, _fields(_OUTPUT))
 """The columns of the rows of a replay, whatever their kind."""
 
 
 def expect_columns(schema: pa.Schema, file: str = "") -> None:
     """
-    Check that *schema* has the columns of events; others are passed over.
+    Check that *schema* has the columns of events that all versions have; others are passed over.
 
     Raises:
         HistoryError: A column is missing or has another type; ``field`` says which.
@@ -111,6 +114,8 @@ def expect_columns(schema: pa.Schema, file: str = "") -> None:
     for wanted in EVENT_SCHEMA:
         index = schema.get_field_index(wanted.name)
         if index < 0:
+            if wanted.name in LATER_COLUMNS:
+                continue
             missing = "the column is missing"
             raise HistoryError(missing, file, None, wanted.name)
         _expect_type(schema.field(index).type, wanted.type, wanted.name, file)
@@ -155,10 +160,11 @@ class EventDecoder:
         Raises:
             HistoryError: A value that has to be there is null, or is none of those that its field may have.
         """
-        names = [column.name for column in EVENT_COLUMNS]
-        arrays = list(map(batch.column, names))
-        columns = dict(zip(names, map(_values, arrays), strict=True))
-        for column, array in zip(EVENT_COLUMNS, arrays, strict=True):
+        present = frozenset(batch.schema.names)
+        columns = {}
+        for column in EVENT_COLUMNS:
+            array = batch.column(column.name) if column.name in present else pa.nulls(batch.num_rows)
+            columns[column.name] = _values(array)
             if column.need is Need.REQUIRED and array.null_count:
                 self._refuse(columns[column.name].index(None), column.name, "null")
         kinds = columns["kind"]

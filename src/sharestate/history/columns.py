@@ -24,8 +24,11 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
-HISTORY_VERSION: Final = 1
-"""The version of the format that is written, and the only one that is read."""
+HISTORY_VERSION: Final = 2
+"""The version of the format that is written."""
+
+READ_VERSIONS: Final = (1, HISTORY_VERSION)
+"""The versions that are read; a column that a version has brought may be missing in those before it."""
 
 
 class Scalar(Enum):
@@ -117,6 +120,9 @@ class Column:
 
     values: tuple[str, ...] = ()
     """The strings that it may be; any if there are none."""
+
+    since: int = 1
+    """The version of the format that has brought it."""
 
 
 @frozen
@@ -419,6 +425,8 @@ EVENT_COLUMNS: Final = (
     Column("request_no", Scalar.INT64, "the number of the request in its connection"),
     Column("kind", Scalar.TEXT, "the kind", need=Need.REQUIRED, values=tuple(KINDS)),
     Column("member_id", Scalar.TEXT, "the member"),
+    Column("source_file", Scalar.TEXT, "the file that it was read from, such as a request log", since=2),
+    Column("source_line", Scalar.INT64, "the line of that file, from 1 on", since=2),
 )
 """The columns of an event but for ``request``, ``response`` and ``inferred``, which follow them."""
 

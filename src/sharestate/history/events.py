@@ -14,6 +14,7 @@ from sharestate.history.columns import (
     HISTORY_VERSION,
     INFERRED,
     KINDS,
+    READ_VERSIONS,
     Column,
     ListOf,
     Need,
@@ -60,6 +61,8 @@ class Event(NamedTuple):
         request_no: The number of its request in that connection; None if not known.
         kind: One of ``KINDS``.
         member_id: The member; None without one.
+        source_file: The file that it was read from, such as a request log; None if it was not read from a file.
+        source_line: The line of that file, from 1 on.
         request: The fields of the request, without those that are null; None without a request.
         response: The fields of the response, without those that are null; None if it was not observed.
         inferred: Whether it was not observed, but follows from something else.
@@ -77,6 +80,8 @@ class Event(NamedTuple):
     request_no: int | None
     kind: str
     member_id: str | None
+    source_file: str | None
+    source_line: int | None
     request: dict[str, Any] | None
     response: dict[str, Any] | None
     inferred: bool
@@ -85,6 +90,11 @@ class Event(NamedTuple):
     def key(self) -> tuple[str, str, int]:
         """The share partition: group id, topic id and partition."""
         return self[:3]
+
+    @property
+    def source(self) -> str | None:
+        """The file and the line that it was read from, as in ``request.log:7``; None if it was not read from a file."""
+        return None if self.source_file is None else f"{self.source_file}:{self.source_line}"
 
     @classmethod
     def of(  # noqa: PLR0913 - the columns that events of programs have
@@ -110,6 +120,8 @@ class Event(NamedTuple):
             None,
             kind,
             member_id,
+            None,
+            None,
             None if request is None else _without_nulls(request),
             None if response is None else _without_nulls(response),
             False,  # noqa: FBT003 - the columns in order
@@ -154,7 +166,7 @@ def _header(**fields: Any) -> Header:  # noqa: ANN401 - the fields of the table
 
 read_header: Final[Check[Header]] = record(
     {
-        MARK: Field(version(HISTORY_VERSION)),
+        MARK: Field(version(*READ_VERSIONS)),
         "source": Field(text, ""),
         "created_ms": Field(nullable(integer()), None),
         "lacks": Field(list_of(one_of({name: name for name in KINDS})), ()),

@@ -74,7 +74,8 @@ class ParquetHistory:
         Raises:
             HistoryError: The file is damaged.
         """
-        names = EVENT_SCHEMA.names
+        present = frozenset(self._file.schema_arrow.names)
+        names = [name for name in EVENT_SCHEMA.names if name in present]
         try:
             for batch in self._file.iter_batches(BATCH_ROWS, columns=names):
                 yield batch.select(names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -107,11 +108,14 @@ def checked_events(events: DataFrame) -> DataFrame:
     """
     Return the columns of *events* that histories have, in their order; whether a value may be null is not judged.
 
+    Columns that earlier versions of the format lack are null if they are missing.
+
     Raises:
         HistoryError: A column is missing or of another type; ``field`` says which.
     """
-    from sharestate.history.arrow import expect_columns  # noqa: PLC0415 - imports pyarrow
+    from sharestate.history.arrow import LATER_COLUMNS, expect_columns  # noqa: PLC0415 - imports pyarrow
 
     present = StructType([field for field in events.schema if field.name in EVENTS.names])
     expect_columns(arrow_schema(present))
-    return events.select(*EVENTS.names)
+    lacking = {name: F.lit(None).cast(EVENTS[name].dataType) for name in LATER_COLUMNS.difference(present.names)}
+    return events.withColumns(lacking).select(*EVENTS.names)

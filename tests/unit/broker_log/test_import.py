@@ -12,7 +12,7 @@ import pytest
 
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.history import Event
-from tests.support.broker_logs import RUN, Rewrite, rewritten
+from tests.support.broker_logs import RUN, Rewrite, lines, rewritten
 
 
 def imported(log: RequestLog, **options: Any) -> list[Event]:  # noqa: ANN401 - options of the import
@@ -85,6 +85,18 @@ def test_a_connection_that_falls_silent_is_inferred_to_be_lost(events: list[Even
         assert all((each.done_us or 0) <= (event.at_us or 0) for each in requests)
 
 
+def test_events_name_their_lines(events: list[Event]) -> None:
+    """What was observed has the file and the line of its request; what was deduced has none."""
+    logged = lines()
+    for event in events:
+        assert (event.source is None) == (event.connection is None)
+        if event.source_line is not None:
+            assert event.source_file == str(RUN / "request.log.gz")
+            line = logged[event.source_line - 1]
+            assert f'"correlationId":{event.request_no},' in line
+            assert f'"connection":"{event.connection}"' in line
+
+
 def test_batches_have_the_sizes_of_their_segments(events: list[Event]) -> None:
     """What was appended is read from the segments: without a hole, and as large as the files."""
     batches = [
@@ -115,9 +127,9 @@ def test_names_are_redacted() -> None:
     )
     names: dict[str | None, str | None] = {}
     for one, other in zip(plain, redacted, strict=True):
-        assert (one[1:8], one.request_no) == (other[1:8], other.request_no)
+        assert (one[1:8], one.request_no, one.source_line) == (other[1:8], other.request_no, other.source_line)
         assert (one.kind, one.request, one.response) == (other.kind, other.request, other.response)
-        for column in ("group_id", "member_id", "connection"):
+        for column in ("group_id", "member_id", "connection", "source_file"):
             assert names.setdefault(getattr(one, column), getattr(other, column)) == getattr(other, column)
     assert len(set(names.values())) == len(names)
     assert not set(names) & set(names.values()) - {None}

@@ -179,7 +179,7 @@ FALSIFIED = {
 
 @pytest.mark.parametrize("name", FALSIFIED)
 def test_a_falsified_log_is_caught(tmp_path: Path, name: str) -> None:
-    """One line says something else: that contradicts the rest, and the request of that line is named."""
+    """One line says something else: that contradicts the rest, and that line is named."""
     path, index = rewritten(tmp_path / "request.log", FALSIFIED[name], skip=15)
     request = json.loads(lines()[index].partition("request:")[2])
 
@@ -190,6 +190,7 @@ def test_a_falsified_log_is_caught(tmp_path: Path, name: str) -> None:
     assert finding.verdict in {Verdict.CONTRADICTION, Verdict.BOUND_REACHED}
     number = request["requestHeader"]["correlationId"]
     assert (finding.event.connection, finding.event.request_no) == (request["connection"], number)
+    assert finding.place == (str(path), index + 1)
 
 
 def test_a_write_that_is_missing_is_caught(tmp_path: Path) -> None:
@@ -258,15 +259,15 @@ def test_a_log_that_begins_later_is_not_checked(tmp_path: Path) -> None:
 
 
 def test_a_contradiction_ends_with_exit_code_1(tmp_path: Path) -> None:
-    """It is shown with its place, and with what was observed and computed."""
-    path, _ = rewritten(tmp_path / "request.log", FALSIFIED["acquired with another delivery count"])
+    """It is shown with its line of the request log, and with what was observed and computed."""
+    path, index = rewritten(tmp_path / "request.log", FALSIFIED["acquired with another delivery count"], skip=15)
     history = tmp_path / "history.jsonl"
     log("import", path, "--segments", RUN / "segments", "--config", RUN / "server.properties", "-o", history)
 
     checked = log("verify", history)
 
     assert checked.exit_code == 1
-    assert f"{history}:" in checked.output
+    assert f"{path}:{index + 1}: " in checked.output
     assert "contradiction: a fetch has acquired something else" in checked.output
 
 

@@ -74,6 +74,23 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
     assert checked > 10
 
 
+def test_each_moment_names_its_line(events: list[Event]) -> None:
+    """The words end with the line of the request log, which is in the JSON form as well."""
+    key, own = next(iter(by_partition(events).items()))
+    replay = VerifiedReplay(key, own, acquired_of(events))
+    life = RecordLife(key, 0, replay=replay)
+    for event in replay.events():
+        life.apply(event)
+    explanation = life.explanation()
+
+    logged = [moment for moment in explanation.moments if moment.what is Cause.ACQUIRED]
+    assert logged
+    assert {moment.source for moment in logged} <= {event.source for event in own if event.kind == "fetch"}
+    for moment in logged:
+        assert moment.to_json()["source"] == moment.source
+        assert any(line.endswith(f" ({moment.source})") for line in explanation.lines())
+
+
 def test_an_overview_ends_where_the_log_ends(events: list[Event]) -> None:
     """The last SPSO is not below the one of the last write that the broker has sent."""
     acquired = acquired_of(events)
