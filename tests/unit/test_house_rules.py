@@ -23,6 +23,7 @@ SMALL = {
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
     "persister/sqlite_persister.py": "the one module of its package that needs SQLite, which not every Python has",
+    "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",

@@ -7,8 +7,6 @@ the leader fails over, in random order, and every response is judged by what cli
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -27,6 +25,7 @@ except ModuleNotFoundError as error:
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.client_events import EVERYTHING, SMALL_SETTINGS, ClientEvents, Event, Pick, Range
 from sharestate.testing.client_model import READ_COMMITTED, READ_UNCOMMITTED, ClientModel, Delivery, GroupSettings
+from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
@@ -204,7 +203,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
         super().__init__()
         self._model = ClientModel(GroupSettings())
         self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
-        self._runner: asyncio.Runner | None = None
+        self._runner = CoroutineRunner()
         self._is_started = False
         self._is_over = False
 
@@ -303,8 +302,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
                 if self._is_started:
                     self._call(self.stop)
             finally:
-                if self._runner is not None:
-                    self._runner.close()
+                self._runner.close()
 
     def pick_settings(self, pick: Pick) -> GroupSettings:
         """Pick the group's settings: those that are declared, the others small."""
@@ -325,7 +323,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def _answer(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         """Return the error code of an acknowledgement, however the implementation reports it."""
         try:
-            return int(self._await(self.acknowledge(member, batches)) or ErrorCode.NONE)
+            return int(self._runner.result_of(self.acknowledge(member, batches)) or ErrorCode.NONE)
         except Exception as error:
             code = getattr(error, "code", None)
             if isinstance(code, int):
@@ -367,7 +365,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
         """Call a method of the implementation; whatever it raises ends the run."""
         self._is_over = True
-        result = self._await(method(*args))
+        result = self._runner.result_of(method(*args))
         self._is_over = False
         return result
 
@@ -382,17 +380,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
             raise
         self._is_over = False
         return result
-
-    def _await(self, result: Any) -> Any:  # noqa: ANN401 - what users return
-        if not inspect.isawaitable(result):
-            return result
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-
-        async def wait() -> Any:  # noqa: ANN401 - as above
-            return await result
-
-        return self._runner.run(wait())
 
 
 def _types(names: Iterable[str]) -> tuple[AcknowledgeType, ...]:
