@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import trustme
@@ -23,7 +25,7 @@ from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister.kafka.frames import FrameBuffer, request_frame
-from tests.oracle.build import fetch_jars
+from tests.oracle.build import fetch_jar, fetch_jars
 
 USER: Final = "ann"
 PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the tests
@@ -46,6 +48,9 @@ log.dirs={home}/data
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 log.cleaner.dedupe.buffer.size=33554432
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=3
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
@@ -60,6 +65,29 @@ listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.p
 user_{user}="{password}";
 """
 
+LOGGING: Final = """
+status=error
+appender.output.type=Console
+appender.output.name=output
+appender.output.layout.type=PatternLayout
+appender.output.layout.pattern=[%d] %p %m (%c)%n
+appender.requests.type=File
+appender.requests.name=requests
+appender.requests.fileName={home}/request.log
+appender.requests.layout.type=PatternLayout
+appender.requests.layout.pattern=%d{{yyyy-MM-dd'T'HH:mm:ss.SSSSSS}}{{UTC}} %m%n
+rootLogger.level=warn
+rootLogger.appenderRef.output.ref=output
+logger.requests.name=kafka.request.logger
+logger.requests.level={level}
+logger.requests.additivity=false
+logger.requests.appenderRef.requests.ref=requests
+"""
+"""As in the ``log4j2.yaml`` that comes with Kafka, but for the time, which has microseconds here and is UTC."""
+
+LOG_BINDING: Final = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+"""Neither kafka_2.13 nor what it depends on has one, and without it a broker logs nothing."""
+
 
 class KafkaBroker:
     """
@@ -71,11 +99,25 @@ class KafkaBroker:
         secure_address: Where it listens with both.
         authority: Who has signed its certificate.
         log_dir: Where its topics are.
+        request_log: Where it logs its requests.
+        properties: Its settings.
     """
 
-    def __init__(self, kafka: str, home: Path) -> None:
+    def __init__(
+        self,
+        kafka: str,
+        home: Path,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        request_level: str = "warn",
+    ) -> None:
         """
         Prepare a broker of release *kafka* with its data in *home*.
+
+        Args:
+            kafka: The release.
+            home: A directory that is empty.
+            settings: What it has besides SETTINGS.
+            request_level: The level of its request logger; at ``debug`` each request is logged with its answer.
 
         Raises:
             OracleUnavailableError: A JDK, Maven or the jars are not to be had.
@@ -84,17 +126,20 @@ class KafkaBroker:
         self.authority = trustme.CA()
         self._home = home
         self.log_dir = home / "data"
-        self._class_path = f"{fetch_jars(kafka)}/*"
+        self.request_log = home / "request.log"
+        self.properties = home / "server.properties"
+        self._class_path = f"{fetch_jars(kafka)}/*:{fetch_jar(LOG_BINDING)}"
         self._process: subprocess.Popen[bytes] | None = None
         plain, secure, controller = free_ports(3)
         self.address = f"127.0.0.1:{plain}"
         self.secure_address = f"127.0.0.1:{secure}"
         self._port = plain
         (home / "broker.pem").write_bytes(self._certificate())
-        settings = SETTINGS.format(
+        given = SETTINGS.format(
             plain=plain, secure=secure, controller=controller, home=home, user=USER, password=PASSWORD
         )
-        (home / "server.properties").write_text(settings)
+        self.properties.write_text(given + "".join(f"{name}={value}\n" for name, value in settings.items()))
+        (home / "log4j2.properties").write_text(LOGGING.format(home=home, level=request_level))
         self._run(
             "-Xmx128m", "kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", CLUSTER_ID, "--config"
         )
@@ -160,8 +205,8 @@ class KafkaBroker:
 
     def _command(self, heap: str, main: str, *arguments: str) -> list[str]:
         flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-        settings = str(self._home / "server.properties")
-        return ["java", heap, *flags, "-cp", self._class_path, main, *arguments, settings]
+        logging = f"-Dlog4j2.configurationFile={self._home}/log4j2.properties"
+        return ["java", heap, *flags, logging, "-cp", self._class_path, main, *arguments, str(self.properties)]
 
     def _run(self, heap: str, main: str, *arguments: str) -> None:
         subprocess.run(self._command(heap, main, *arguments), check=True, capture_output=True)

@@ -39,6 +39,9 @@ The folders of sources that a release needs, and a profile of the POM, are named
 after the first one of all.
 """
 
+COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+"""The plugin of Maven's that copies jars, in the version that the POM has."""
+
 LEAST_JAVA: Final = 17
 """Kafka's servers need it, from 4.0 on."""
 
@@ -118,6 +121,23 @@ def fetch_jars(kafka: str, say: Callable[[str], None] = lambda _: None) -> Path:
         with _whole(jars) as place:
             _fetch(kafka, place)
     return jars
+
+
+def fetch_jar(artifact: str) -> Path:
+    """
+    Return one jar (Maven's ``group:artifact:version``), without what it depends on, fetched unless it was.
+
+    Raises:
+        OracleUnavailableError: A JDK, Maven or the jar are not to be had.
+    """
+    require_tools()
+    _, name, version = artifact.split(":")
+    directory = cache() / f"{name}-{version}"
+    if not directory.is_dir():
+        with _whole(directory) as place:
+            command = ["mvn", "-B", "-q", "-f", str(POM), f"{COPY}:copy", f"-Dartifact={artifact}"]
+            _run([*command, f"-DoutputDirectory={place}"], OracleUnavailableError, f"Maven has not got {artifact}")
+    return directory / f"{name}-{version}.jar"
 
 
 def line_of(kafka: str) -> str:
