@@ -124,7 +124,8 @@ class ModelMachine(SharePartitionMachine):
 
     def acquire(self, member: str, offsets: range, max_records: int) -> list[tuple[int, int, int]]:
         batches = [[offset, offset] for offset in offsets]
-        fields = {"member": member, "fetch_offset": offsets[0], "batches": batches, "max_records": max_records}
+        fields = {"member": member, "fetch_offset": offsets[0], "batches": batches}
+        fields |= {"max_records": max_records, "batch_size": 1}
         return [(offset, offset, count) for offset, count in self.ask("acquire", **fields)]
 
     def acknowledge(self, member: str, types: Mapping[int, AcknowledgeType]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sharestate.testing.record_model import Record, RecordModel, Request, Write
+from sharestate.testing.record_acquisition import Request
+from sharestate.testing.record_model import RecordModel, Write
+from sharestate.testing.records_in_flight import Record
 
 
 class RollsNothingBack(RecordModel):
@@ -50,8 +52,8 @@ class PassesWhatIsPending(RecordModel):
 class MovesTheStartWithTheWrite(RecordModel):
     """The SPSO moves when a write is issued."""
 
-    def _issue(self, changed: list[int], *, is_expiry: bool) -> str:
-        status = super()._issue(changed, is_expiry=is_expiry)
+    def _issue(self, changed: list[int], *, is_final: bool) -> str:
+        status = super()._issue(changed, is_final=is_final)
         self._move_start()
         return status
 
@@ -64,7 +66,7 @@ class MovesTheStartAfterAFailure(RecordModel):
 
     def _answer(self, write: Write, answer: Any) -> str:  # noqa: ANN401 - JSON
         status = super()._answer(write, answer)
-        if status == "failed" and not write.is_expiry:
+        if status == "failed" and not write.is_final:
             for offset in write.records:
                 self.records.pop(offset, None)
             self._move_start()
@@ -93,7 +95,7 @@ class RenewsAtAFailure(RecordModel):
     def _restore(self, record: Record) -> None:
         super()._restore(record)
         if record.state == "ACQUIRED":
-            self._lock(record)
+            self._lock([record])
 
 
 class ExpiresTooEarly(RecordModel):
@@ -112,14 +114,14 @@ class ExpiresOneLock(RecordModel):
     def _expire(self) -> None:
         if due := self._due():
             changed = [offset for offset in due[:1] if self._expire_one(offset)]
-            self._persist(changed, is_expiry=True)
+            self._persist(changed, is_final=True)
 
 
 class WritesNoExpiry(RecordModel):
     """An expired lock is not persisted."""
 
-    def _persist(self, changed: list[int], *, is_expiry: bool = False) -> str:
-        return "ok" if is_expiry else super()._persist(changed, is_expiry=is_expiry)
+    def _persist(self, changed: list[int], *, is_final: bool = False) -> str:
+        return "ok" if is_final else super()._persist(changed, is_final=is_final)
 
 
 class UndoesAnExpiry(RecordModel):
@@ -133,7 +135,7 @@ class UndoesAnExpiry(RecordModel):
         return has_changed
 
     def _answer(self, write: Write, answer: Any) -> str:  # noqa: ANN401 - JSON
-        if write.is_expiry and answer != "ok":
+        if write.is_final and answer != "ok":
             for offset in write.records.keys() & self.records.keys():
                 self._restore(self.records[offset])
         return super()._answer(write, answer)
@@ -188,8 +190,12 @@ class CountsNoRedelivery(RecordModel):
 class CountsAtRelease(RecordModel):
     """The limit is judged with one delivery too many."""
 
-    def _is_last(self, offset: int, record: Record) -> bool:
-        return offset < self.start or record.count > self.config["delivery_count_limit"]
+    def _expire_one(self, offset: int) -> bool:
+        limit = self.config["delivery_count_limit"]
+        self.config["delivery_count_limit"] = limit + 1
+        has_changed = super()._expire_one(offset)
+        self.config["delivery_count_limit"] = limit
+        return has_changed
 
 
 class ForgetsCountsAtFailover(RecordModel):
@@ -246,22 +252,18 @@ class CountsOnlyRecords(RecordModel):
 class DeliversFailingTogether(RecordModel):
     """Records that keep failing are delivered together with others."""
 
-    def _choose(self, offsets: range, room: int) -> list[int]:
-        limit = self.config["delivery_count_limit"]
-        self.config["delivery_count_limit"] = 10**6
-        chosen = super()._choose(offsets, room)
-        self.config["delivery_count_limit"] = limit
-        return chosen
+    def _threshold(self) -> int:
+        return 10**6
 
 
 class WritesTheNewStart(RecordModel):
     """A write carries the SPSO that it will lead to."""
 
-    def _issue(self, changed: list[int], *, is_expiry: bool) -> str:
+    def _issue(self, changed: list[int], *, is_final: bool) -> str:
         start = self.start
         if changed[0] == start and self.records[start].state in {"ACKNOWLEDGED", "ARCHIVED"}:
             self.start = start + 1
-        status = super()._issue(changed, is_expiry=is_expiry)
+        status = super()._issue(changed, is_final=is_final)
         self.start = max(start, self.start - 1) if status == "pending" else self.start
         return status
 

@@ -1,94 +1,48 @@
 """
 A share partition as one dictionary entry for each offset: slow, plain, and written without any code of the library's.
 
-It follows the rules where the boundaries of batches do not matter: every log batch and every persisted batch has one
-record, no record is missing from the log, and there is no dead-letter queue. What it says is what a share partition
-without Kafka's bugs does.
+What it says is what a share partition without Kafka's bugs does. `RecordsInFlight` has what there is, and
+`RecordAcquisition` how members acquire; here is the rest.
 
 Source:
-    KIP-932; SharePartition (Kafka 4.3.1), without the bugs B6, B9b, B10, B15, B17 and B22.
+    KIP-932, KIP-1191, KIP-1206, KIP-1222; SharePartition (Kafka 4.4.0), without the bugs B6, B9b, B10, B15, B17, B22
+    and B23.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, frozen
 
-Request: TypeAlias = dict[str, Any]
-"""A request of the line protocol."""
+from sharestate.testing.record_acquisition import RecordAcquisition, Request
+from sharestate.testing.records_in_flight import DEFAULTS, Batch, Record
 
 TYPES: Final = {0: "ARCHIVED", 1: "ACKNOWLEDGED", 2: "AVAILABLE", 3: "ARCHIVED"}
 """What a record becomes by the number of an acknowledgement type; 4 is RENEW."""
 
+REJECT: Final = 3
+
 RENEW: Final = 4
 
-STATES: Final = {0: "AVAILABLE", 2: "ACKNOWLEDGED", 4: "ARCHIVED"}
+STATES: Final = {0: "AVAILABLE", 2: "ACKNOWLEDGED", 3: "ARCHIVING", 4: "ARCHIVED"}
 """The states that are persisted, by number."""
 
 NUMBERS: Final = {name: number for number, name in STATES.items()}
 
-DONE: Final = frozenset({"ACKNOWLEDGED", "ARCHIVED"})
-"""The terminal states."""
-
-DEFAULTS: Final = {
-    "max_record_locks": 2000,
-    "delivery_count_limit": 5,
-    "record_lock_duration_ms": 30_000,
-    "renew_acknowledge_enable": True,
-    "auto_offset_reset": "latest",
-}
-"""The settings of a group that has set none."""
+UNINITIALIZED: Final = -1
+"""The start offset of a share partition of which nothing was ever persisted."""
 
 
-ALL_SETTINGS: Final = frozenset(DEFAULTS)
+@frozen
+class Letter:
+    """Records that go to the dead-letter queue together."""
 
-
-@frozen(kw_only=True)
-class Rules:
-    """What Kafka's releases and the KIP do differently."""
-
-    changeable: frozenset[str] = ALL_SETTINGS
-    """The settings that may change while a share partition is in use."""
-
-    is_kip: bool = False
-    """
-    Whether writes are those of the KIP. Nothing is written of records below the SPSO; the start offset is, once there
-    is none. Locks that are over expire together, with one write that moves the SPSO only if it succeeds.
-    """
-
-
-@define
-class Record:
-    """One record in flight."""
-
-    state: str
-    """AVAILABLE, ACQUIRED, ACKNOWLEDGED or ARCHIVED."""
-
+    first: int
+    last: int
     count: int
-    """How often it was delivered."""
-
-    member: str = ""
-    """Who has it."""
-
-    deadline_ms: int | None = None
-    """When its lock expires; None if it has none."""
-
-    lock: int = 0
-    """The number of its lock: locks with one deadline expire in the order in which they were made."""
-
-    lock_is_over: bool = False
-    """Whether its lock has expired while a write was pending."""
-
-    write: int | None = None
-    """The write that has to succeed for its last change to stand."""
-
-    before: tuple[str, int, str] = ("", 0, "")
-    """State, count and member before that change."""
-
-    is_given_up: bool = False
-    """Whether it was archived while a write was pending, whose outcome does not matter any more."""
+    cause: str
 
 
 @define
@@ -101,30 +55,21 @@ class Write:
     records: dict[int, tuple[int, int]]
     """The number of the state, and the delivery count, of each offset."""
 
-    is_expiry: bool
-    """Whether it is that of an expired lock, which stands whatever is answered."""
+    letters: list[Letter]
+    """What goes to the dead-letter queue after it."""
+
+    is_final: bool
+    """Whether what it says stands whatever is answered: a lock has expired, or the dead-letter queue has answered."""
 
 
 @define
-class RecordModel:
+class RecordModel(RecordAcquisition):
     """What a share partition is after some requests."""
 
-    rules: Rules = Factory(Rules)
-    now_ms: int = 0
-    lifecycle: str = "EMPTY"
-    start: int = 0
-    """The SPSO."""
-
-    end: int = 0
-    """The last offset in flight; the next one to be fetched if there is none."""
-
     state_epoch: int = 0
-    records: dict[int, Record] = Factory(dict)
-    gap: tuple[int, int] | None = None
-    """Where offsets that the leader before has never persisted begin, and what the end was then."""
-
-    config: dict[str, Any] = field(factory=lambda: dict(DEFAULTS))
     opened_with: dict[str, Any] = Factory(dict)
+    lookup: dict[str, Any] = Factory(dict)
+
     default_answer: Any = "ok"
     answers: deque[Any] = Factory(deque)
     held: dict[int, Write] = Factory(dict)
@@ -135,8 +80,16 @@ class RecordModel:
     """Whether a write of the last request has failed."""
 
     issued: int = 0
-    locks: int = 0
-    lookup: dict[str, Any] = Factory(dict)
+
+    default_letter_answer: Any = "ok"
+    letter_answers: deque[Any] = Factory(deque)
+    held_letters: dict[int, Letter] = Factory(dict)
+    letters: list[Letter] = Factory(list)
+    """What the last request has handed to the dead-letter queue."""
+
+    handed_over: int = 0
+    fetch_lock: str | None = None
+    """The fetch that no other may run beside."""
 
     # ---- requests
 
@@ -147,18 +100,15 @@ class RecordModel:
         That of an acquisition is a list of (offset, delivery count), that of a command with a future is its status.
 
         Raises:
-            NotImplementedError: It is beyond what the model knows.
+            LookupError: There is no such request.
         """
-        self.writes, self.has_failed = [], False
+        self.writes, self.letters, self.has_failed = [], [], False
         self.answers = deque(request.get("answers", ()))
-        op = request["op"]
-        if op in {"state", "timers", "default_answer"}:
-            if op == "default_answer":
-                self.default_answer = request["answer"]
-            return self.lock_count() if op == "timers" else None
-        handler = getattr(self, f"_{op}", None)
+        self.letter_answers = deque(request.get("dlq_answers", ()))
+        handler = getattr(self, f"_{request['op'].replace('dlq', 'dead_letter')}", None)
         if handler is None:
-            raise NotImplementedError(op)
+            message = f"the model knows no request {request['op']!r}"
+            raise LookupError(message)
         result = handler(request)
         if self.has_failed:  # locks that have expired meanwhile are due
             self._expire()
@@ -170,7 +120,7 @@ class RecordModel:
         self.lifecycle = request.get("lifecycle", "EMPTY")
 
     def _configure(self, request: Request) -> None:
-        wanted = {**self.opened_with, **(request["config"] or {})}
+        wanted = {**self.opened_with, **(request["config"] or {"dlq_topic": None})}
         self.config |= {name: wanted[name] for name in self.rules.changeable}
 
     def _fence(self, _request: Request) -> None:
@@ -179,6 +129,29 @@ class RecordModel:
     def _advance(self, request: Request) -> None:
         self.now_ms += request["ms"]
         self._expire()
+
+    def _lookup(self, request: Request) -> None:
+        self.lookup = request["lookup"]
+
+    def _default_answer(self, request: Request) -> None:
+        self.default_answer = request["answer"]
+
+    def _default_dead_letter_answer(self, request: Request) -> None:
+        self.default_letter_answer = request["answer"]
+
+    def _state(self, _request: Request) -> None:
+        """Return nothing: the state is there to be looked at."""
+
+    def _timers(self, _request: Request) -> int:
+        return self.lock_count()
+
+    def _lock_fetch(self, request: Request) -> bool:
+        is_free = self.lifecycle == "ACTIVE" and self.fetch_lock is None
+        self.fetch_lock = request["id"] if is_free else self.fetch_lock
+        return is_free
+
+    def _unlock_fetch(self, _request: Request) -> None:
+        self.fetch_lock = None
 
     def _can_acquire(self, request: Request) -> bool:
         if self._next_fetch_offset(request) != self.end + 1:
@@ -207,7 +180,7 @@ class RecordModel:
         if self.lifecycle != "EMPTY":
             return "refused"
         self.lifecycle = "INITIALIZING"
-        self.lookup = request.get("lookup", {})
+        self.lookup = request.get("lookup", self.lookup)
         answer = request.get("answer", "ok")
         return "pending" if answer == "hold" else self._load(answer)
 
@@ -219,182 +192,150 @@ class RecordModel:
         if not isinstance(state, dict) or state.keys() - {"state_epoch", "start_offset", "state_batches"}:
             return "refused"
         start = state.get("start_offset", 0)
-        if start == -1:
+        if start == UNINITIALIZED:
             kind = str(self.config["auto_offset_reset"]).split(":", maxsplit=1)[0]
             start = self.lookup.get("timestamp" if kind == "by_duration" else kind, 0)
         batches = state.get("state_batches", [])
-        if not isinstance(start, int) or any(first < start for first, *_ in batches):
+        if not isinstance(start, int) or not self._can_load(start, batches):
             return "refused"
         self.lifecycle = "ACTIVE"
         self.state_epoch = state.get("state_epoch", 0)
         self.start = self.end = start
+        self._load_batches(batches)
+        if self.rules.is_kip and state.get("start_offset", 0) == UNINITIALIZED:
+            self._issue([], is_final=False)
         for first, last, number, count in batches:
-            if first != last:
-                message = "a persisted batch of more than one record"
-                raise NotImplementedError(message)
-            self.records[first] = Record(STATES[number], count)
-        if batches:
-            self.end = max(self.records)
-            missing = [offset for offset in range(start, self.end) if offset not in self.records]
-            self.gap = (missing[0], self.end) if missing else None
-            self._move_start()
-        if self.rules.is_kip and state.get("start_offset", 0) == -1:
-            self._issue([], is_expiry=False)
+            if STATES[number] == "ARCHIVING":
+                is_often = count >= self.config["delivery_count_limit"]
+                self._hand_over(Letter(first, last, count, "delivery_count_exceeded" if is_often else "client_reject"))
         return "ok"
 
-    # ---- acquisition
+    def _can_load(self, start: int, batches: list[Any]) -> bool:
+        for first, last, number, _ in batches:
+            if not start <= first <= last or number not in STATES:
+                return False
+            if STATES[number] == "ARCHIVING" and not self.rules.has_dead_letters:
+                return False
+            start = last + 1
+        return True
 
-    def _acquire(self, request: Request) -> list[tuple[int, int]]:
-        batches, fetch_offset = request["batches"], request["fetch_offset"]
-        offsets = [first for first, last, *_ in batches]
-        if offsets and offsets != list(range(fetch_offset, fetch_offset + len(batches))):
-            message = "a fetch of batches with more than one record, or with holes"
-            raise NotImplementedError(message)
-        if self.lifecycle != "ACTIVE" or not offsets or offsets[-1] < self.start:
-            return []
-        room = min(request["max_records"], self.config["max_record_locks"] - self._in_flight())
-        last = offsets[-1]
-        if room <= 0 and fetch_offset <= self.end:  # what is in flight may always be delivered again
-            room = min(request["max_records"], self.end - fetch_offset + 1)
-            last = min(last, self.end)
-        taken = self._choose(range(offsets[0], last + 1), room)
-        for offset in taken:
-            self._take(offset, request["member"])
-        if not taken:
-            return []
-        self._shrink_gap(taken[-1] + 1)
-        if request.get("isolation") == "read_committed":
-            self._archive_aborted(batches, request.get("aborted") or ())
-        return [(offset, self.records[offset].count) for offset in taken if self.records[offset].state == "ACQUIRED"]
-
-    def _choose(self, offsets: range, room: int) -> list[int]:
-        """Return what is acquired of the fetched *offsets*, which are not beyond what may be in flight."""
-        in_flight = [offset for offset in offsets if offset in self.records]
-        fills_gaps = not in_flight or self._has_gap()
-        limit = self.config["delivery_count_limit"]
-        threshold = max(2, (limit + 1) // 2)
-        taken: list[int] = []
-        for offset in offsets:
-            if len(taken) >= room:
-                break
-            if offset not in self.records:
-                is_after = not in_flight or offset > in_flight[-1]
-                is_new = offset >= max(self.start, self.end if not self.records else 0)
-                if is_new and (is_after or fills_gaps):
-                    taken.append(offset)
-            elif self._is_free(offset):
-                is_throttled = self.records[offset].count >= threshold
-                if is_throttled and taken:
-                    break
-                taken.append(offset)
-                if is_throttled:
-                    break
-        return taken
-
-    def _take(self, offset: int, member: str) -> None:
-        if offset in self.records:
-            self.records[offset].count += 1
-        else:
-            self.records[offset] = Record("", 1)
-            if offset == min(self.records):
-                self.start = offset
-            self.end = max(self.end, offset)
-        record = self.records[offset]
-        record.state, record.member = "ACQUIRED", member
-        self._lock(record)
-
-    def _archive_aborted(self, batches: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
-        """Archive what is acquired of aborted transactions, by whichever member."""
-        waiting = [tuple(pair) for pair in aborted]
-        aborting: set[int] = set()
-        for offset, _, *attributes in batches:
-            aborting |= {producer for producer, first in waiting if first <= offset}
-            waiting = [(producer, first) for producer, first in waiting if first > offset]
-            if not attributes:
-                continue
-            producer, control = attributes[0]["producer_id"], attributes[0]["control"]
-            if control is not None and control.upper() == "ABORT":
-                aborting.discard(producer)
-                continue
-            record = self.records.get(offset)
-            is_aborted = attributes[0]["transactional"] and producer in aborting
-            if is_aborted and record is not None and record.state == "ACQUIRED":
-                self._give_up(record)
+    def _load_batches(self, batches: list[Any]) -> None:
+        missing = None
+        for first, last, number, count in batches:
+            if missing is None and first > max(self.records, default=self.start - 1) + 1:
+                missing = max(self.records, default=self.start - 1) + 1
+            batch = Batch(first, last)
+            for offset in batch.offsets:
+                self.records[offset] = Record(STATES[number], count, batch)
+        if batches:
+            self.end = max(self.records)
+            self.gap = None if missing is None else (missing, self.end)
+            self._move_start()
 
     # ---- acknowledgements and releases
 
     def _acknowledge(self, request: Request) -> str:
         changed: list[int] = []
         for first, last, types in request["batches"]:
-            if first != last:
-                message = "an acknowledgement of more than one record at once"
-                raise NotImplementedError(message)
-            if refusal := self._begin_acknowledgement(request["member"], first, types[0], changed):
+            if refusal := self._begin_range(request["member"], first, last, types, changed):
                 for offset in changed:
                     self._restore(self.records[offset])
                 return refusal
         return self._persist(changed)
 
-    def _begin_acknowledgement(self, member: str, offset: int, kind: int, changed: list[int]) -> str:
-        """Return why a record cannot be acknowledged; if it can, change it."""
-        if offset < self.start:
+    def _begin_range(self, member: str, first: int, last: int, types: list[int], changed: list[int]) -> str:
+        """Return why a range cannot be acknowledged; if it can, change it."""
+        if any(kind not in {*TYPES, RENEW} for kind in types):
+            return "INVALID_REQUEST"
+        if last < self.start:
             return ""
-        record = self.records.get(offset)
-        if record is None:
-            return "INVALID_REQUEST" if any(other < offset for other in self.records) else "INVALID_RECORD_STATE"
-        if record.state != "ACQUIRED" or record.member != member:
-            return "INVALID_RECORD_STATE"
-        if kind != RENEW:
-            self._begin(record, TYPES[kind])
-            changed.append(offset)
-        elif self.config["renew_acknowledge_enable"]:
-            self._lock(record)
-        else:
-            return "INVALID_RECORD_STATE"
+        batches = self._from_floor(first, last)
+        if not batches and first < self.start:
+            batches = self._from_floor(self.start, last)
+        if not batches or batches[-1].last < last:
+            return "INVALID_REQUEST" if batches else "INVALID_RECORD_STATE"
+        for batch in batches:
+            if batch.last < self.start:
+                continue
+            if not batch.is_split and self.records[batch.first].member != member:
+                return "INVALID_RECORD_STATE"
+            if not max(first, self.start) <= batch.first <= batch.last <= last or len(types) > 1:
+                self._split(batch)
+            named = [offset for offset in batch.offsets if max(first, self.start) <= offset <= last]
+            kinds = {offset: types[0 if len(types) == 1 else offset - first] for offset in named}
+            if refusal := self._begin_records(member, kinds, changed):
+                return refusal
         return ""
+
+    def _begin_records(self, member: str, kinds: dict[int, int], changed: list[int]) -> str:
+        """Return why records cannot be acknowledged; those before the one that cannot have changed."""
+        for offset, kind in kinds.items():
+            record = self.records[offset]
+            if record.state != "ACQUIRED" or record.member != member:
+                return "INVALID_RECORD_STATE"
+            if kind == RENEW and not self.config["renew_acknowledge_enable"]:
+                return "INVALID_RECORD_STATE"
+            if kind == RENEW:
+                self._renew(record, offset)
+                continue
+            self._begin(record, TYPES[kind])
+            if kind == REJECT and self._has_queue():
+                record.state, record.cause = "ARCHIVING", "client_reject"
+            changed.append(offset)
+        return ""
+
+    def _renew(self, record: Record, offset: int) -> None:
+        if record.batch.is_split:
+            self._lock([record])
+        elif offset == record.batch.first:  # the others have the same lock
+            self._lock(self.records[each] for each in record.batch.offsets)
 
     def _release(self, request: Request) -> str:
         changed = []
-        for offset in sorted(self.records):
-            record = self.records[offset]
-            if record.state == "ACQUIRED" and record.member in {request["member"], ""}:
-                self._begin(record, "ARCHIVED" if offset < self.start else "AVAILABLE")
-                changed.append(offset)
+        for batch in self.batches():
+            first = self.records[batch.first]
+            is_straddling = batch.first < self.start <= batch.last
+            if is_straddling and first.state == "ACQUIRED" and first.member in {request["member"], ""}:
+                self._split(batch)
+            for offset in batch.offsets:
+                record = self.records[offset]
+                if record.state == "ACQUIRED" and record.member in {request["member"], ""}:
+                    self._begin(record, "ARCHIVED" if offset < self.start else "AVAILABLE")
+                    changed.append(offset)
         return self._persist(changed)
 
     def _begin(self, record: Record, state: str) -> None:
         """Change a record, until a write says whether the change stands."""
         record.before = record.state, record.count, record.member
+        self._put(record, state)
+
+    def _put(self, record: Record, state: str) -> None:
+        """Let a record have no owner, and another state: if it was delivered often enough, it is not available."""
         if state == "AVAILABLE" and record.count >= self.config["delivery_count_limit"]:
-            state = "ARCHIVED"
-        record.state, record.member = state, ""
+            state = "ARCHIVING" if self._has_queue() else "ARCHIVED"
+        record.state, record.member, record.cause = state, "", "delivery_count_exceeded"
 
     def _restore(self, record: Record) -> None:
         record.state, record.count, record.member = record.before
 
     # ---- writes
 
-    def _persist(self, changed: list[int], *, is_expiry: bool = False) -> str:
+    def _persist(self, changed: list[int], *, is_final: bool = False) -> str:
         if not changed:
             return "ok"
-        if self.rules.is_kip and changed[-1] < self.start:
+        if self.rules.is_kip and max(changed) < self.start:
             for offset in changed:
                 self._unlock(self.records[offset])
             self._move_start()
             return "ok"
-        return self._issue(changed, is_expiry=is_expiry)
+        return self._issue(changed, is_final=is_final)
 
-    def _issue(self, changed: list[int], *, is_expiry: bool) -> str:
-        write = Write(
-            self.issued,
-            self.start,
-            self.complete(),
-            {offset: (NUMBERS[self.records[offset].state], self.records[offset].count) for offset in changed},
-            is_expiry,
-        )
+    def _issue(self, changed: list[int], *, is_final: bool) -> str:
+        carried = {offset: (NUMBERS[self.records[offset].state], self.records[offset].count) for offset in changed}
+        write = Write(self.issued, self.start, self.complete(), carried, self._letters_of(changed), is_final)
         self.issued += 1
         self.writes.append(write)
-        if not is_expiry:
+        if not is_final:
             for offset in changed:
                 self.records[offset].write = write.number
         answer = self.answers.popleft() if self.answers else self.default_answer
@@ -403,8 +344,20 @@ class RecordModel:
             return "pending"
         return self._answer(write, answer)
 
+    def _letters_of(self, changed: list[int]) -> list[Letter]:
+        """Return what goes to the dead-letter queue: a whole batch together, the records of a split one by one."""
+        letters = []
+        for offset in changed:
+            record = self.records[offset]
+            batch = record.batch if not record.batch.is_split else Batch(offset, offset)
+            if record.state == "ARCHIVING" and offset == batch.first:
+                letters.append(Letter(batch.first, batch.last, record.count, record.cause))
+        return letters
+
     def _complete(self, request: Request) -> None:
-        if request["write"] == "read":
+        if "dlq" in request:
+            self._letter_answered(self.held_letters.pop(request["dlq"]))
+        elif request["write"] == "read":
             self.lookup = request.get("lookup", self.lookup)
             self._load(request["answer"])
         else:
@@ -419,121 +372,67 @@ class RecordModel:
                 self._unlock(record)
             else:
                 self._restore(record)
-        if is_success or (write.is_expiry and not self.rules.is_kip):
+        if is_success or (write.is_final and not self.rules.is_kip):
             self._move_start()
+        if is_success or write.is_final:
+            for letter in write.letters:
+                self._hand_over(letter)
         return "ok" if is_success else "failed"
+
+    # ---- the dead-letter queue
+
+    def _hand_over(self, letter: Letter) -> None:
+        number = self.handed_over
+        self.handed_over += 1
+        self.letters.append(letter)
+        answer = self.letter_answers.popleft() if self.letter_answers else self.default_letter_answer
+        if answer == "hold":
+            self.held_letters[number] = letter
+        else:
+            self._letter_answered(letter)
+
+    def _letter_answered(self, letter: Letter) -> None:
+        """Archive what the queue has taken, or has failed to take, and persist that."""
+        offsets = list(range(letter.first, letter.last + 1))
+        for offset in offsets:
+            self._give_up(self.records[offset])
+        self._issue(offsets, is_final=True)
 
     # ---- time, and the log
 
     def _expire(self) -> None:
         """Handle the locks that are over one after another, each with a write of its own."""
         while due := self._due():
-            due.sort(key=lambda offset: (self.records[offset].deadline_ms, self.records[offset].lock))
-            expired = [offset for offset in (due if self.rules.is_kip else due[:1]) if self._expire_one(offset)]
-            self._persist(sorted(expired), is_expiry=True)
+            first = self.records[due[0]].lock
+            chosen = due if self.rules.is_kip else [offset for offset in due if self.records[offset].lock == first]
+            expired = [offset for offset in chosen if self._expire_one(offset)]
+            self._persist(sorted(expired), is_final=True)
 
     def _expire_one(self, offset: int) -> bool:
-        """Handle a lock that is over; return whether its record has changed."""
+        """Handle the lock of a record that is over; return whether the record has changed."""
         record = self.records[offset]
         record.lock_is_over = True
         if record.write is not None:
             return False
-        record.state = "ARCHIVED" if self._is_last(offset, record) else "AVAILABLE"
-        record.member = ""
+        record.batch.is_split |= record.batch.first < self.start <= record.batch.last
+        self._put(record, "ARCHIVED" if offset < self.start else "AVAILABLE")
         self._unlock(record)
         return True
 
     def _due(self) -> list[int]:
-        return [
+        """Return the offsets whose locks are over, in the order in which they expire."""
+        due = [
             offset
             for offset, record in self.records.items()
             if record.deadline_ms is not None
             and record.deadline_ms < self.now_ms
             and (not record.lock_is_over or (record.write is None and record.state == "ACQUIRED"))
         ]
-
-    def _is_last(self, offset: int, record: Record) -> bool:
-        return offset < self.start or record.count >= self.config["delivery_count_limit"]
+        return sorted(due, key=lambda offset: (self.records[offset].deadline_ms, self.records[offset].lock, offset))
 
     def _log_start(self, request: Request) -> None:
         start = request["offset"]
-        if start <= self.start:
-            return
-        for offset, record in self.records.items():
-            if record.state == "AVAILABLE" and self.start <= offset < start:
-                self._give_up(record)
-        self.start = start
-        self.end = max(self.end, start) if self.records else start
-
-    # ---- what requests have in common
-
-    def complete(self) -> int:
-        """Return how many records at or above the SPSO are terminal."""
-        return sum(record.state in DONE for offset, record in self.records.items() if offset >= self.start)
-
-    def lock_count(self) -> int:
-        """Return how many locks there are that have not expired."""
-        return sum(record.deadline_ms is not None and not record.lock_is_over for record in self.records.values())
-
-    def _in_flight(self) -> int:
-        return self.end - self.start + 1 if self.records else 0
-
-    def _is_free(self, offset: int) -> bool:
-        record = self.records[offset]
-        return record.state == "AVAILABLE" and record.write is None
-
-    def _lock(self, record: Record) -> None:
-        self.locks += 1
-        record.lock, record.lock_is_over = self.locks, False
-        record.deadline_ms = self.now_ms + self.config["record_lock_duration_ms"]
-
-    def _unlock(self, record: Record) -> None:
-        record.deadline_ms, record.lock_is_over = None, False
-
-    def _give_up(self, record: Record) -> None:
-        record.state, record.member = "ARCHIVED", ""
-        record.is_given_up = record.write is not None
-        self._unlock(record)
-
-    def _has_gap(self) -> bool:
-        """Return whether there may be records between those in flight: until something beyond them is acquired."""
-        return self.gap is not None and self.gap[1] == self.end
-
-    def _shrink_gap(self, offset: int) -> None:
-        self.gap = (offset, self.gap[1]) if self.gap and self._has_gap() and offset <= self.gap[1] else None
-
-    def _move_start(self) -> None:
-        """Pass all that is done, from the beginning on."""
-        offsets = sorted(self.records)
-        if not offsets or offsets[0] > self.start:
-            return  # what comes first has not been fetched yet
-        floor = max(offset for offset in offsets if offset <= self.start)
-        if not self._is_durable(floor):
-            return
-        gap = self.gap[0] if self.gap and self._has_gap() else None
-        passed: list[int] = []
-        for offset in offsets:
-            if not self._is_durable(offset) or (gap is not None and offset > gap):
-                break
-            if gap is not None:
-                gap = max(gap, offset + 1)
-            passed.append(offset)
-        if not passed:
-            return
-        for offset in passed:
-            del self.records[offset]
-        self._pass(passed[-1])
-
-    def _pass(self, last: int) -> None:
-        """Move the SPSO past the offset *last*, which was the last one to be done."""
-        if not self.records:
-            self.start = self.end = max(self.start, last + 1)
-            return
-        start = max(self.start, min(self.records))
-        if self.gap and self._has_gap():
-            start = max(self.start, min(start, max(self.gap[0], last + 1)))
-            self.gap = (max(self.gap[0], start), self.gap[1]) if start <= self.gap[1] else None
-        self.start = start
-
-    def _is_durable(self, offset: int) -> bool:
-        return self.records[offset].state in DONE and self.records[offset].write is None
+        if start > self.start:
+            self._archive("AVAILABLE", self.start, start - 1, self.batches())
+            self.start = start
+            self.end = max(self.end, start) if self.records else start

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import astuple
+
 from sharestate.testing.always import demand
 from sharestate.testing.exchange import records
-from sharestate.testing.record_model import ALL_SETTINGS, RecordModel, Rules
+from sharestate.testing.record_model import RecordModel
+from sharestate.testing.records_in_flight import ALL_SETTINGS, Rules
 from sharestate.values.profiles import KipWritePolicy
 
 if TYPE_CHECKING:
@@ -20,6 +23,12 @@ NO_LOCK: Final = -1
 
 FAILED: Final = {"acknowledge": "failed", "release": "failed", "initialize": "refused"}
 """What the model calls an error that comes from elsewhere."""
+
+
+QUEUE_SETTING: Final = "dead_letter_queue"
+
+QUEUE_SETTINGS: Final = frozenset({"dlq_topic", "dlq_supported"})
+"""What that is in the line protocol."""
 
 
 def rules_of(profile: Profile) -> Rules:
@@ -37,20 +46,20 @@ def rules_of(profile: Profile) -> Rules:
         message = f"the model of single records knows no quirks, and {profile.name} has some: take its healed form"
         raise ValueError(message)
     is_kip = isinstance(profile.write_policy, KipWritePolicy)
-    return Rules(changeable=ALL_SETTINGS & profile.configurable, is_kip=is_kip)
+    settings = profile.configurable | (QUEUE_SETTINGS if QUEUE_SETTING in profile.configurable else set())
+    return Rules(changeable=ALL_SETTINGS & settings, has_dead_letters=profile.has_dead_letter_queue, is_kip=is_kip)
 
 
 class RecordOracle:
     """
     An invariant over a sequence: every result, write and state is what `RecordModel` says.
 
-    Give a new one to each sequence, and sequences `by_record`. Where a response shows no state or no events, these are
-    not judged.
+    It knows ordinary sequences, and not what no broker sends (`WILD`). Give a new one to each sequence. Where a
+    response shows no state or no events, these are not judged.
 
     >>> from sharestate import KAFKA_4_3
-    >>> from sharestate.testing import InProcessServer, observe
-    >>> from sharestate.testing.search import by_record
-    >>> conversation = observe(by_record(1), InProcessServer(KAFKA_4_3.healed), [RecordOracle(KAFKA_4_3.healed)])
+    >>> from sharestate.testing import InProcessServer, observe, seeded
+    >>> conversation = observe(seeded(1), InProcessServer(KAFKA_4_3.healed), [RecordOracle(KAFKA_4_3.healed)])
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -74,7 +83,7 @@ class RecordOracle:
 
         Raises:
             AssertionError: It is not what the model says.
-            NotImplementedError: The request is beyond what the model knows.
+            LookupError: The model knows no such request.
         """
         if exchange.op == "open":
             self._model = RecordModel(self._rules)
@@ -83,9 +92,11 @@ class RecordOracle:
             _expect("result", result, _result(exchange))
         if exchange.response.get("events") is not None:
             self._expect_writes(exchange.writes)
+            _expect("dead letters", list(map(astuple, self._model.letters)), list(map(_letter, exchange.dead_letters)))
         if exchange.response.get("state") is not None:
             for name, value in self._fields().items():
                 _expect(name, value, exchange.after[name])
+            _expect("batches", [(b.first, b.last, b.is_split) for b in self._model.batches()], _batches(exchange.after))
             self._expect_records(exchange.after)
 
     def _expect_writes(self, writes: list[dict[str, Any]]) -> None:
@@ -129,6 +140,14 @@ def _expect(what: str, wanted: object, got: object) -> None:
 
 def _is_unsupported(result: Any) -> bool:  # noqa: ANN401 - JSON
     return isinstance(result, dict) and "unsupported" in result
+
+
+def _batches(state: dict[str, Any]) -> list[tuple[int, int, bool]]:
+    return [(first, last, "per_offset" in form) for first, last, _, *form in state["batches"]]
+
+
+def _letter(request: dict[str, Any]) -> tuple[int, int, int, str]:
+    return request["first"], request["last"], request["delivery_count"], request["cause"]
 
 
 def _result(exchange: Exchange) -> Any:  # noqa: ANN401 - a result may be anything

@@ -35,7 +35,8 @@ from sharestate.testing.partition_events import (
     in_words,
     number_of,
 )
-from sharestate.testing.record_model import RecordModel, Rules
+from sharestate.testing.record_model import RecordModel
+from sharestate.testing.records_in_flight import Rules
 from sharestate.values.acknowledgements import AcknowledgeType
 
 __all__ = [
@@ -222,7 +223,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Acquire from a fetch of *count* records."""
         offsets = range(first, first + count)
         batches = [[offset, offset] for offset in offsets]
-        wanted = self._ask("acquire", member=member, fetch_offset=first, batches=batches, max_records=max_records)
+        wanted = self._ask(
+            "acquire", member=member, fetch_offset=first, batches=batches, max_records=max_records, batch_size=1
+        )
         ranges = self.acquire(member, offsets, max_records)
         got = [(offset, count) for first, last, count in ranges for offset in range(first, last + 1)]
         self._expect("acquired", wanted, got)
