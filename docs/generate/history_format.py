@@ -13,6 +13,7 @@ from sharestate.history.columns import (
     KINDS,
     OUTPUT_COLUMNS,
     OUTPUTS,
+    SOURCE_COLUMNS,
     Column,
     ListOf,
     Need,
@@ -31,8 +32,7 @@ braces stand in an object at the end of such a list, if any of them is there. Er
 names in lower case; states and acknowledgement types are Kafka's numbers.
 
 The header, a first line in JSON and metadata in Parquet, has the version of the format as `sharestate_history`. This is
-version {version}. Readers take all versions up to it, and refuse later ones; what a version has added is null in
-histories of those before it: {later}."""
+version {version}, and readers refuse others. Parquet may lack {optional}, which is the same as null."""
 
 OUTPUT: Final = """\
 A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""
@@ -42,8 +42,8 @@ FIELDS: Final = ("field", "type", "unit", "meaning")
 
 def page() -> str:
     """Return the page."""
-    later = ", ".join(f"`{column.name}` (version {column.since})" for column in EVENT_COLUMNS if column.since > 1)
-    events = EVENTS.replace("{version}", str(HISTORY_VERSION)).replace("{later}", later)
+    optional = " and ".join(f"`{column.name}`" for column in SOURCE_COLUMNS)
+    events = EVENTS.replace("{version}", str(HISTORY_VERSION)).replace("{optional}", optional)
     return "\n\n".join([NOTICE, "# The format of histories", events, *_events(), *_outputs()]) + "\n"
 
 

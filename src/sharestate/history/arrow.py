@@ -23,6 +23,7 @@ from sharestate.history.columns import (
     KINDS,
     OUTPUT_COLUMNS,
     OUTPUTS,
+    SOURCE_COLUMNS,
     STATE_BATCHES,
     Column,
     ListOf,
@@ -97,8 +98,8 @@ EVENT_SCHEMA: Final = _schema(
 )
 """The columns of events."""
 
-LATER_COLUMNS: Final = frozenset(column.name for column in EVENT_COLUMNS if column.since > 1)
-"""The columns that histories of earlier versions lack, which is the same as null."""
+MAY_LACK: Final = frozenset(column.name for column in SOURCE_COLUMNS)
+"""The columns that events may lack, which is the same as null."""
 
 OUTPUT_SCHEMA: Final = _schema(OUTPUT_COLUMNS, _fields(_OUTPUT))
 """The columns of the rows of a replay, whatever their kind."""
@@ -106,7 +107,7 @@ OUTPUT_SCHEMA: Final = _schema(OUTPUT_COLUMNS, _fields(_OUTPUT))
 
 def expect_columns(schema: pa.Schema, file: str = "") -> None:
     """
-    Check that *schema* has the columns of events that all versions have; others are passed over.
+    Check that *schema* has the columns of events, but for ``MAY_LACK``; others are passed over.
 
     Raises:
         HistoryError: A column is missing or has another type; ``field`` says which.
@@ -114,7 +115,7 @@ def expect_columns(schema: pa.Schema, file: str = "") -> None:
     for wanted in EVENT_SCHEMA:
         index = schema.get_field_index(wanted.name)
         if index < 0:
-            if wanted.name in LATER_COLUMNS:
+            if wanted.name in MAY_LACK:
                 continue
             missing = "the column is missing"
             raise HistoryError(missing, file, None, wanted.name)

@@ -24,11 +24,8 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
-HISTORY_VERSION: Final = 2
-"""The version of the format that is written."""
-
-READ_VERSIONS: Final = (1, HISTORY_VERSION)
-"""The versions that are read; a column that a version has brought may be missing in those before it."""
+HISTORY_VERSION: Final = 1
+"""The version of the format that is written, and the only one that is read."""
 
 
 class Scalar(Enum):
@@ -120,9 +117,6 @@ class Column:
 
     values: tuple[str, ...] = ()
     """The strings that it may be; any if there are none."""
-
-    since: int = 1
-    """The version of the format that has brought it."""
 
 
 @frozen
@@ -414,6 +408,12 @@ _KEY_COLUMNS: Final = (
     Column("partition", Scalar.INT32, "the partition's index", need=Need.REQUIRED),
 )
 
+SOURCE_COLUMNS: Final = (
+    Column("source_file", Scalar.TEXT, "the file that it was read from, such as a request log"),
+    Column("source_line", Scalar.INT64, "the line of that file, from 1 on"),
+)
+"""The columns that Parquet may lack, which is the same as null."""
+
 EVENT_COLUMNS: Final = (
     *_KEY_COLUMNS,
     Column("seq", Scalar.INT64, "0, 1, 2 ... for each share partition, without holes", need=Need.REQUIRED),
@@ -425,8 +425,7 @@ EVENT_COLUMNS: Final = (
     Column("request_no", Scalar.INT64, "the number of the request in its connection"),
     Column("kind", Scalar.TEXT, "the kind", need=Need.REQUIRED, values=tuple(KINDS)),
     Column("member_id", Scalar.TEXT, "the member"),
-    Column("source_file", Scalar.TEXT, "the file that it was read from, such as a request log", since=2),
-    Column("source_line", Scalar.INT64, "the line of that file, from 1 on", since=2),
+    *SOURCE_COLUMNS,
 )
 """The columns of an event but for ``request``, ``response`` and ``inferred``, which follow them."""
 

@@ -14,7 +14,6 @@ from sharestate.history.columns import (
     HISTORY_VERSION,
     INFERRED,
     KINDS,
-    READ_VERSIONS,
     Column,
     ListOf,
     Need,
@@ -166,7 +165,7 @@ def _header(**fields: Any) -> Header:  # noqa: ANN401 - the fields of the table
 
 read_header: Final[Check[Header]] = record(
     {
-        MARK: Field(version(*READ_VERSIONS)),
+        MARK: Field(version(HISTORY_VERSION)),
         "source": Field(text, ""),
         "created_ms": Field(nullable(integer()), None),
         "lacks": Field(list_of(one_of({name: name for name in KINDS})), ()),

@@ -108,14 +108,14 @@ def checked_events(events: DataFrame) -> DataFrame:
     """
     Return the columns of *events* that histories have, in their order; whether a value may be null is not judged.
 
-    Columns that earlier versions of the format lack are null if they are missing.
+    What a table of events may lack is null then.
 
     Raises:
         HistoryError: A column is missing or of another type; ``field`` says which.
     """
-    from sharestate.history.arrow import LATER_COLUMNS, expect_columns  # noqa: PLC0415 - imports pyarrow
+    from sharestate.history.arrow import MAY_LACK, expect_columns  # noqa: PLC0415 - imports pyarrow
 
     present = StructType([field for field in events.schema if field.name in EVENTS.names])
     expect_columns(arrow_schema(present))
-    lacking = {name: F.lit(None).cast(EVENTS[name].dataType) for name in LATER_COLUMNS.difference(present.names)}
+    lacking = {name: F.lit(None).cast(EVENTS[name].dataType) for name in MAY_LACK.difference(present.names)}
     return events.withColumns(lacking).select(*EVENTS.names)

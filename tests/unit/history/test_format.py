@@ -209,7 +209,7 @@ def test_a_hole_or_a_repetition_is_noticed(tmp_path: Path, suffix: str, numbers:
     assert error.line == line + (suffix != ".parquet")
 
 
-@pytest.mark.parametrize("header", [{"sharestate_history": 3}, {"sharestate_history": True}, {}, LINE])
+@pytest.mark.parametrize("header", [{"sharestate_history": 2}, {"sharestate_history": True}, {}, LINE])
 def test_an_unknown_version_is_refused(tmp_path: Path, header: Json) -> None:
     """A file of another version, or that is no history, is refused in both formats before any event."""
     path = lines(tmp_path, header, LINE)
@@ -273,31 +273,18 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     assert "ends with" in (refused(tmp_path / "history.csv").message or "")
 
 
-# ---- versions
+# ---- where events were read from
 
 
-def test_a_history_of_version_1_is_read(tmp_path: Path) -> None:
-    """It has no column for the file and the line that an event was read from: they are not known."""
+def test_a_history_without_sources_is_read(tmp_path: Path) -> None:
+    """Parquet may lack the columns for the file and the line that an event was read from: they are not known."""
     wanted = [read_event(LINE)]
     assert wanted[0].source is None
-    path = lines(tmp_path, {"sharestate_history": 1}, LINE)
-    assert list(open_history(path)) == wanted
-
-    other = tmp_path / "history.parquet"
+    path = tmp_path / "history.parquet"
     table = pa.Table.from_batches([encode_events(wanted)]).drop_columns(["source_file", "source_line"])
-    pq.write_table(table.replace_schema_metadata({"sharestate_history": json.dumps({"sharestate_history": 1})}), other)
-    assert list(open_history(other)) == wanted
+    pq.write_table(table.replace_schema_metadata({"sharestate_history": json.dumps(HEADER)}), path)
 
-
-def test_what_is_written_has_version_2(tmp_path: Path) -> None:
-    """Readers of version 1, which do not know all columns, refuse it for its version."""
-    with create_history(tmp_path / "history.jsonl") as file:
-        file.write([read_event({**LINE, "source_file": "request.log", "source_line": 7})])
-
-    header, event = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
-
-    assert header["sharestate_history"] == 2
-    assert (event["source_file"], event["source_line"]) == ("request.log", 7)
+    assert list(open_history(path)) == wanted
 
 
 # ---- the tables
