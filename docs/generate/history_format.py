@@ -31,6 +31,10 @@ Rows such as `[first_offset, last_offset, ...]` are lists of lists in JSON, and 
 braces stand in an object at the end of such a list, if any of them is there. Errors, modes and the like are Kafka's
 names in lower case; states and acknowledgement types are Kafka's numbers.
 
+What is `inferred` was not observed: it takes effect at its time or later. A `log_start` says then only where the log
+starts, which a share partition learns when it fetches from below; a `disconnect` is the earliest time at which the
+member's records may have been released.
+
 The header, a first line in JSON and metadata in Parquet, has the version of the format as `sharestate_history`. This is
 version {version}, and readers refuse others. Parquet may lack {optional}, which is the same as null."""
 

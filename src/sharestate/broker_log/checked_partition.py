@@ -362,6 +362,8 @@ class CheckedPartition:
 
     def _log_starts(self, step: Step) -> None:
         self._log_start = max(self._log_start, (step.event.request or {})["offset"])
+        if self._partition is not None and not step.event.inferred:
+            self._noted(self._partition.advance_log_start(self._log_start))
 
     def _outcome(self, step: Step) -> Mismatch | None:
         if self._partition is None:

@@ -2,23 +2,26 @@
 From a broker's request log to a history.
 
 What the log does not say is deduced, and marked as ``inferred``: that a connection was lost, as soon as it is silent
-while a session is open on it; and that the log start has moved, which share partitions learn only when they fetch.
+while a session is open on it, or its member opens another one; and that the log start has moved, which share partitions
+learn only when they fetch.
+
+Heartbeats say nothing: a member that leaves its group closes its share session with a request of its own, or hangs up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
+from hashlib import blake2s
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from sharestate.broker_log.lines import LoggedRequest, RequestLog
+from sharestate.broker_log.lines import LoggedRequest, Requests
 from sharestate.broker_log.sessions import FIRST_EPOCH, LAST_EPOCH, ShareSession, TopicPartition
 from sharestate.broker_log.settings import GroupSettings
-from sharestate.broker_log.topic_logs import TopicLogs
+from sharestate.broker_log.topic_logs import TopicLog, TopicLogs
 from sharestate.errors import RequestLogError
-from sharestate.history import Event
+from sharestate.history import AppendedBatch, Event
 from sharestate.history.columns import ERROR_NAMES
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.profiles import PROFILES
@@ -34,6 +37,9 @@ _MODES: Final = ("batch_optimized", "record_limit")
 _SILENT_US: Final = 10_000_000
 """How long a connection is silent before it seems to be lost. [µs]"""
 
+_FORGOTTEN_US: Final = 3_600_000_000
+"""How long a connection is silent before its session is forgotten; brokers close it after ten minutes. [µs]"""
+
 
 class LogImport:
     """
@@ -45,7 +51,8 @@ class LogImport:
         broker: The broker's settings, as ``read_properties`` returns them.
         group_id: The only group to import; all if None.
         profile: The name of the rules that the broker follows; taken from its version if None.
-        redact: Whether names of groups and members, and addresses, are replaced with hashes.
+        redaction_key: The key with which names of groups, members, topics and files, and addresses, are replaced with
+            hashes; None leaves them. Without a secret key addresses could be found by trying them all. [0 to 32 bytes]
 
     Attributes:
         counts: How many there were of each kind of event, and of what could not be imported.
@@ -53,13 +60,13 @@ class LogImport:
 
     def __init__(  # noqa: PLR0913 - what an import is made of
         self,
-        log: RequestLog,
+        log: Requests,
         logs: TopicLogs,
         *,
         broker: Mapping[str, Any] | None = None,
         group_id: str | None = None,
         profile: str | None = None,
-        redact: bool = False,
+        redaction_key: bytes | None = None,
     ) -> None:
         """Start before the first line."""
         self._log = log
@@ -67,16 +74,17 @@ class LogImport:
         self._settings = GroupSettings({} if broker is None else broker)
         self._group_id = group_id
         self._profile = profile
-        self._redact = redact
+        self._redaction_key = redaction_key
         self.counts: Counter[str] = Counter()
-        self._names: dict[str, str] = {}
+        self._names = logs.topic_names()
         self._sessions: dict[tuple[str, str], ShareSession] = {}
-        self._last_seen: dict[str, int] = {}
+        self._begin_us: int | None = None
         self._looked_at_us = 0
         self._seqs: dict[Key, int] = {}
         self._profiles: dict[Key, str] = {}
         self._rpc = 0
-        self._events: list[Event] = []
+        self._events: list[tuple[Key, Event]] = []
+        self._has_log: set[Key] = set()
 
     def __iter__(self) -> Iterator[Event]:
         """
@@ -87,21 +95,42 @@ class LogImport:
             SegmentError: Segments cannot be read.
         """
         for request in self._log:
-            self._last_seen[request.connection] = request.end_us
+            if self._begin_us is None:
+                self._begin_us = request.at_us
             self._note_lost_connections(request)
+            yield from self._take_events()
             try:
                 self._HANDLERS[request.api](self, request)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                self._drop_events()
                 message = f"no {request.api}: {type(error).__name__} {error}"
                 self._log.broken(RequestLogError(message, request.file, request.line))
-            yield from self._events
-            self._events.clear()
+            yield from self._take_events()
         for (group_id, member_id), session in self._sessions.items():
             if not session.is_lost:
-                self._disconnect(session, group_id, member_id, self._last_seen[session.connection])
-        yield from self._events
+                self._disconnect(session, group_id, member_id)
+        for key in self._seqs:
+            self._end_log(key)
+        yield from self._take_events()
+        self.counts["share_partitions_without_log"] = len(self._seqs) - len(self._has_log)
 
     # ---- events
+
+    def _take_events(self) -> Iterator[Event]:
+        for _, event in self._events:
+            yield event
+        self._events.clear()
+
+    def _drop_events(self) -> None:
+        """Forget the events of a request that makes no sense."""
+        for key, event in reversed(self._events):
+            self.counts[event.kind] -= 1
+            self._seqs[key] -= 1
+            if not self._seqs[key]:
+                del self._seqs[key]
+                self._has_log.discard(key)
+            self._profiles.pop(key, None)
+        self._events.clear()
 
     def _add(  # noqa: PLR0913 - the columns of an event that differ
         self,
@@ -126,47 +155,67 @@ class LogImport:
         if logged is not None:
             times = logged.at_us, logged.taken_us, logged.handled_us, logged.done_us
             connection, number = self._name(logged.connection), logged.correlation_id
-        self._events.append(
-            Event(
-                self._name(group_id),
-                topic_id,
-                partition,
-                seq,
-                *times,
-                connection,
-                number,
-                kind,
-                None if member_id is None else self._name(member_id),
-                None if logged is None else self._name(logged.file),
-                None if logged is None else logged.line,
-                None if request is None else {name: each for name, each in request.items() if each is not None},
-                None if response is None else {name: each for name, each in response.items() if each is not None},
-                inferred,
-            )
+        event = Event(
+            self._name(group_id),
+            topic_id,
+            partition,
+            seq,
+            *times,
+            connection,
+            number,
+            kind,
+            None if member_id is None else self._name(member_id),
+            None if logged is None else self._name(logged.file),
+            None if logged is None else logged.line,
+            None if request is None else {name: each for name, each in request.items() if each is not None},
+            None if response is None else {name: each for name, each in response.items() if each is not None},
+            inferred,
         )
+        self._events.append((key, event))
 
     def _name(self, name: str) -> str:
-        return sha256(name.encode()).hexdigest()[:16] if self._redact else name
+        key = self._redaction_key
+        return name if key is None or not name else blake2s(name.encode(), key=key, digest_size=8).hexdigest()
 
     def _is_wanted(self, group_id: str) -> bool:
         return self._group_id is None or group_id == self._group_id
 
     def _begin(self, key: Key, at_us: int | None) -> None:
         """Begin the history of a share partition: with the settings, and the log so far."""
-        group_id, topic_id, partition = key
         self._seqs[key] = 0
-        self._add(key, "config", None, at_us=at_us, request=self._settings.of(group_id))
+        self._add_config(key, None, self._settings.of(key[0]), at_us)
+        self._begin_log(key, at_us)
+
+    def _add_config(self, key: Key, logged: LoggedRequest | None, settings: dict[str, Any], at_us: int | None) -> None:
+        if "dlq_topic" in settings:
+            settings = {**settings, "dlq_topic": self._name(settings["dlq_topic"])}
+        self._add(key, "config", logged, at_us=at_us, request=settings)
+
+    def _log_of(self, key: Key) -> TopicLog | None:
+        """Return the log of a share partition; None without segments, or as long as its topic's name is not known."""
+        _, topic_id, partition = key
         topic = self._names.get(topic_id)
-        log = None if topic is None else self._logs.of(topic, partition)
+        return None if topic is None else self._logs.of(topic, partition, topic_id)
+
+    def _begin_log(self, key: Key, at_us: int | None) -> None:
+        log = self._log_of(key)
         if log is None:
-            self.counts["share_partitions_without_log"] += 1
             return
+        self._has_log.add(key)
         batches = log.visible()
         if batches:
             self._add(key, "log", None, at_us=at_us, request={"batches": tuple(batches)})
         if log.start_offset:
             start = {"offset": log.start_offset}
             self._add(key, "log_start", None, at_us=at_us, request=start, inferred=True)
+
+    def _end_log(self, key: Key) -> None:
+        """Add the batches of a log to which nothing was appended: they were there when the request log began."""
+        log = self._log_of(key)
+        if log is not None and log.is_untouched:
+            batches = tuple(log.all_batches())
+            if batches:
+                self._add(key, "log", None, at_us=self._begin_us, request={"batches": batches})
 
     def _follow(self, key: Key, logged: LoggedRequest) -> None:
         """Note by which rules the broker goes that reads the state of a share partition."""
@@ -184,17 +233,23 @@ class LogImport:
 
     def _topics_named(self, logged: LoggedRequest) -> None:
         for topic in logged.response["topics"]:
-            if topic.get("topicId") and topic.get("name"):
-                self._names[topic["topicId"]] = topic["name"]
+            topic_id, name = topic.get("topicId"), topic.get("name")
+            if topic_id and name and topic_id not in self._names:
+                self._names[topic_id] = name
+                for key in [key for key in self._seqs if key[1] == topic_id]:
+                    self._begin_log(key, logged.at_us)
 
     def _produce(self, logged: LoggedRequest) -> None:
         for topic in logged.response["responses"]:
-            name = topic["name"] if topic.get("name") else self._names[topic["topicId"]]
+            name = topic.get("name") or self._names.get(topic["topicId"])
+            if name is None:  # it may be named later
+                continue
             for partition in topic["partitionResponses"]:
                 log = self._logs.of(name, partition["index"])
                 if log is not None and partition["errorCode"] == 0:
+                    before = log.appended(partition["baseOffset"] - 1) if log.is_untouched else []
                     batches = log.appended(partition["baseOffset"])
-                    self._add_log(name, partition["index"], batches, logged, logged.handled_us)
+                    self._add_log(name, partition["index"], before, batches, logged, logged.handled_us)
 
     def _markers(self, logged: LoggedRequest) -> None:
         for marker in logged.request["markers"]:
@@ -202,15 +257,28 @@ class LogImport:
                 for partition in topic["partitionIndexes"]:
                     log = self._logs.of(topic["name"], partition)
                     if log is not None:
+                        is_first = log.is_untouched
                         batches = log.marked(marker["producerId"])
-                        self._add_log(topic["name"], partition, batches, logged, logged.done_us)
+                        before = batches[:-1] if is_first else []
+                        batches = batches[len(before) :]
+                        self._add_log(topic["name"], partition, before, batches, logged, logged.done_us)
 
-    def _add_log(self, topic: str, partition: int, batches: Iterable[Any], logged: LoggedRequest, done_us: int) -> None:
-        batches = tuple(batches)
-        if batches:
-            window = logged._replace(at_us=logged.taken_us, done_us=done_us)
-            for key in self._keys_of(topic, partition):
-                self._add(key, "log", window, request={"batches": batches})
+    def _add_log(  # noqa: PLR0913 - what was appended, and when
+        self,
+        topic: str,
+        partition: int,
+        before: list[AppendedBatch],
+        batches: list[AppendedBatch],
+        logged: LoggedRequest,
+        done_us: int,
+    ) -> None:
+        """Add batches that a request has appended, and those *before*, which were there when the request log began."""
+        window = logged._replace(at_us=logged.taken_us, done_us=done_us)
+        for key in self._keys_of(topic, partition):
+            if before:
+                self._add(key, "log", None, at_us=self._begin_us, request={"batches": tuple(before)})
+            if batches:
+                self._add(key, "log", window, request={"batches": tuple(batches)})
 
     def _delete_records(self, logged: LoggedRequest) -> None:
         for topic in logged.response["topics"]:
@@ -234,7 +302,7 @@ class LogImport:
         for group_id, changes in self._settings.alter(resources).items():
             for key in [key for key in self._seqs if key[0] == group_id]:
                 if changes:
-                    self._add(key, "config", logged, request=changes)
+                    self._add_config(key, logged, changes, None)
 
     # ---- state
 
@@ -276,13 +344,6 @@ class LogImport:
             self._add(key, "write", logged, request=request, response={"error": _error(result["errorCode"])})
 
     # ---- members
-
-    def _heartbeat(self, logged: LoggedRequest) -> None:
-        group_id, member_id = logged.request["groupId"], logged.request["memberId"]
-        if logged.request["memberEpoch"] == LAST_EPOCH:
-            session = self._sessions.pop((group_id, member_id), None)
-            if session is not None and not logged.response["errorCode"]:
-                self._close(session, group_id, member_id, logged)
 
     def _close(self, session: ShareSession, group_id: str, member_id: str, logged: LoggedRequest) -> None:
         for topic_id, partition in session.partitions:
@@ -327,6 +388,8 @@ class LogImport:
         if session is None or logged.request["shareSessionEpoch"] == FIRST_EPOCH:
             if session is None and logged.request["shareSessionEpoch"] != FIRST_EPOCH:
                 self.counts["sessions_begun_before"] += 1
+            if session is not None and session.connection != logged.connection and not session.is_lost:
+                self._disconnect(session, *key)
             session = self._sessions[key] = ShareSession(logged.connection)
         session.connection, session.last_us, session.is_lost = logged.connection, logged.end_us, False
         return session
@@ -381,16 +444,17 @@ class LogImport:
         if logged.taken_us < self._looked_at_us + 1_000_000:
             return
         self._looked_at_us = logged.taken_us
-        for (group_id, member_id), session in self._sessions.items():
-            last_us = self._last_seen[session.connection]
-            if not session.is_lost and last_us < logged.taken_us - _SILENT_US:
+        for (group_id, member_id), session in list(self._sessions.items()):
+            if not session.is_lost and session.last_us < logged.taken_us - _SILENT_US:
                 session.is_lost = True
-                self._disconnect(session, group_id, member_id, last_us)
+                self._disconnect(session, group_id, member_id)
+            if session.last_us < logged.taken_us - _FORGOTTEN_US:
+                del self._sessions[group_id, member_id]
 
-    def _disconnect(self, session: ShareSession, group_id: str, member_id: str, at_us: int) -> None:
+    def _disconnect(self, session: ShareSession, group_id: str, member_id: str) -> None:
         for topic_id, partition in session.partitions:
             key = group_id, topic_id, partition
-            self._add(key, "disconnect", None, member_id=member_id, at_us=at_us, inferred=True)
+            self._add(key, "disconnect", None, member_id=member_id, at_us=session.last_us, inferred=True)
 
     _HANDLERS: ClassVar[Mapping[str, Callable[[LogImport, LoggedRequest], None]]] = MappingProxyType(
         {
@@ -402,7 +466,6 @@ class LogImport:
             "READ_SHARE_GROUP_STATE": _read_state,
             "SHARE_ACKNOWLEDGE": _share_acknowledge,
             "SHARE_FETCH": _share_fetch,
-            "SHARE_GROUP_HEARTBEAT": _heartbeat,
             "WRITE_SHARE_GROUP_STATE": _write_state,
             "WRITE_TXN_MARKERS": _markers,
         }

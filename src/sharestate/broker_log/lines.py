@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, Protocol
 
 from sharestate.errors import RequestLogError
 
@@ -32,7 +32,6 @@ APIS: Final = frozenset(
         "READ_SHARE_GROUP_STATE",
         "SHARE_ACKNOWLEDGE",
         "SHARE_FETCH",
-        "SHARE_GROUP_HEARTBEAT",
         "WRITE_SHARE_GROUP_STATE",
         "WRITE_TXN_MARKERS",
     }
@@ -50,6 +49,13 @@ _MAX_LINE: Final = 2**26
 _HORIZON_US: Final = 10_000_000
 """How much later than a line another one may come whose request began earlier. [µs]"""
 
+_REUSED_US: Final = 1_000_000
+"""How much later than a request another one of its connection began that has a smaller number, if it is another
+connection of the same name, as after a restart of the broker. [µs]"""
+
+_MOST_CONNECTIONS: Final = 100_000
+"""How many connections are remembered, those of the last requests. [connections]"""
+
 
 class LoggedRequest(NamedTuple):
     """
@@ -60,7 +66,8 @@ class LoggedRequest(NamedTuple):
         line: The number of the line, from 1 on.
         api: The name of the request, as Kafka has it.
         version: The version of the request.
-        connection: The connection that it came over.
+        connection: The connection that it came over; from the second one on that has the same name, with its number, as
+            in ``...#2``.
         correlation_id: Its number in that connection.
         software_version: The version of the client's software.
         at_us: When it arrived. [µs since 1970]
@@ -88,6 +95,16 @@ class LoggedRequest(NamedTuple):
     response: dict[str, Any]
 
 
+class Requests(Protocol):
+    """The requests of a broker, in order."""
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        """Yield the requests."""
+
+    def broken(self, error: RequestLogError) -> None:
+        """Report a line that makes no sense."""
+
+
 class RequestLog:
     """
     The requests of a request log that say something of share partitions, roughly in the order in which they began.
@@ -103,6 +120,8 @@ class RequestLog:
         size: The size of the files. [bytes]
         position: How much of them was read. [bytes]
         lines: How many lines were read.
+        late: How many requests have a line more than ten seconds after one whose request was later: the files are not
+            of one broker, or one was given twice, or the broker's clock was set back.
 
     Complexity:
         Memory for the requests of ten seconds.
@@ -115,7 +134,7 @@ class RequestLog:
         self._before = 0
         self._file: IO[bytes] | None = None
         self.size = sum(path.stat().st_size for path in self._paths)
-        self.lines = 0
+        self.lines = self.late = 0
 
     @property
     def position(self) -> int:
@@ -124,16 +143,11 @@ class RequestLog:
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         """Yield the requests by the time at which a handler took them, in the order of each connection."""
-        waiting: list[tuple[int, int, LoggedRequest]] = []
-        newest = 0
-        last: dict[str, tuple[int, int]] = {}
-        for number, request in enumerate(self._requests()):
-            heappush(waiting, (_place_us(request, last), number, request))
-            newest = max(newest, request.end_us)
-            while waiting[0][0] < newest - _HORIZON_US:
-                yield heappop(waiting)[2]
-        while waiting:
-            yield heappop(waiting)[2]
+        order = RequestOrder()
+        for request in self._requests():
+            yield from order.add(request)
+            self.late = order.late
+        yield from order.rest()
 
     def broken(self, error: RequestLogError) -> None:
         """
@@ -161,7 +175,10 @@ class RequestLog:
                             continue
                         if request is not None:
                             yield request
-            except (OSError, EOFError, zlib.error) as error:
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                message = f"cannot be read: {error}"
+                self.broken(RequestLogError(message, str(path), number + 1))
+            except OSError as error:
                 message = f"cannot be read: {error}"
                 raise RequestLogError(message, str(path), number + 1) from error
             self.lines += number
@@ -199,14 +216,60 @@ def read_request(line: bytes, file: str, number: int) -> LoggedRequest | None:
         raise RequestLogError(message, file, number) from error
 
 
-def _place_us(request: LoggedRequest, last: dict[str, tuple[int, int]]) -> int:
-    """Return when a request began, or a time that keeps the order within its connection; *last* has those before."""
-    number, at_us = last.get(request.connection, (-1, request.taken_us))
-    if request.correlation_id < number:  # the lines are in another order
-        return min(request.taken_us, at_us - 1)
-    at_us = max(request.taken_us, at_us + 1) if number >= 0 else request.taken_us
-    last[request.connection] = request.correlation_id, at_us
-    return at_us
+class RequestOrder:
+    """
+    The order of a broker's requests: by the time at which a handler took them, then by connection and number.
+
+    Times may be off by milliseconds, but the requests of a connection never overlap: the times of a connection are
+    given to its requests in the order of their numbers. So the order of lines means nothing, as far as ten seconds.
+
+    Attributes:
+        late: How many requests came later than that.
+    """
+
+    def __init__(self) -> None:
+        """Start before the first request."""
+        self._times: list[tuple[int, str]] = []
+        self._waiting: dict[str, list[tuple[int, LoggedRequest]]] = {}
+        self._newest_us = 0
+        self._connections: dict[str, tuple[int, int, int]] = {}
+        self.late = 0
+
+    def add(self, request: LoggedRequest) -> Iterator[LoggedRequest]:
+        """Yield the requests before which no other can come once *request* has come."""
+        request = self._with_own_connection(request)
+        heappush(self._times, (request.taken_us, request.connection))
+        heappush(self._waiting.setdefault(request.connection, []), (request.correlation_id, request))
+        self._newest_us = max(self._newest_us, request.end_us)
+        self.late += request.end_us < self._newest_us - _HORIZON_US
+        while self._times[0][0] < self._newest_us - _HORIZON_US:
+            yield self._next()
+
+    def rest(self) -> Iterator[LoggedRequest]:
+        """Yield the requests that are left."""
+        while self._times:
+            yield self._next()
+
+    def _next(self) -> LoggedRequest:
+        _, connection = heappop(self._times)
+        waiting = self._waiting[connection]
+        _, request = heappop(waiting)
+        if not waiting:
+            del self._waiting[connection]
+        return request
+
+    def _with_own_connection(self, request: LoggedRequest) -> LoggedRequest:
+        """Return *request* with a name for its connection that no earlier one had."""
+        name, number, taken_us = request.connection, request.correlation_id, request.taken_us
+        highest, at_us, life = self._connections.pop(name, (number, taken_us, 1))
+        if number < highest and taken_us > at_us + _REUSED_US:
+            highest, at_us, life = number, taken_us, life + 1
+        elif number > highest:
+            highest, at_us = number, taken_us
+        self._connections[name] = highest, at_us, life
+        if len(self._connections) > _MOST_CONNECTIONS:
+            del self._connections[next(iter(self._connections))]
+        return request if life == 1 else request._replace(connection=f"{name}#{life}")
 
 
 def _request(value: dict[str, Any], end_us: int, file: str, number: int) -> LoggedRequest:

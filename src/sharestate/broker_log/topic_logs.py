@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sharestate.history import AppendedBatch
 
 if TYPE_CHECKING:
     from sharestate.segments import LogBatch
+
+_METADATA: Final = "partition.metadata"
+"""The file in which a broker notes of which topic a directory is."""
 
 
 class TopicLog:
@@ -22,6 +25,8 @@ class TopicLog:
     Attributes:
         end_offset: The offset after the last batch that is visible.
         start_offset: The log start offset, as far as it is known.
+        is_untouched: Whether no batch was made visible yet.
+        topic_id: The id of its topic; None if the directory does not say.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,9 +35,12 @@ class TopicLog:
         self._batches = iter(_batches_in(directory))
         self._next = next(self._batches, None)
         self.end_offset = self.start_offset = 0 if self._next is None else self._next.first_offset
+        self.is_untouched = True
+        self.topic_id = _topic_id(directory)
 
     def appended(self, base_offset: int) -> list[AppendedBatch]:
         """Make the batches up to the one at *base_offset* visible, and return those that were not."""
+        self.is_untouched = False
         found = []
         while self._next is not None and self._next.first_offset <= base_offset:
             found.append(self._take(self._next))
@@ -40,6 +48,7 @@ class TopicLog:
 
     def marked(self, producer_id: int) -> list[AppendedBatch]:
         """Make the batches up to the next transaction marker of a producer visible, and return them."""
+        self.is_untouched = False
         found = []
         while self._next is not None:
             batch = self._next
@@ -51,6 +60,10 @@ class TopicLog:
     def visible(self) -> list[AppendedBatch]:
         """Return all batches that are visible, from the beginning; reads the files again."""
         return list(self._again())
+
+    def all_batches(self) -> Iterator[AppendedBatch]:
+        """Yield all batches, visible or not; reads the files again."""
+        return map(_appended, _batches_in(self._directory))
 
     def _again(self) -> Iterator[AppendedBatch]:
         for batch in _batches_in(self._directory):
@@ -89,9 +102,17 @@ class TopicLogs:
         self._directory = directory
         self._logs: dict[tuple[str, int], TopicLog | None] = {}
 
-    def of(self, topic: str, partition: int) -> TopicLog | None:
+    def topic_names(self) -> dict[str, str]:
+        """Return the names of topics by their ids, as far as the directories of their partitions say."""
+        if self._directory is None:
+            return {}
+        paths = sorted(self._directory.glob(f"*/{_METADATA}"))
+        found = {_topic_id(path.parent): path.parent.name.rpartition("-")[0] for path in paths}
+        return {topic_id: name for topic_id, name in found.items() if topic_id is not None}
+
+    def of(self, topic: str, partition: int, topic_id: str | None = None) -> TopicLog | None:
         """
-        Return the log of a partition; None without segments.
+        Return the log of a partition; None without segments, or if they are of another topic than *topic_id*.
 
         Raises:
             SegmentError: Its segments cannot be read.
@@ -100,4 +121,16 @@ class TopicLogs:
         if key not in self._logs:
             directory = None if self._directory is None else self._directory / f"{topic}-{partition}"
             self._logs[key] = TopicLog(directory) if directory is not None and directory.is_dir() else None
-        return self._logs[key]
+        log = self._logs[key]
+        is_other = log is not None and topic_id is not None and log.topic_id not in {None, topic_id}
+        return None if is_other else log
+
+
+def _topic_id(directory: Path) -> str | None:
+    """Return the id of the topic whose partition is in *directory*; None if that does not say."""
+    try:
+        lines = (directory / _METADATA).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    fields = dict(line.partition(":")[::2] for line in lines)
+    return fields.get("topic_id", "").strip() or None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,11 +14,15 @@ from sharestate.cli.explain import explain_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
 from sharestate.errors import RequestLogError
 from sharestate.history import KINDS, Header, create_history
+from sharestate.history.files import named_at_last
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import PROFILES
 
 if TYPE_CHECKING:
-    from sharestate.broker_log import LogImport, PartitionReport
+    from sharestate.broker_log import PartitionReport
+
+_KEY_BYTES: Final = 16
+"""The size of the key of hashes, which nobody keeps. [bytes]"""
 
 _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
@@ -55,7 +61,9 @@ log_group.add_command(explain_command)
     "--profile", type=click.Choice(list(PROFILES)), help="The rules that the broker follows; by its release without it."
 )
 @click.option("--lenient", is_flag=True, help="Pass over broken lines; they are counted, and the first ones shown.")
-@click.option("--redact", is_flag=True, help="Replace the names of groups and members, and addresses, with hashes.")
+@click.option(
+    "--redact", is_flag=True, help="Replace the names of groups, members, topics and files, and addresses, with hashes."
+)
 @click.option(
     "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The history."
 )
@@ -84,45 +92,60 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
 
     Exit code: 0, or 2 if something cannot be read or written.
     """
-    broken: list[RequestLogError] = []
+    broken = _BrokenLines()
     with no_verdicts():
         from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties  # noqa: PLC0415 - an extra
 
-        log = RequestLog(sources, on_broken=broken.append if lenient else None)
+        log = RequestLog(sources, on_broken=broken.note if lenient else None)
         events = LogImport(
             log,
             TopicLogs(directory),
             broker=None if properties is None else read_properties(properties),
             group_id=group_id,
             profile=profile,
-            redact=redact,
+            redaction_key=token_bytes(_KEY_BYTES) if redact else None,
         )
         lacks = frozenset({"log"}) if directory is None else frozenset()
         source = "a broker's request log" if redact else ", ".join(path.name for path in sources)
         with (
-            create_history(target, Header(source=source, lacks=lacks)) as file,
+            named_at_last(target) as path,
+            create_history(path, Header(source=source, lacks=lacks)) as file,
             progress("importing", log.size) as bar,
         ):
             file.write(refreshed(events, bar, lambda: log.position))
-    _say_what_was_imported(events, log.lines, broken, has_segments=directory is not None)
+    _say_what_was_imported(events.counts + Counter(late=log.late), log.lines, broken)
+    if directory is None:
+        click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
 
 
-def _say_what_was_imported(events: LogImport, lines: int, broken: list[RequestLogError], *, has_segments: bool) -> None:
-    for error in broken[:_SHOWN_BROKEN]:
+class _BrokenLines:
+    """The lines that were passed over: how many, and the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[RequestLogError] = []
+
+    def note(self, error: RequestLogError) -> None:
+        """Count a line."""
+        self.count += 1
+        if len(self.first) < _SHOWN_BROKEN:
+            self.first.append(error)
+
+
+def _say_what_was_imported(counts: Counter[str], lines: int, broken: _BrokenLines) -> None:
+    for error in broken.first:
         click.echo(printable(str(error)), err=True)
-    counts = events.counts
     said = [f"{lines:,} lines, {sum(counts[kind] for kind in KINDS):,} events"]
-    said += [f"{len(broken):,} broken lines passed over"] * bool(broken)
+    said += [f"{broken.count:,} broken lines passed over"] * bool(broken.count)
     said += [f"{counts[name]:,} {words}" for name, words in _NOT_IMPORTED.items() if counts[name]]
     click.echo("; ".join(said))
-    if not has_segments:
-        click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
 
 
 _NOT_IMPORTED: Final = {
     "requests_refused": "requests that were refused as a whole",
     "sessions_begun_before": "requests of sessions that began before the log",
     "share_partitions_without_log": "share partitions without log segments",
+    "late": "requests more than ten seconds out of order: are the files of one broker, and each given once?",
     "releases_unknown": "reads of state by a release of Kafka that is not known",
 }
 

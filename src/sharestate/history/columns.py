@@ -297,7 +297,7 @@ _LOG: Final = Kind(
 )
 _LOG_START: Final = Kind(
     "log_start",
-    "the share partition has learned that the log starts later",
+    "the log starts later; the share partition has learned it, or learns it by a fetch from below if that is inferred",
     request=(Column("offset", Scalar.INT64, "the log start offset", need=Need.REQUIRED),),
 )
 _INITIALIZE: Final = Kind(

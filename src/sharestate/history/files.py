@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Protocol, Self
 
@@ -98,6 +100,16 @@ def create_history(path: Path | str, header: Header | None = None) -> HistoryFil
         return JsonHistoryFile(path, header)
     writer: HistoryFile = parquet_files().ParquetHistoryFile(path, header)
     return writer
+
+
+@contextmanager
+def named_at_last(target: Path) -> Iterator[Path]:
+    """Yield where to write what becomes *target* once all of it is written; if that fails, nothing is left."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as directory:
+        path = Path(directory, target.name)
+        yield path
+        path.replace(target)
 
 
 def parquet_files() -> ModuleType:

@@ -388,6 +388,8 @@ class Replay:
     def _log_start(self, event: Event) -> None:
         offset = (event.request or {})["offset"]
         self._log.start_offset = max(self._log.start_offset, offset)
+        if event.inferred:  # a fetch from below will learn it
+            return
         if self._partition is None:
             self._unchecked()
         else:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from attrs import Factory, define, evolve, field, frozen
 
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.events import Event
-from sharestate.history.files import HistoryReader, open_history, parquet_files
+from sharestate.history.files import HistoryReader, named_at_last, open_history, parquet_files
 from sharestate.history.json_files import JsonLinesFile
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, ROWS_MARK, ROWS_VERSION, OutputRow, outputs_of
@@ -155,9 +154,12 @@ def replay_files(
             keys.add(event[:3])
             yield event
 
+    if Path(target).exists():
+        exists = "is there already"
+        raise HistoryError(exists, str(target))
     with (
         open_history(source) as history,
-        _named_at_last(Path(target)) as path,
+        named_at_last(Path(target)) as path,
         closing(_rows_file(path)) as file,
     ):
         settings = _with_lacks(settings, history.header.lacks)
@@ -176,19 +178,6 @@ def replay_files(
 
 def _with_lacks(settings: ReplaySettings, lacks: frozenset[str]) -> ReplaySettings:
     return evolve(settings, lacks=settings.lacks | lacks)
-
-
-@contextmanager
-def _named_at_last(target: Path) -> Iterator[Path]:
-    """Yield where to write what becomes *target* once all of it is written; if that fails, nothing is left."""
-    if target.exists():
-        exists = "is there already"
-        raise HistoryError(exists, str(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as directory:
-        path = Path(directory, target.name)
-        yield path
-        path.rename(target)
 
 
 def _rows_file(target: Path) -> RowsFile:

@@ -123,7 +123,7 @@ def test_names_are_redacted() -> None:
     log = [RUN / "request.log.gz"]
     plain, redacted = (
         imported(RequestLog(log), group_id="seq-b"),
-        imported(RequestLog(log), group_id="seq-b", redact=True),
+        imported(RequestLog(log), group_id="seq-b", redaction_key=b"secret"),
     )
     names: dict[str | None, str | None] = {}
     for one, other in zip(plain, redacted, strict=True):
