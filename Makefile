@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -68,6 +68,14 @@ fuzz: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 fuzz: $(READY) ## Try damaged inputs with every decoder, a million with each; INPUTS=, SEED=, JOBS=, DECODER=
 	$(call judge,fuzz, $(call step,damaged inputs, \
 	  $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED) --jobs $(JOBS) $(if $(DECODER),--decoder '$(DECODER)')))
+
+# RUNS are directories with a request.log or request.log.gz, segments and server.properties.
+falsified: RUNS ?= tests/data/broker-log/k431-seq
+falsified: PLACES ?= 3
+falsified: SEED ?= 0
+falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at several places; RUNS=, PLACES=, SEED=
+	$(call judge,falsified, $(call step,falsified request logs, \
+	  $(BIN)/python -m tests.falsified_logs $(RUNS) --places $(PLACES) --seed $(SEED)))
 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \

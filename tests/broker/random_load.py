@@ -261,22 +261,18 @@ class _Actor:
         """Forget the member, whose connection is lost, or connect it again."""
         self.held.clear()
         give_up_s = time.monotonic() + 60
-        while self.member is not None:
+        while time.monotonic() < give_up_s:
+            time.sleep(0.2)
             try:
-                self.member.reconnect()
+                if self.member is not None:
+                    self.member.reconnect()
             except OSError:
-                assert time.monotonic() < give_up_s
-                time.sleep(0.2)
-            else:
-                return
+                continue
+            return
 
     def _join(self) -> RawMember:
         member = RawMember(self.run.broker.address, self.group.group_id, self.group.topics)
-        give_up_s = time.monotonic() + 30
-        while not member.assigned:
-            member.heartbeat()
-            assert time.monotonic() < give_up_s
-            time.sleep(0.1)
+        member.join()
         self.member, self.beat_s = member, time.monotonic()
         return member
 

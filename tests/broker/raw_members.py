@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import base64
 import socket
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 from kio.schema.share_acknowledge.v2 import request as acknowledge_schema
 from kio.schema.share_acknowledge.v2.response import ShareAcknowledgeResponse
 from kio.schema.share_fetch.v2 import request as fetch_schema
@@ -31,6 +34,10 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 """The acquire modes of ShareFetch."""
 
+PATIENCE_S: Final = 60
+_GROUP: Final = 0
+"""The type of key by which FindCoordinator finds the coordinator of a group."""
+
 SESSION_ERRORS: Final = frozenset(
     {"share_session_not_found", "invalid_share_session_epoch", "fetch_session_topic_id_error"}
 )
@@ -43,6 +50,7 @@ Acknowledgements: TypeAlias = Mapping[Partition, Iterable[Acknowledgement]]
 
 _Fetch: Any = fetch_schema.ShareFetchRequest
 _Acknowledge: Any = acknowledge_schema.ShareAcknowledgeRequest
+_FindCoordinator: Any = FindCoordinatorRequest
 _Forgotten: Any = fetch_schema.ForgottenTopic
 _Heartbeat: Any = ShareGroupHeartbeatRequest
 
@@ -131,6 +139,17 @@ class RawMember:
         self._member_epoch = 0
         self._asked: list[Partition] = []
         self._connection = RawConnection(address, f"raw-{self.member_id[:4]}")
+
+    def join(self) -> None:
+        """Join, and return when it has been assigned something."""
+        give_up_s = time.monotonic() + PATIENCE_S
+        self._connection.ask(
+            _FindCoordinator(key_type=_GROUP, coordinator_keys=(self._group_id,)), FindCoordinatorResponse
+        )  # the first one ever makes the topic in which groups are
+        while not self.assigned:
+            self.heartbeat()
+            assert time.monotonic() < give_up_s
+            time.sleep(0.1)
 
     def heartbeat(self) -> str:
         """Say that it lives, or join; return the error's name. What it has been assigned is taken over."""
