@@ -13,6 +13,7 @@ from sharestate import (
     explain,
     history,
     persister,
+    report,
     segments,
     spark,
     state_topic,
@@ -74,6 +75,11 @@ def test_every_name_of_brokers_logs_is_documented_once() -> None:
 def test_every_name_of_explanations_is_documented_once() -> None:
     """What `sharestate.explain` exports has its directive on its page."""
     assert documented("explain.md") == sorted(explain.__all__)
+
+
+def test_every_name_of_reports_is_documented_once() -> None:
+    """What `sharestate.report` exports has its directive on its page."""
+    assert documented("report.md") == sorted(report.__all__)
 
 
 def test_every_name_for_spark_is_documented_once() -> None:

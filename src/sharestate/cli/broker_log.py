@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.table import Table
 
-from sharestate.cli.explain import explain_command
+from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
 from sharestate.errors import RequestLogError
 from sharestate.history import KINDS, Header, create_history
@@ -39,6 +39,7 @@ def log_group() -> None:
 
 
 log_group.add_command(explain_command)
+log_group.add_command(report_command)
 
 
 @log_group.command("import")

@@ -1,4 +1,4 @@
-"""The command ``history explain``: the life of one record, and what keeps a share partition from going on."""
+"""The commands ``history explain`` and ``history report``: the life of a record in words, and of all in pictures."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from sharestate.explain import PartitionLife, RecordLife, Survey
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 
+_MOST_REPORTED: Final = 200
+"""The most share partitions of a report."""
+
 _SHOWN_KEYS: Final = 10
 """The most share partitions that are listed to choose from."""
 
@@ -22,12 +25,12 @@ Key = tuple[str, str, int]
 Wanted = tuple[str | None, str | None, int | None]
 
 
-@click.command("explain")
-@click.option("--offset", type=click.IntRange(min=0), help="The record; all that stops without one.")
-@click.option("--group", "group_id", help="The share group; all without it, or the only one.")
-@click.option("--topic", "topic_id", help="The topic's id; all without it, or the only one.")
-@click.option("--partition", type=click.IntRange(min=0), help="The partition's index; all without it, or the only one.")
-@click.option(
+group_option = click.option("--group", "group_id", help="The share group; all without it, or the only one.")
+topic_option = click.option("--topic", "topic_id", help="The topic's id; all without it, or the only one.")
+partition_option = click.option(
+    "--partition", type=click.IntRange(min=0), help="The partition's index; all without it, or the only one."
+)
+profile_option = click.option(
     "--profile",
     "profile_name",
     type=click.Choice(list(PROFILES)),
@@ -35,8 +38,19 @@ Wanted = tuple[str | None, str | None, int | None]
     show_default=True,
     help="The rules to follow where the history names none.",
 )
+source_argument = click.argument(
+    "source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+@click.command("explain")
+@click.option("--offset", type=click.IntRange(min=0), help="The record; all that stops without one.")
+@group_option
+@topic_option
+@partition_option
+@profile_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-@click.argument("source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@source_argument
 def explain_command(  # noqa: PLR0913 - one parameter for each option
     *,
     offset: int | None,
@@ -66,6 +80,46 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
             _print_overviews(survey, keys, PROFILES[profile_name], as_json=as_json)
         else:
             _print_record(survey, keys[0], offset, PROFILES[profile_name], as_json=as_json)
+
+
+@click.command("report")
+@group_option
+@topic_option
+@partition_option
+@profile_option
+@click.option(
+    "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page."
+)
+@source_argument
+def report_command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    group_id: str | None,
+    topic_id: str | None,
+    partition: int | None,
+    profile_name: str,
+    target: Path,
+    source: Path,
+) -> None:
+    """
+    Draw what happened to share partitions, as one page of HTML to open in a browser.
+
+    What holds each SPSO comes first, then the states of records over time, what each member held, the lag, and how
+    often records were delivered. The page needs no network. It needs the extra 'plots' to be made.
+
+    Exit code: 0, or 2 if something cannot be read or written.
+    """
+    with no_verdicts(), progress("reading") as bar:
+        from sharestate.report import report_history  # noqa: PLC0415 - needs an extra
+
+        survey = Survey(source, lambda history: watched(history, bar))
+        keys = chosen(survey, (group_id, topic_id, partition), source)
+        if len(keys) > _MOST_REPORTED:
+            message = f"{len(keys):,} share partitions are in {source}, and a page has at most {_MOST_REPORTED}: "
+            raise NoVerdict(message + "choose some with --group, --topic and --partition")
+        page = report_history(survey, keys, profile=PROFILES[profile_name])
+    target.write_text(page, encoding="utf-8", newline="\n")
+    counted = f"{len(keys):,} share {'partition' if len(keys) == 1 else 'partitions'}"
+    click.echo(f"{printable(str(target))}: {counted}, {len(page) / 10**6:.1f} MB")
 
 
 def _print_record(survey: Survey, key: Key, offset: int, profile: Profile, *, as_json: bool) -> None:

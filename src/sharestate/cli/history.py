@@ -1,4 +1,4 @@
-"""The commands ``history generate``, ``history replay``, ``history show`` and ``history explain``."""
+"""The commands of ``history``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import explain_command
+from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
@@ -50,6 +50,7 @@ def history_group() -> None:
 
 
 history_group.add_command(explain_command)
+history_group.add_command(report_command)
 
 
 @history_group.command("generate")

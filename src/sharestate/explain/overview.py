@@ -134,6 +134,17 @@ class Overview(NamedTuple):
 
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
+        lines = self.facts()
+        lines += ["At the SPSO:", *(f"  {finding.text}" for finding in self.start_findings)]
+        lines += _listed("Held longest:", map(self._held_line, self.held), most)
+        near = (f"{_range(each)} {each.state.name}, delivery count {each.delivery_count}" for each in self.near_limit)
+        lines += _listed("Near the delivery count limit:", near, most)
+        expiries = (f"{named(member_id)}: {records} records" for member_id, records in self.expiries)
+        lines += _listed("Lost to expired locks:", expiries, most)
+        return lines
+
+    def facts(self) -> list[str]:
+        """Return the numbers and times in plain words, line by line."""
         lines = [f"{self.events} events, the last at {_at(self.at_us)}."]
         if self.start_offset is not None:
             in_flight = f"{self.in_flight} offsets in flight, room for {self.room} records more"
@@ -143,12 +154,6 @@ class Overview(NamedTuple):
                 lines.append(f"The SPSO is there since {instant(self.start_since_us)}, for {since}.")
         if self.log_end_offset is not None:
             lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
-        lines += ["At the SPSO:", *(f"  {finding.text}" for finding in self.start_findings)]
-        lines += _listed("Held longest:", map(self._held_line, self.held), most)
-        near = (f"{_range(each)} {each.state.name}, delivery count {each.delivery_count}" for each in self.near_limit)
-        lines += _listed("Near the delivery count limit:", near, most)
-        expiries = (f"{named(member_id)}: {records} records" for member_id, records in self.expiries)
-        lines += _listed("Lost to expired locks:", expiries, most)
         if self.differences:
             lines.append(f"{self.differences} times something was observed and computed otherwise.")
         return lines
@@ -211,9 +216,19 @@ class PartitionLife:
         self._differences = 0
         self._at_us: int | None = None
 
-    def apply(self, event: Event) -> None:
+    @property
+    def partition(self) -> SharePartition | None:
+        """The share partition, to read; None as long as its state is not known."""
+        return self._replay.partition
+
+    @property
+    def log_end_offset(self) -> int | None:
+        """The offset after the last record of the log; None if the history does not say."""
+        return self._log.end_offset
+
+    def apply(self, event: Event) -> list[OutputRow]:
         """
-        Apply the next event of the share partition.
+        Apply the next event of the share partition, and return what it has led to.
 
         Raises:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
@@ -235,6 +250,7 @@ class PartitionLife:
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
             self._start = partition.start_offset, self._at_us
             self._forget_below(partition.start_offset)
+        return rows
 
     def overview(self) -> Overview:
         """Return the share partition as it is after the last event."""

@@ -41,6 +41,7 @@ class Survey:
         watch: Yields the events of the history; a place to show progress.
 
     Attributes:
+        source: The file.
         keys: The share partitions, in the order in which they come up.
 
     Raises:
@@ -50,7 +51,7 @@ class Survey:
 
     def __init__(self, source: Path, watch: Watch = iter) -> None:
         """Read the history once: its share partitions, and what requests of a broker's log have acquired."""
-        self._source: Final = source
+        self.source: Final = source
         self._watch: Final = watch
         self._is_logged: dict[Key, bool] = {}
         self._acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
@@ -79,7 +80,7 @@ class Survey:
         """
         lives: dict[Key, Life_co] = {}
         logged: dict[Key, list[Event]] = {key: [] for key in keys if self._is_logged[key]}
-        with open_history(self._source) as history:
+        with open_history(self.source) as history:
             lacks = history.header.lacks
             lives = {key: begin(key, lacks=lacks, replay=None) for key in keys if key not in logged}
             for event in self._watch(history):

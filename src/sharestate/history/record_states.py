@@ -5,12 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
+from typing import Generic, TypeVar
 
 from sortedcontainers import SortedDict
 
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.effects import Cause, Transition
 from sharestate.values.records import RecordState
+
+T = TypeVar("T")
+
+
+class OffsetRuns(Generic[T]):
+    """
+    Runs of offsets that do not overlap, each with a value.
+
+    Complexity:
+        O(log n) for each run that is touched, n the runs.
+    """
+
+    def __init__(self) -> None:
+        """Start with no runs."""
+        self._runs: SortedDict[int, tuple[int, T]] = SortedDict()
+
+    def put(self, first: int, last: int, value: T) -> None:
+        """Add a run of offsets that are in no other one."""
+        self._runs[first] = last, value
+
+    def take(self, first: int, last: int) -> list[tuple[int, int, T]]:
+        """Remove the runs within *first* .. *last*, cutting those that reach beyond, and return them in order."""
+        index = max(self._runs.bisect_right(first) - 1, 0)
+        taken = []
+        for begin in list(self._runs.irange(self._runs.peekitem(index)[0] if self._runs else first, last)):
+            end, value = self._runs[begin]
+            if end < first:
+                continue
+            del self._runs[begin]
+            if begin < first:
+                self._runs[begin] = first - 1, value
+            if end > last:
+                self._runs[last + 1] = end, value
+            taken.append((max(begin, first), min(end, last), value))
+        return taken
+
+    def take_all(self) -> list[tuple[int, int, T]]:
+        """Remove all runs, and return them in order."""
+        taken = [(first, last, value) for first, (last, value) in self._runs.items()]
+        self._runs.clear()
+        return taken
 
 
 class RecordStates:
@@ -23,18 +65,18 @@ class RecordStates:
 
     def __init__(self) -> None:
         """Start with no records in flight."""
-        self._runs: SortedDict[int, tuple[int, RecordState]] = SortedDict()
+        self._runs = OffsetRuns[RecordState]()
 
     def clear(self) -> None:
         """Forget all records."""
-        self._runs.clear()
+        self._runs.take_all()
 
     def load(self, partition: SharePartition) -> None:
         """Take over the records of *partition*."""
         self.clear()
         for batch in partition.batches():
             for run in batch.runs:
-                self._runs[run.first_offset] = run.last_offset, run.state
+                self._runs.put(run.first_offset, run.last_offset, run.state)
 
     def apply(self, transition: Transition) -> Iterator[tuple[int, int, int | None, int | None]]:
         """
@@ -47,7 +89,7 @@ class RecordStates:
         after = None if transition.cause is Cause.PASSED else transition.state
         ranges: list[tuple[int, int, RecordState | None]] = []
         at = first
-        for begin, end, before in self._take(first, last):
+        for begin, end, before in self._runs.take(first, last):
             if at < begin:
                 ranges.append((at, begin - 1, None))
             ranges.append((begin, end, before))
@@ -55,26 +97,10 @@ class RecordStates:
         if at <= last:
             ranges.append((at, last, None))
         if after is not None:
-            self._runs[first] = last, after
+            self._runs.put(first, last, after)
         for state, same in groupby(ranges, itemgetter(2)):
             neighbours = list(same)
             yield neighbours[0][0], neighbours[-1][1], _number(state), _number(after)
-
-    def _take(self, first: int, last: int) -> list[tuple[int, int, RecordState]]:
-        """Remove the ranges within *first* .. *last*, cutting those that reach beyond, and return them."""
-        index = max(self._runs.bisect_right(first) - 1, 0)
-        taken = []
-        for begin in list(self._runs.irange(self._runs.peekitem(index)[0] if self._runs else first, last)):
-            end, state = self._runs[begin]
-            if end < first:
-                continue
-            del self._runs[begin]
-            if begin < first:
-                self._runs[begin] = first - 1, state
-            if end > last:
-                self._runs[last + 1] = end, state
-            taken.append((max(begin, first), min(end, last), state))
-        return taken
 
 
 def _number(state: RecordState | None) -> int | None:

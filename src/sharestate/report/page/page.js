@@ -1,0 +1,469 @@
+// Draws the timelines of a report. Vega-Lite draws what it is given; what is too much to draw is aggregated here first.
+"use strict";
+
+const MOST_RANGES = 3000; // ranges that are drawn one by one
+const MOST_LABELED = 150; // ranges that are labeled
+const MOST_EDGED = 500; // ranges with an edge
+const MOST_ROWS = 200; // rows of a table of changes
+const MOST_MEMBERS = 20; // lanes
+const COLUMNS = 160; // of a grid
+const ROWS = 80;
+const LATEST = 1000; // changes in the time that is shown first
+const element = (id) => document.getElementById(id);
+
+let report, partition, views = {}, shown = [0, 1], drawing = Promise.resolve(), pending = false;
+
+// ---- the data
+
+async function unpack() {
+  const packed = Uint8Array.from(atob(JSON.parse(element("data").textContent)), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  report = JSON.parse(await new Response(stream).text());
+}
+
+function accumulated(differences) {
+  const sums = new Float64Array(differences.length);
+  let sum = 0;
+  for (let i = 0; i < differences.length; i++) sums[i] = sum += differences[i];
+  return sums;
+}
+
+/** Make absolute numbers of the columns of a share partition; times become milliseconds since 1970. */
+function opened(packed) {
+  if (packed.spans.last) return packed;
+  const origin = packed.origin_us / 1000, spans = packed.spans;
+  spans.first = accumulated(spans.first);
+  spans.last = spans.first.map((first, i) => first + spans.size[i]);
+  spans.begin = accumulated(spans.begin).map((us) => origin + us / 1000);
+  spans.end = spans.begin.map((begin, i) => begin + spans.duration[i] / 1000);
+  packed.points.at = accumulated(packed.points.at).map((us) => origin + us / 1000);
+  packed.from = origin;
+  packed.to = origin + Math.max(packed.duration_us / 1000, 1);
+  return packed;
+}
+
+/** Yield the places of the spans that are within a time; those without duration count at their instant. */
+function* within(from, to) {
+  const { begin, end } = partition.spans;
+  for (let i = 0; i < begin.length && begin[i] <= to; i++) if (end[i] >= from) yield i;
+}
+
+/** Return the points of a column that suffice to draw it: the first, least, greatest and last in each column. */
+function thinned(name, from, to) {
+  const { at, [name]: values } = partition.points, rows = [], width = (to - from) / (4 * COLUMNS);
+  for (let i = 0; i < at.length && at[i] <= to;) {
+    const stop = at[i] < from ? from : Math.max(from + (Math.floor((at[i] - from) / width) + 1) * width, at[i] + 1e-6);
+    const kept = new Map();
+    let least = null, most = null, end = i;
+    for (; end < at.length && at[end] < stop; end++) {
+      if (values[end] === null) continue;
+      if (least === null || values[end] < values[least]) least = end;
+      if (most === null || values[end] > values[most]) most = end;
+    }
+    if (least !== null) for (const k of [i, least, most, end - 1]) kept.set(k, values[k]);
+    if (end - 1 < at.length && at[end - 1] < from) { // what was true when the shown time begins
+      if (values[end - 1] !== null) rows.push({ at: from, value: values[end - 1] });
+    } else {
+      for (const [k, value] of [...kept].sort((a, b) => a[0] - b[0])) if (value !== null) rows.push({ at: at[k], value });
+    }
+    i = end === i ? i + 1 : end;
+  }
+  const last = rows.at(-1);
+  if (last && last.at < to) rows.push({ at: to, value: last.value });
+  return rows;
+}
+
+// ---- words
+
+function when(ms) {
+  if (!partition.is_timed) return `event ${Math.round(ms / 1000)}`;
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString();
+}
+
+function duration(ms) {
+  if (!partition.is_timed) return `${Math.round(ms / 1000)} events`;
+  if (ms < 60000) return `${+(ms / 1000).toFixed(3)} s`;
+  const units = [[86400000, "d"], [3600000, "h"], [60000, "min"], [1000, "s"]], parts = [];
+  for (const [size, unit] of units) {
+    if (ms >= size) parts.push(`${Math.floor(ms / size)} ${unit}`);
+    ms %= size;
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
+const range = (i) => {
+  const { first, last } = partition.spans;
+  return first[i] === last[i] ? `${first[i]}` : `${first[i]}-${last[i]}`;
+};
+const member = (i) => partition.members[partition.spans.member[i]] ?? "";
+const state = (i) => report.states[partition.spans.state[i]];
+const whole = (number) => number.toLocaleString("en-US");
+
+/** Return the life of a record: its changes, each with the state that follows it; the last one may have none. */
+function life(offset) {
+  const { first, last, begin, end, count, began, ended } = partition.spans, rows = [];
+  let open = null;
+  for (let i = 0; i < begin.length; i++) {
+    if (first[i] > offset || last[i] < offset) continue;
+    rows.push({ at: begin[i], what: report.causes[began[i]], state: state(i), count: count[i], member: member(i) });
+    open = i;
+  }
+  if (open !== null && ended[open] >= 0) {
+    rows.push({ at: end[open], what: report.causes[ended[open]], state: "no longer in flight", count: "", member: "" });
+  } else if (open !== null && end[open] < partition.to) {
+    rows.push({ at: end[open], what: "forgotten by a new leader", state: "", count: "", member: "" });
+  }
+  return rows;
+}
+
+// ---- tables
+
+function fill(table, rows) {
+  table.tBodies[0].replaceChildren(...rows.map((cells) => {
+    const row = document.createElement("tr");
+    for (const value of cells) {
+      const cell = row.insertCell();
+      cell.textContent = typeof value === "number" ? whole(value) : value;
+      if (typeof value === "number") cell.className = "number";
+    }
+    return row;
+  }));
+}
+
+function showLife() {
+  const text = element("offset").value.trim(), section = element("life");
+  section.hidden = text === "";
+  if (section.hidden) return;
+  const offset = Number(text);
+  const rows = /^[0-9]+$/.test(text) ? life(offset) : [];
+  section.querySelector("h3").textContent = `Record ${text}`;
+  section.querySelector("p").textContent = !/^[0-9]+$/.test(text) ? "An offset is a number, 0 or more."
+    : `${rows.length ? "" : "Nothing in these pictures is about it. "}Why it is or is not deliverable: ` +
+      `sharestate history explain HISTORY --offset ${offset} ${partition.arguments}`;
+  fill(section.querySelector("table"), rows.map((row, i) =>
+    [when(row.at), i ? duration(row.at - rows[i - 1].at) : "", row.what, row.state, row.count, row.member]));
+}
+
+// ---- what is drawn
+
+function offsetsOf(places, lines) {
+  const { first, last } = partition.spans;
+  let low = Infinity, high = -Infinity;
+  for (const i of places) { low = Math.min(low, first[i]); high = Math.max(high, last[i] + 1); }
+  for (const row of lines) if (row.line !== "log end") { low = Math.min(low, row.offset); high = Math.max(high, row.offset + 1); }
+  return low > high ? [0, 1] : [low, high];
+}
+
+function offsetLines(from, to) {
+  return [["start", "SPSO"], ["end", "SPEO"], ["log_end", "log end"]].flatMap(([name, line]) =>
+    thinned(name, from, to).map(({ at, value }) => ({ at, offset: name === "end" ? value + 1 : value, line })));
+}
+
+function single(i, edge) {
+  const { first, last, begin, end } = partition.spans;
+  return { first: first[i], beyond: last[i] + 1, begin: begin[i], end: end[i], state: state(i), edge };
+}
+
+/** Return the SPSO at a time; null if it is not known. */
+function startAt(time) {
+  const { at, start } = partition.points;
+  let low = 0, high = at.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at[middle] <= time) low = middle + 1; else high = middle;
+  }
+  return low ? start[low - 1] : null;
+}
+
+/**
+ * Return the cells of a grid in which records are in flight, each in the state that most of its records have in its
+ * middle. *base* is where the offsets of a column are counted from.
+ */
+function grid(places, from, to, low, high, base) {
+  const { first, last, begin, end, state: numbers } = partition.spans;
+  const width = (to - from) / COLUMNS, height = Math.max(1, Math.ceil((high - low) / ROWS));
+  const counts = new Map(), bases = Array.from({ length: COLUMNS }, (_, column) => base(from + (column + 0.5) * width));
+  for (const i of places) {
+    const left = Math.max(0, Math.ceil((begin[i] - from) / width - 0.5));
+    const right = Math.min(COLUMNS, Math.ceil((end[i] - from) / width - 0.5));
+    for (let column = left; column < right; column++) {
+      const least = first[i] - bases[column], most = last[i] - bases[column];
+      for (let row = Math.max(0, Math.floor((least - low) / height)); low + row * height <= most; row++) {
+        const bottom = low + row * height;
+        const records = Math.min(most, bottom + height - 1) - Math.max(least, bottom) + 1;
+        if (records <= 0) continue;
+        const key = column * 100000 + row;
+        let cell = counts.get(key);
+        if (!cell) counts.set(key, cell = [0, 0, 0, 0, 0]);
+        cell[numbers[i]] += records;
+      }
+    }
+  }
+  return [...counts].map(([key, cell]) => {
+    const column = Math.floor(key / 100000), bottom = low + (key % 100000) * height;
+    return { first: bottom, beyond: bottom + height, begin: from + column * width, end: from + (column + 1) * width,
+      edge: 0, state: report.states[cell.indexOf(Math.max(...cell))], text: cell.map((n, k) => n ? `${report.states[k]}: ${whole(n)}` : "").filter(Boolean).join("\n") };
+  });
+}
+
+function tallied(places, from, to) {
+  const { member: owners, size, count, begin, end, ended, began } = partition.spans;
+  const acquired = report.causes.indexOf("acquired"), members = new Map(), deliveries = new Map();
+  for (const i of places) {
+    if (owners[i] < 0) continue;
+    let tally = members.get(owners[i]);
+    if (!tally) members.set(owners[i], tally = { spans: [], acquired: 0, outcomes: new Map() });
+    tally.spans.push(i);
+    if (began[i] === acquired && begin[i] >= from) {
+      tally.acquired += size[i] + 1;
+      deliveries.set(count[i], (deliveries.get(count[i]) ?? 0) + size[i] + 1);
+    }
+    if (ended[i] >= 0 && end[i] <= to) {
+      const outcome = report.outcomes[ended[i]];
+      tally.outcomes.set(outcome, (tally.outcomes.get(outcome) ?? 0) + size[i] + 1);
+    }
+  }
+  const ordered = [...members].sort((a, b) => b[1].acquired - a[1].acquired || a[0] - b[0]);
+  return { members: ordered, deliveries: [...deliveries].sort((a, b) => a[0] - b[0]) };
+}
+
+/** Return the greatest number of offsets that were in flight at once. */
+function mostInFlight(from, to) {
+  const { at, start, end } = partition.points;
+  let most = 1;
+  for (let i = 0; i < at.length && at[i] <= to; i++) {
+    if ((i + 1 === at.length || at[i + 1] >= from) && start[i] !== null) most = Math.max(most, end[i] - start[i] + 1);
+  }
+  return most;
+}
+
+const outcome = (i) => partition.spans.ended[i] < 0 ? "held" : report.outcomes[partition.spans.ended[i]];
+
+/** Return the bars and marks of the lane of a member; where there is too much to draw, a bar for each column of the picture. */
+function lane(name, places, from, to) {
+  const { begin, end, size } = partition.spans, bars = [], marks = [];
+  if (places.length > MOST_RANGES / MOST_MEMBERS) return [columns(name, places, from, to), []];
+  for (const i of places) {
+    const what = outcome(i), text = `${name}, ${range(i)}\n${what}, after ${duration(end[i] - begin[i])}`;
+    bars.push({ member: name, begin: begin[i], end: end[i], outcome: what, edge: 0.4, text });
+    if (what !== "held") marks.push({ member: name, at: end[i], outcome: what, text });
+  }
+  return [bars, marks];
+}
+
+/** Return a bar for each column in which the member held something: what became of most of the records, if something did. */
+function columns(name, places, from, to) {
+  const { begin, end, size } = partition.spans, width = (to - from) / COLUMNS, cells = new Map();
+  for (const i of places) {
+    const what = outcome(i), left = Math.max(0, Math.floor((begin[i] - from) / width));
+    const right = Math.min(COLUMNS - 1, Math.floor((end[i] - from) / width));
+    for (let column = left; column <= right; column++) {
+      const cell = cells.get(column) ?? cells.set(column, {}).get(column), key = column === right && end[i] <= to ? what : "held";
+      cell[key] = (cell[key] ?? 0) + size[i] + 1;
+    }
+  }
+  return [...cells].map(([column, cell]) => {
+    const ends = Object.entries(cell).filter(([what]) => what !== "held").sort((a, b) => b[1] - a[1]);
+    const text = [name, ...Object.entries(cell).map(([what, records]) => `${what}: ${whole(records)} records`)].join("\n");
+    return { member: name, begin: from + column * width, end: from + (column + 1) * width, outcome: ends[0]?.[0] ?? "held", edge: 0, text };
+  });
+}
+
+function give(chart, rows, signals = {}) {
+  const view = views[chart];
+  for (const [name, value] of Object.entries(signals)) view.signal(name, value);
+  for (const [name, values] of Object.entries(rows)) view.data(name, values);
+  return view.resize().runAsync();
+}
+
+async function draw() {
+  const [from, to] = shown, places = [...within(from, to)], isRelative = element("relative").checked;
+  const lines = isRelative ? [] : offsetLines(from, to);
+  const [low, high] = isRelative ? [0, mostInFlight(from, to)] : offsetsOf(places, lines), isMuch = isRelative || places.length > MOST_RANGES;
+  const ranges = isMuch ? grid(places, from, to, low, high, (time) => isRelative ? startAt(time) ?? 0 : 0) : places.map((i) => single(i, places.length > MOST_EDGED ? 0 : 0.5));
+  const labels = isMuch || places.length > MOST_LABELED ? [] : places.map((i) => {
+    const { first, last, begin, count } = partition.spans;
+    return { begin: Math.max(begin[i], from), middle: (first[i] + last[i] + 1) / 2, label: ` ${state(i)} ×${count[i]}` };
+  });
+  const text = element("offset").value.trim(), found = !isRelative && /^[0-9]+$/.test(text) ? [{ offset: Number(text) + 0.5 }] : [];
+  const { members, deliveries } = tallied(places, from, to), lanes = members.slice(0, MOST_MEMBERS);
+  const drawn = lanes.map(([place, tally]) => lane(partition.members[place], tally.spans, from, to));
+  const lag = thinned("lag", from, to).map(({ at, value }) => ({ at, lag: value }));
+  element("shown").textContent = `Shown: ${when(from)} to ${when(to)}, ${duration(to - from)}; ${whole(places.length)} changes.` +
+    (partition.dropped ? ` The first ${whole(partition.dropped)} changes are not on this page.` : "");
+  element("scale").textContent = isMuch
+    ? "A cell has the state that most of its records have in the middle of its time." + (isRelative ? "" : " Zoom in for single ranges, with the life of each record.")
+    : "Each block is a range of records for the time of one state. Point at one for the life of a record; select it to keep that.";
+  element("lag").hidden = partition.points.lag.every((value) => value === null);
+  const time = { from, to };
+  await Promise.all([
+    give("records", { ranges, labels, lines, found }, { ...time, low, high }),
+    give("members", { bars: drawn.flatMap(([bars]) => bars), marks: drawn.flatMap(([, marks]) => marks) }, time),
+    give("lag", { lag }, time),
+    give("deliveries", { deliveries: deliveries.map(([count, records]) => ({ label: `${count}: ${whole(records)}`, records })) }),
+  ]);
+  tabulate(places, members, deliveries);
+}
+
+function tabulate(places, members, deliveries) {
+  const { begin, count, began } = partition.spans;
+  fill(element("changes"), places.slice(0, MOST_ROWS).map((i) =>
+    [when(begin[i]), range(i), report.causes[began[i]], state(i), count[i], member(i)]));
+  element("changes-note").textContent = places.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${whole(places.length)}; zoom in for others.` : "";
+  const names = report.outcome_names.slice(1), head = element("members").tHead.rows[0];
+  head.replaceChildren(...["member", "acquired", ...names].map((name, i) => {
+    const cell = document.createElement("th");
+    cell.textContent = name;
+    if (i) cell.className = "number";
+    return cell;
+  }));
+  fill(element("members"), members.map(([place, tally]) =>
+    [partition.members[place], tally.acquired, ...names.map((name) => tally.outcomes.get(name) ?? 0)]));
+  fill(element("deliveries"), deliveries);
+  document.body.dataset.drawn = `${places.length}`;
+}
+
+/** Draw soon, and once for all that has changed until then. */
+function redraw() {
+  if (pending) return;
+  pending = true;
+  drawing = drawing.then(() => new Promise((done) => setTimeout(done))).then(() => { pending = false; return draw(); }).catch(fail);
+}
+
+// ---- the charts
+
+function theme(colors) {
+  const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
+  const [ink, soft, edge, lines] = ["--ink", "--soft", "--edge", "--grid"].map(color);
+  const text = { labelColor: ink, titleColor: soft };
+  return {
+    background: "transparent", font: "system-ui, sans-serif", view: { stroke: edge },
+    axis: { ...text, gridColor: lines, domainColor: edge, tickColor: edge },
+    legend: { ...text, orient: "top", symbolStrokeColor: edge },
+    range: { category: color(colors).split(" ") },
+    line: { stroke: ink }, rule: { color: color("--bad") }, text: { color: ink, fill: ink },
+    rect: { stroke: edge }, bar: { stroke: edge, fill: color("--states").split(" ")[1] },
+    point: { stroke: ink }, area: { color: color("--states").split(" ")[1], line: { stroke: ink } },
+  };
+}
+
+/** Show what *value* stands for beside the pointer: on a range of records, the life of the one that is pointed at. */
+function tooltip(chart) {
+  return (_handler, event, item, value) => {
+    element("tip")?.remove();
+    if (value === null || value === undefined || value === "") return;
+    const tip = document.createElement("div");
+    tip.id = "tip";
+    tip.textContent = chart === "records" ? recordTip(event, item) : value;
+    document.body.append(tip);
+    tip.style.left = `${Math.max(0, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${Math.max(0, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8))}px`;
+  };
+}
+
+function offsetAt(event) {
+  const view = views.records, box = view.container().querySelector("canvas").getBoundingClientRect();
+  return Math.floor(view.scale("y").invert(event.clientY - box.top - view.origin()[1]));
+}
+
+function recordTip(event, item) {
+  if (item.datum.text !== undefined) return `${item.datum.first}-${item.datum.beyond - 1}\n${item.datum.text}`;
+  const offset = Math.min(Math.max(offsetAt(event), item.datum.first), item.datum.beyond - 1), rows = life(offset);
+  const said = rows.slice(-12).map((row) => `${when(row.at)} ${row.what}: ${row.state}${row.count ? ` ×${row.count}` : ""} ${row.member}`);
+  return [`Record ${offset}`, ...(rows.length > 12 ? [`${rows.length - 12} changes before`] : []), ...said].join("\n");
+}
+
+const COLORS = { records: "--states", members: "--outcomes" };
+
+async function embed() {
+  const specs = report.charts[partition.is_timed ? "timed" : "untimed"];
+  for (const [name, spec] of Object.entries(specs)) {
+    views[name]?.finalize();
+    const options = { renderer: "canvas", actions: false, config: theme(COLORS[name] ?? "--states"), tooltip: tooltip(name), logLevel: 1 };
+    views[name] = (await vegaEmbed(element(`chart-${name}`), spec, options)).view;
+  }
+  views.records.addEventListener("click", (event, item) => {
+    if (item?.datum?.beyond !== undefined && item.datum.text === undefined) find(Math.min(Math.max(offsetAt(event), item.datum.first), item.datum.beyond - 1));
+  });
+  let waiting;
+  views.whole.addSignalListener("brush", (_, chosen) => {
+    clearTimeout(waiting);
+    const time = Object.values(chosen)[0];
+    if (time) waiting = setTimeout(() => show(+time[0], +time[1]), 150);
+  });
+  const lines = offsetLines(partition.from, partition.to), offsets = lines.map((row) => row.offset);
+  await give("whole", { lines }, { whole_from: partition.from, whole_to: partition.to,
+    whole_low: Math.min(...offsets, Infinity) === Infinity ? 0 : Math.min(...offsets), whole_high: Math.max(...offsets, 1) });
+}
+
+// ---- what is chosen
+
+function show(from, to) {
+  const least = 0.01, middle = (from + to) / 2, half = Math.max(to - from, least) / 2;
+  shown = [Math.max(partition.from, middle - half), Math.min(partition.to, middle + half)];
+  if (shown[1] <= shown[0]) shown = [partition.from, partition.to];
+  redraw();
+}
+
+const MOVES = {
+  earlier: ([from, to]) => [from - (to - from) / 2, to - (to - from) / 2],
+  later: ([from, to]) => [from + (to - from) / 2, to + (to - from) / 2],
+  in: ([from, to]) => [from + (to - from) / 4, to - (to - from) / 4],
+  out: ([from, to]) => [from - (to - from) / 2, to + (to - from) / 2],
+  all: () => [partition.from, partition.to],
+};
+
+/** Move the shown time; one that would leave the history keeps its length. */
+function move(name) {
+  let [from, to] = MOVES[name](shown);
+  if (name === "earlier" && from < partition.from) [from, to] = [partition.from, partition.from + to - from];
+  if (name === "later" && to > partition.to) [from, to] = [partition.to - (to - from), partition.to];
+  show(from, to);
+}
+
+function find(offset) {
+  element("offset").value = offset;
+  showLife();
+  redraw();
+}
+
+async function choose(place) {
+  partition = opened(report.partitions[place]);
+  element("partition").value = place;
+  for (const section of document.querySelectorAll(".partition")) section.hidden = section.id !== `partition-${place}`;
+  shown = [partition.spans.begin.at(-LATEST) ?? partition.from, partition.to];
+  await embed();
+  showLife();
+  redraw();
+}
+
+/** Take the share partition, the offset and the shown time from the address, such as #partition=1&offset=42&from=all. */
+async function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1)), place = Number(wanted.get("partition") ?? 0);
+  element("offset").value = wanted.get("offset") ?? "";
+  element("relative").checked = wanted.has("relative");
+  await choose(report.partitions[place] ? place : 0);
+  if (wanted.get("from") === "all") show(partition.from, partition.to);
+  else if (wanted.has("from") && wanted.has("to")) show(Number(wanted.get("from")), Number(wanted.get("to")));
+}
+
+function fail(error) {
+  element("failure").hidden = false;
+  element("failure").textContent = `The pictures cannot be drawn: ${error.message}`;
+}
+
+async function start() {
+  await unpack();
+  element("pictures").hidden = false;
+  element("chooser").hidden = report.partitions.length === 1;
+  element("relative").addEventListener("change", redraw);
+  element("partition").addEventListener("change", (event) => choose(Number(event.target.value)).catch(fail));
+  element("controls").addEventListener("submit", (event) => { event.preventDefault(); showLife(); redraw(); });
+  element("controls").addEventListener("click", (event) => { if (event.target.dataset.move) move(event.target.dataset.move); });
+  addEventListener("hashchange", () => follow().catch(fail));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => embed().then(redraw).catch(fail));
+  await follow();
+}
+
+start().catch(fail);
