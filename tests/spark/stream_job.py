@@ -1,8 +1,8 @@
 """
-A stream as users write one: ``stream_job.py EVENTS DIRECTORY CHECKPOINT [PLACE BATCH]``.
+Streams as users write them, of events and of records of the state topic: ``stream_job.py DIRECTORY [PLACE BATCH]``.
 
-With a place it kills itself, and the JVM with it, when it gets there in that batch: no handler runs, and nothing is
-flushed.
+With a place it kills itself, and the JVM with it, when both streams have got there in that batch: no handler runs, and
+nothing is flushed.
 """
 
 from __future__ import annotations
@@ -10,41 +10,53 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from threading import Barrier
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from sharestate.history import OUTPUTS
-from sharestate.spark import EVENTS, replay_stream
+from sharestate.spark import EVENTS, STATE_RECORDS, rebuild_stream, replay_stream
 from sharestate.spark.batch_directory import BatchDirectory
 from tests.spark.conftest import QUICK
 
 PLACES: Final = {"before it is written": "batch", "before it is committed": "commit", "before Spark commits": "retain"}
 """The method of a directory of batches that is called first after each place."""
 
+STREAMS: Final = 2
+PATIENCE_S: Final = 120
+
 
 def kill_at(place: str, number: int) -> None:
-    """Kill all processes of this session when the stream gets to *place* in batch *number*."""
+    """Kill all processes of this session when both streams are at *place* in batch *number*."""
     name = PLACES[place]
     method = getattr(BatchDirectory, name)
+    both_are_there = Barrier(STREAMS, timeout=PATIENCE_S)
 
     def killing(directory: BatchDirectory, batch: int, *more: Any) -> Any:  # noqa: ANN401 - what the method takes
         if batch == number:
+            both_are_there.wait()
             os.killpg(0, signal.SIGKILL)
         return method(directory, batch, *more)
 
     setattr(BatchDirectory, name, killing)
 
 
-def main(events: str, directory: str, checkpoint: str, place: str | None = None, number: str = "") -> None:
-    """Replay the files in *events*, each as a batch."""
+def main(directory: str, place: str | None = None, number: str = "") -> None:
+    """Replay the files in ``events``, and rebuild the states of those in ``records``, each as a batch."""
     if place is not None:
         kill_at(place, int(number))
     spark = SparkSession.builder.master("local[2]").config(map={**QUICK}).getOrCreate()
-    stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1).parquet(events)
+    files = spark.readStream.option("maxFilesPerTrigger", 1)
     trigger = {"availableNow": True}
-    query = replay_stream(stream, directory, checkpoint, outputs=frozenset(OUTPUTS), trigger=trigger)
-    query.awaitTermination()
+    events = files.schema(EVENTS).parquet(f"{directory}/events")
+    replaying = replay_stream(
+        events, f"{directory}/rows", f"{directory}/rows.checkpoint", outputs=frozenset(OUTPUTS), trigger=trigger
+    )
+    records = files.schema(STATE_RECORDS).parquet(f"{directory}/records")
+    rebuilding = rebuild_stream(records, f"{directory}/states", f"{directory}/states.checkpoint", trigger=trigger)
+    for query in (replaying, rebuilding):
+        query.awaitTermination()
     spark.stop()
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -29,6 +30,7 @@ from sharestate.spark import (
     rebuild_stream,
     replay_stream,
 )
+from sharestate.state_topic import LoggedRecord
 from tests.spark.conftest import HERE
 from tests.spark.histories import frame, history, plain
 from tests.spark.stream_job import PLACES
@@ -53,6 +55,28 @@ def in_files(events: Iterable[Event], directory: Path, files: int) -> None:
         with create_history(path) as file:
             file.write(event for event in events if event.seq // size == number)
         os.utime(path, (1_700_000_000 + number,) * 2)  # by which Spark orders them
+
+
+def record_files(spark: SparkSession, directory: Path, files: int) -> list[list[LoggedRecord]]:
+    """Write records of the state topic as Parquet files that a stream reads one after the other, and return them."""
+    records = [record for number in range(8) for record in history(COORDINATOR_4_3, number, Random(number))]
+    first = {record.state_partition: record.offset or 0 for record in reversed(records)}
+    parts: list[list[LoggedRecord]] = [[] for _ in range(files)]
+    for record in records:
+        since_first = (record.offset or 0) - first[record.state_partition]
+        parts[min(since_first // 40, files - 1)].append(record)
+    for number, part in enumerate(parts):
+        before = set(directory.glob("*.parquet"))
+        frame(spark, part, Random(number)).coalesce(1).write.mode("append").parquet(str(directory))
+        (written,) = set(directory.glob("*.parquet")) - before
+        os.utime(written, (1_700_000_000 + number,) * 2)
+    return parts
+
+
+def expected_states(parts: Iterable[list[LoggedRecord]]) -> list[dict[str, Any]]:
+    """Return the states that the loop without Spark has after *parts*."""
+    records = list(chain.from_iterable(parts))
+    return without_spark(plain(records, COORDINATOR_4_3), last_offsets(records))
 
 
 def follow(spark: SparkSession, events: Path, to: Path, **settings: Any) -> None:  # noqa: ANN401 - those of the stream
@@ -110,12 +134,12 @@ def test_old_batches_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
     assert [row.seq for row in result.states().collect()] == [99]
 
 
-def test_every_kill_leaves_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
-    """A process that is killed anywhere in a batch goes on as if nothing had happened."""
+def test_every_kill_leaves_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
+    """A process that is killed anywhere in a batch goes on as if nothing had happened, and so do both its streams."""
     events = list(SyntheticHistory(share_partitions=4, events=600, seed=6))
     in_files(events, tmp_path / "events", 3)
-    paths = [str(tmp_path / name) for name in ("events", "rows", "checkpoint")]
-    command = [sys.executable, "-m", "tests.spark.stream_job", *paths]
+    records = record_files(spark, tmp_path / "records", 3)
+    command = [sys.executable, "-m", "tests.spark.stream_job", str(tmp_path)]
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     variables |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(HERE / "conf")}
     root = HERE.parents[1]
@@ -133,17 +157,24 @@ def test_every_kill_leaves_each_row_once(spark: SparkSession, tmp_path: Path) ->
         )
         return done.returncode, done.stderr
 
+    def states() -> list[dict[str, Any]]:
+        return on_spark(read_rebuild_stream(spark, str(tmp_path / "states")))
+
     for place in PLACES:
-        assert run(place, "1")[0] == -signal.SIGKILL, place
-        committed = sorted(path.name for path in (tmp_path / "rows" / "_commits").iterdir())
-        assert committed == ["0.json", "1.json"][: 1 + (place == "before Spark commits")]
-        read_replay_stream(spark, paths[1]).rows.count()
+        code, errors = run(place, "1")
+        assert code == -signal.SIGKILL, errors
+        committed = ["0.json", "1.json"][: 1 + (place == "before Spark commits")]
+        for made in ("rows", "states"):
+            assert sorted(path.name for path in (tmp_path / made / "_commits").iterdir()) == committed, place
+        read_replay_stream(spark, str(tmp_path / "rows")).rows.count()
+        assert states() == expected_states(records[: len(committed)]), place
     code, errors = run()
 
     assert code == 0, errors
-    result = read_replay_stream(spark, paths[1])
+    result = read_replay_stream(spark, str(tmp_path / "rows"))
     assert rows_on_spark(result) == rows_without_spark(replay_events(events, EVERYTHING))
-    assert not list((tmp_path / "rows").rglob("_temporary"))
+    assert states() == expected_states(records)
+    assert not list(tmp_path.rglob("_temporary"))
 
 
 def test_a_batch_with_a_gap_leaves_those_before(spark: SparkSession, tmp_path: Path) -> None:
@@ -200,13 +231,7 @@ def test_arguments_of_streams_are_judged_at_once(spark: SparkSession, tmp_path: 
 
 def test_states_follow_the_state_topic(spark: SparkSession, tmp_path: Path) -> None:
     """After all batches the states are those that the loop without Spark has for all records, offsets included."""
-    records = [record for number in range(8) for record in history(COORDINATOR_4_3, number, Random(number))]
-    first = {record.state_partition: record.offset or 0 for record in reversed(records)}
-    for number in range(3):
-        part = [each for each in records if min(((each.offset or 0) - first[each.state_partition]) // 40, 2) == number]
-        frame(spark, part, Random(number)).coalesce(1).write.mode("append").parquet(str(tmp_path / "records"))
-        newest = max((tmp_path / "records").glob("*.parquet"), key=lambda path: path.stat().st_mtime)
-        os.utime(newest, (1_700_000_000 + number,) * 2)
+    records = record_files(spark, tmp_path / "records", 3)
     stream = spark.readStream.schema(STATE_RECORDS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "records"))
     to = tmp_path / "states"
 
@@ -214,5 +239,5 @@ def test_states_follow_the_state_topic(spark: SparkSession, tmp_path: Path) -> N
 
     found = on_spark(read_rebuild_stream(spark, str(to)))
     assert len(found) > 20
-    assert found == without_spark(plain(records, COORDINATOR_4_3), last_offsets(records))
+    assert found == expected_states(records)
     assert sorted(path.name for path in to.glob("batch=*")) == ["batch=1", "batch=2"]
