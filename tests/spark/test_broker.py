@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
 from sharestate import StateBatch
+from sharestate.cli.commands import sharestate
 from sharestate.persister import (
     InitializeStateParameters,
     PartitionIdLeaderEpochData,
@@ -23,8 +27,10 @@ from sharestate.persister import (
 )
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.spark import rebuild_state, register
+from sharestate.state_topic.cluster import Cluster
 from tests.broker.kafka_broker import KafkaBroker, free_ports
 from tests.oracle.build import OracleUnavailableError
+from tests.spark.test_cli import spark as spark_command
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -99,6 +105,22 @@ def test_states_are_rebuilt_beside_a_broker(spark: SparkSession, broker: KafkaBr
         assert one.selectExpr("value IS NULL").count() >= 4
 
 
+def test_the_command_rebuilds_the_topic_of_a_cluster(broker: KafkaBroker, tmp_path: Path) -> None:
+    """It counts the share partitions that the command without Spark finds there, with settings from a file."""
+    topic_id = broker.create_topic("returns", 1)
+    with KafkaPersister(broker.address, take_over=True) as persister:
+        write_states(persister, topic_id)
+    plain = CliRunner().invoke(sharestate, ["state", "rebuild", "--json", "--bootstrap", broker.address])
+    settings = tmp_path / "client.properties"
+    settings.write_text("client.id=operator\n")
+    out = str(tmp_path / "out")
+
+    run = spark_command("rebuild", "--json", "--bootstrap", broker.address, "--command-config", settings, out)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert json.loads(run.stdout)["share_partitions"] == len(plain.stdout.splitlines()) >= len(GROUPS)
+
+
 def test_records_that_brokers_have_deleted_end_the_job(spark: SparkSession, broker: KafkaBroker) -> None:
     """A log that has started later since the frame was made is no shorter frame; a new one begins where it starts."""
     register(spark)
@@ -119,12 +141,14 @@ def test_records_that_brokers_have_deleted_end_the_job(spark: SparkSession, brok
     with pytest.raises(PythonException, match="the log has started at offset 0, and brokers have deleted records"):
         frame.count()
     assert reader.load().select("offset").collect() == [(2,), (3,), (4,)]
+    with Cluster(broker.address, topic="copy") as cluster:
+        assert [each.offset for each in cluster.remaining_records({0: range(5)})] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"partitions": "0,9"}, "UnreadableFileError: .*: no partition 9; there are 3"),
+        ({"partitions": "0,9"}, "UnreadableFileError: .*-9 of .*: there is no such partition, but 3 others"),
         ({"kafka.no.such.setting": "1"}, "No such configuration property"),
     ],
 )
@@ -141,5 +165,5 @@ def test_a_cluster_that_does_not_answer_is_refused(spark: SparkSession) -> None:
     """After as many milliseconds as the option says."""
     register(spark)
     (port,) = free_ports(1)
-    with pytest.raises(AnalysisException, match=r"UnreadableFileError: __share_group_state of 127.0.0.1:"):
+    with pytest.raises(AnalysisException, match=r"ExternalError: 127.0.0.1:"):
         spark.read.format(FORMAT).options(bootstrap=f"127.0.0.1:{port}", timeout_ms="300").load()

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from click.testing import CliRunner
 
+from sharestate.cli.commands import sharestate
 from sharestate.history import ReplaySettings, replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.spark.analysis_columns import ANALYSIS
@@ -77,6 +79,23 @@ def test_a_rebuild_shows_on_a_terminal_how_far_it_is(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out").read_text())["share_partitions"] == len(states)
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {"states", "health"}
     assert "rebuilding" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["OUT"], "Expected IN and OUT, or --bootstrap and OUT."),
+        (["--bootstrap", "localhost:1", "IN", "OUT"], "Expected IN and OUT, or --bootstrap and OUT."),
+        (["--command-config", __file__, "IN", "OUT"], "--command-config needs --bootstrap."),
+        (["--bootstrap", "localhost:1", "--format", "parquet", "OUT"], "--format is of IN"),
+    ],
+)
+def test_it_is_clear_what_is_rebuilt(arguments: list[str], message: str) -> None:
+    """Either what is in files, or what a cluster has; Spark is not started to find out."""
+    result = CliRunner().invoke(sharestate, ["spark", "rebuild", *arguments])
+
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_without_java_it_says_what_is_missing(tmp_path: Path) -> None:

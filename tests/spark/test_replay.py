@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from io import StringIO
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,17 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, KIP_932, MalformedInputError, Profile, ShareConfig
+from sharestate import (
+    KAFKA_4_2,
+    KAFKA_4_3,
+    KAFKA_4_4,
+    KIP_932,
+    AcknowledgementBatch,
+    AcquiredRecords,
+    MalformedInputError,
+    Profile,
+    ShareConfig,
+)
 from sharestate.history import (
     OUTPUTS,
     Event,
@@ -31,6 +42,7 @@ from sharestate.history import (
     replay_files,
 )
 from sharestate.history.arrow import encode_events, encode_rows
+from sharestate.history.columns import AppendedBatch
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.spark import EVENTS, REPLAY_ROWS, REPLAY_TABLES, ReplayResult, read_history, replay
 from sharestate.spark.batch_replay import replay_batches
@@ -185,6 +197,53 @@ def test_a_rebalanced_frame_is_refused(spark: SparkSession) -> None:
         found = on_spark(replay(split, outputs=EVERYTHING))
 
     assert found == without_spark(replay_events(events, ReplaySettings(outputs=EVERYTHING)))
+
+
+def hot_events(fetches: int) -> Iterator[Event]:
+    """Yield the events of a share partition whose records are fetched and accepted, ten at a time."""
+    seq = count()
+
+    def event(kind: str, request: dict[str, Any], response: dict[str, Any] | None) -> Event:
+        return Event.of(KEY, next(seq), kind, member_id="member", request=request, response=response)
+
+    yield event("config", {"auto_offset_reset": "earliest"}, None)
+    yield event("initialize", {"leader_epoch": 0}, {"state_epoch": 0, "start_offset": 0, "state_batches": ()})
+    for first in range(0, 10 * fetches, 10):
+        last = first + 9
+        fetched = {"fetch_offset": first, "batches": (AppendedBatch(first, last),)}
+        yield event("fetch", fetched, {"acquired": (AcquiredRecords(first, last, 1),)})
+        yield event("acknowledge", {"batches": (AcknowledgementBatch(first, last, (1,)),)}, {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that says how much memory a process has had")
+def test_memory_does_not_grow_with_a_hot_share_partition(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker needs less than half the memory that the events of one share partition take, adaptive execution on."""
+
+    def memory(name: str) -> int:
+        return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) * 1024
+
+    def measured(file: str, settings: ReplaySettings, batches: Any) -> Iterator[Any]:  # noqa: ANN401 - Arrow has no types
+        import sharestate.history.arrow_replay  # noqa: F401, PLC0415 - no part of what is measured
+
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before = memory("VmRSS")
+        yield from replay_batches(settings, batches)
+        Path(file).write_text(str(memory("VmHWM") - before))
+
+    fetches, long_name = 10_000, 12_000
+    events = frame(spark, hot_events(fetches)).withColumn("member_id", F.expr(f"rpad(member_id, {long_name}, 'm')"))
+    values = {"spark.sql.adaptive.enabled": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "250"}
+    file = tmp_path / "peak"
+    monkeypatch.setattr("sharestate.spark.batch_replay.replay_batches", partial(measured, str(file)))
+
+    with settings(spark, values):
+        metrics = replay(events, outputs={"metric"}, lacks={"write"}, partitions=1).metrics().collect()
+
+    assert {row.name: row.value for row in metrics}["records_acquired"] == 10 * fetches
+    # It was 54 MB, most of it code that had not run before, and 252 MB for a fold over a list of all batches.
+    assert 0 < 2 * int(file.read_text()) < 2 * fetches * long_name
 
 
 def test_columns_are_judged_at_once(spark: SparkSession) -> None:

@@ -197,7 +197,7 @@ def _logged(cluster: Cluster, *, shows_progress: bool = True) -> Iterable[Logged
     offsets = cluster.state_offsets()
     console = Console(stderr=True)
     return track(
-        cluster.records(offsets),
+        cluster.remaining_records(offsets),
         "reading",
         sum(map(len, offsets.values())),
         console=console,

@@ -14,9 +14,11 @@ from attrs import frozen
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sharestate.coordinator import decode_record
-from sharestate.errors import RecordFormatError, UnknownRecordTypeError, UnreadableFileError
+from sharestate.errors import RecordFormatError, UnknownRecordTypeError
 from sharestate.spark.schemas import STATE_RECORDS, arrow_schema
-from sharestate.spark.slices import TOPIC, Slice, TopicRecord, broker_slices, segment_slices
+from sharestate.spark.slices import Slice, StateTopicOfCluster, segment_slices
+from sharestate.state_topic import LoggedRecord
+from sharestate.state_topic.files import TOPIC
 from sharestate.values.checks import refuse
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ class StateTopicSource(DataSource):
 
     Raises:
         MalformedInputError: An option is unknown, missing or wrong; ``field`` names it.
-        UnreadableFileError: The records cannot be read. Spark wraps both into errors of its own.
+        UnreadableFileError: The records cannot be read, or are gone.
+        ExternalError: The cluster does not answer, or has no such topic. Spark wraps them into errors of its own.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -118,28 +121,30 @@ class StateTopicReader(DataSourceReader):
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _row(record: TopicRecord) -> dict[str, Any]:
-    has_time = 0 <= record.timestamp_ms <= _MAX_TIMESTAMP_MS
+def _row(record: LoggedRecord) -> dict[str, Any]:
     return {
         "key": record.key,
         "value": record.value,
-        "partition": record.partition,
+        "partition": record.state_partition,
         "offset": record.offset,
-        "timestamp": record.timestamp_ms * 1000 if has_time else None,
+        "timestamp": _microseconds(record.timestamp_ms),
         "timestampType": record.timestamp_type,
     }
 
 
-def _group_of(record: TopicRecord) -> str | None:
+def _microseconds(timestamp_ms: int | None) -> int | None:
+    """Return a timestamp as Spark has it; None for none, and for one that Spark has no value for."""
+    return None if timestamp_ms is None or not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS else timestamp_ms * 1000
+
+
+def _group_of(record: LoggedRecord) -> str | None:
     """Return the share group of a record; None for one of an unknown type."""
     try:
         return decode_record(record.key, None).key.group_id
     except UnknownRecordTypeError:
         return None
     except RecordFormatError as error:
-        place = f"partition {record.partition}, offset {record.offset}"
-        message = f"byte {error.byte_offset}: {error.message}"
-        raise UnreadableFileError(message, place, field="key") from error
+        record.refuse(f"byte {error.byte_offset}: {error.message}", "key", error)
 
 
 # ---- options
@@ -159,7 +164,9 @@ def _slices(options: Mapping[str, str]) -> list[Slice]:
         refuse("expected this option or bootstrap, got neither", "path")
     settings = {name.removeprefix(_CLIENT): value for name, value in options.items() if name.startswith(_CLIENT)}
     timeout_ms = _numbers(options.get("timeout_ms", str(TIMEOUT_MS)), "timeout_ms")[0]
-    return broker_slices(bootstrap, options.get("topic", TOPIC), partitions, settings, timeout_ms)
+    topic = options.get("topic", TOPIC)
+    source = StateTopicOfCluster(bootstrap=bootstrap, topic=topic, settings=settings, timeout_ms=timeout_ms)
+    return source.slices(partitions)
 
 
 def _numbers(text: str, field: str) -> list[int]:

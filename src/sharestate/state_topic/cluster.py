@@ -6,14 +6,23 @@ Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 try:
-    from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+    from confluent_kafka import (
+        OFFSET_INVALID,
+        TIMESTAMP_LOG_APPEND_TIME,
+        Consumer,
+        KafkaError,
+        KafkaException,
+        Message,
+        TopicCollection,
+        TopicPartition,
+    )
     from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "confluent_kafka":
@@ -41,13 +50,16 @@ _FAILED_AFTER_S: Final = 1
 
 _HOPELESS: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION})  # noqa: SLF001 - their names
 
+_NO_FAILURE: Final = frozenset({KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001 - their names
+"""What the client says of a partition: its log has no more records, or none at the offset that is wanted."""
+
 _ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001 - their names
 
 _FETCH: Final[dict[str, Any]] = {
     "group.id": CLIENT,
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "auto.offset.reset": "earliest",  # what is pruned while it is read was redundant
+    "auto.offset.reset": "error",  # that records were deleted must not be passed over in silence
     "isolation.level": "read_uncommitted",
 }
 _ASK: Final[dict[str, Any]] = {"client.id": CLIENT, "log_level": 0}  # errors are raised, not printed
@@ -57,25 +69,33 @@ class Cluster:
     """
     A Kafka cluster, as a consumer sees it that belongs to no group; use it as a context manager.
 
-    It fetches the topic ``__share_group_state``, and asks for metadata, topic ids and offsets. The broker is also asked
-    where the coordinator of the group ``sharestate`` is, as by every consumer; nothing is committed, and no group made.
+    It fetches the state topic, and asks for metadata, topic ids and offsets. The broker is also asked where the
+    coordinator of the group ``sharestate`` is, as by every consumer; nothing is committed, and no group made.
 
     Args:
         bootstrap_servers: Brokers to begin with: ``"localhost:9092"``, with commas between several.
         settings: What else librdkafka is to know, such as ``security.protocol``, in its own names.
+        topic: The state topic's name there, if it is a copy that has another one.
         timeout_s: How long the cluster may be silent. [s]
 
     Raises:
         InvalidConfigurationError: librdkafka does not take a setting.
         ExternalError: From the methods: the cluster cannot be reached, refuses, or has no such topic. With Kafka's
             error code.
+        UnreadableFileError: From the methods: the topic has no such partition, or not the records any more.
     """
 
     def __init__(
-        self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, timeout_s: float = 30
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        topic: str = TOPIC,
+        timeout_s: float = 30,
     ) -> None:
         """Make a client; nothing is connected to before it is asked something."""
         self._servers = bootstrap_servers
+        self._topic = topic
         self._timeout_s = timeout_s
         self._failures: list[KafkaError] = []
         self._settings: dict[str, Any] = {**(settings or {}), **_ASK, "bootstrap.servers": bootstrap_servers}
@@ -84,37 +104,97 @@ class Cluster:
         except KafkaException as error:
             raise InvalidConfigurationError(error.args[0].str()) from error
 
-    def state_offsets(self) -> dict[int, range]:
-        """Return the offsets that each partition of the state topic has now."""
-        offsets = {}
-        try:
-            topic = self._topics().get(TOPIC)
-            for number in sorted(topic.partitions if topic else ()):
-                place = TopicPartition(TOPIC, number)
-                offsets[number] = range(*self._consumer.get_watermark_offsets(place, timeout=self._timeout_s))
-        except KafkaException as error:
-            self._refuse(error.args[0], error)
-        if not offsets:
-            message = f"{self._servers}: there is no topic {TOPIC}, so no share group has had a member yet"
+    def state_offsets(self, partitions: Collection[int] | None = None) -> dict[int, range]:
+        """Return the offsets that each partition of the state topic has now, or each of *partitions*."""
+        topic = self._topics().get(self._topic)
+        if topic is None:
+            message = f"{self._servers}: there is no topic {self._topic}; the first share group with a member makes it"
             _raise(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return offsets
+        if topic.error is not None:
+            self._refuse(topic.error)
+        for number in sorted(set(partitions or ()) - set(topic.partitions)):
+            self._refuse_partition(f"there is no such partition, but {len(topic.partitions)} others", number)
+        return {number: self._offsets_of(number) for number in sorted(partitions or topic.partitions)}
 
     def records(self, offsets: Mapping[int, range]) -> Iterator[LoggedRecord]:
-        """Yield the records at *offsets*, those of each partition of the state topic in the order of the log."""
+        """
+        Yield the records at *offsets*, those of each partition of the state topic in the order of the log.
+
+        If brokers have deleted some of them, that is an UnreadableFileError.
+        """
+        return self._read(offsets, self._refuse_deleted)
+
+    def remaining_records(self, offsets: Mapping[int, range]) -> Iterator[LoggedRecord]:
+        """
+        Yield the records at *offsets*; of a partition of which brokers have deleted some meanwhile, what it has then.
+
+        So nothing is lost: what they delete, later snapshots have replaced, which may come after *offsets*.
+        """
+        return self._read(offsets, lambda number, _: self._offsets_of(number))
+
+    def _offsets_of(self, number: int) -> range:
+        """Return the offsets that a partition has now."""
+        try:
+            return range(*self._consumer.get_watermark_offsets(self._place(number), timeout=self._timeout_s))
+        except KafkaException as error:
+            self._refuse(error.args[0], error)
+
+    def _place(self, number: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+        return TopicPartition(self._topic, number, offset)
+
+    def _read(
+        self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]
+    ) -> Iterator[LoggedRecord]:
+        """Yield the records at *offsets*; where some are gone, at those that *once_deleted* returns."""
         left = {number: span for number, span in offsets.items() if span}
-        self._consumer.assign([TopicPartition(TOPIC, number, span.start) for number, span in left.items()])
+        self._consumer.assign([self._place(number, span.start) for number, span in left.items()])
         for message in self._messages(left):
-            number, offset = message.partition() or 0, message.offset() or 0
-            if number in left and message.error() is None and offset in left[number]:
-                key = message.key()
-                yield LoggedRecord(
-                    *(self._servers, None, None, number, offset, message.timestamp()[1]),
-                    b"" if key is None else _bytes(key),
-                    None if (value := message.value()) is None else _bytes(value),
-                )
-            if number in left and (message.error() is not None or offset + 1 >= left[number].stop):
+            number = message.partition() or 0
+            if number not in left:
+                continue
+            if _says(message, KafkaError._AUTO_OFFSET_RESET):  # noqa: SLF001 - its public name
+                left[number] = once_deleted(number, left[number])
+                reached = self._go_to(number, left[number].start)
+            else:
+                if message.error() is None and message.offset() in left[number]:
+                    yield self._logged(message)
+                reached = self._offset_after(message, left[number])
+            if reached >= left[number].stop:
                 del left[number]
         self._consumer.unassign()
+
+    def _logged(self, message: Message) -> LoggedRecord:
+        key, value = message.key(), message.value()
+        kind, timestamp_ms = message.timestamp()
+        return LoggedRecord(
+            *(self._servers, None, None, message.partition(), message.offset(), timestamp_ms),
+            b"" if key is None else _bytes(key),
+            None if value is None else _bytes(value),
+            int(kind == TIMESTAMP_LOG_APPEND_TIME),
+        )
+
+    def _offset_after(self, message: Message, span: range) -> int:
+        """Return the offset from which on nothing is read yet; the end of the log is a message, too."""
+        offset = message.offset() or 0
+        if message.error() is None:
+            return offset + 1
+        if offset < span.stop:
+            problem = f"the log ends at offset {offset} now, and has ended at {span.stop}"
+            self._refuse_partition(problem, message.partition())
+        return offset
+
+    def _go_to(self, number: int, offset: int) -> int:
+        """Read a partition from *offset* on, which is returned."""
+        self._consumer.incremental_unassign([self._place(number)])
+        self._consumer.incremental_assign([self._place(number, offset)])
+        return offset
+
+    def _refuse_deleted(self, number: int, span: range) -> NoReturn:
+        problem = f"the log has started at offset {span.start}, and brokers have deleted records since then"
+        self._refuse_partition(problem, number)
+
+    def _refuse_partition(self, problem: str, number: int | None) -> NoReturn:
+        raise UnreadableFileError(problem, f"{self._topic}-{number} of {self._servers}")
 
     def _messages(self, left: Mapping[int, range]) -> Iterator[Message]:
         """Yield what the client has fetched, ends of partitions included, until nothing is *left*."""
@@ -123,7 +203,7 @@ class Cluster:
             for message in self._consumer.consume(_AT_ONCE, _WAIT_S):
                 give_up_s = monotonic() + self._timeout_s
                 error = message.error()
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its documented name
+                if error is not None and error.code() not in _NO_FAILURE:
                     self._refuse(error)
                 yield message
             if monotonic() > give_up_s:
@@ -237,6 +317,11 @@ def client_settings(path: Path) -> dict[str, str]:
                 raise UnreadableFileError(message, str(path), number)
             settings[name.strip()] = value.strip()
     return settings
+
+
+def _says(message: Message, code: int) -> bool:
+    error = message.error()
+    return error is not None and error.code() == code
 
 
 def _bytes(data: bytes | str) -> bytes:

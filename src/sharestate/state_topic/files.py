@@ -24,7 +24,7 @@ from sharestate.state_topic.decoded import from_decoded_form
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sharestate.segments import LogReader, SegmentTail
+    from sharestate.segments import LogBatch, LogReader, SegmentTail
 
 TOPIC: Final = "__share_group_state"
 GZIP: Final = b"\x1f\x8b"
@@ -46,6 +46,7 @@ class LoggedRecord(NamedTuple):
         timestamp_ms: Its timestamp; None if the file does not say. [ms since 1970]
         key: The bytes of its key.
         value: The bytes of its value; None for a tombstone.
+        timestamp_type: Who has set its timestamp: 0 the producer, 1 the broker; None if the file does not say.
     """
 
     file: str
@@ -56,6 +57,7 @@ class LoggedRecord(NamedTuple):
     timestamp_ms: int | None
     key: bytes
     value: bytes | None
+    timestamp_type: int | None = None
 
     def decode(self) -> StateRecord:
         """
@@ -165,10 +167,15 @@ class StateTopicFile:
         self._log = LogReader(self.file)
         for batch in self._log:
             self.position += batch.size
-            if not batch.is_control:
-                for offset, timestamp, key, value, _ in batch.records():
-                    place = (batch.file, None, batch.byte_offset, self.state_partition, offset, timestamp)
-                    yield LoggedRecord(*place, b"" if key is None else key, value)
+            yield from records_of(batch, self.state_partition)
+
+
+def records_of(batch: LogBatch, state_partition: int | None) -> Iterator[LoggedRecord]:
+    """Yield the records of a batch in a segment of the state topic; a transaction marker has none."""
+    if not batch.is_control:
+        for offset, timestamp_ms, key, value, _ in batch.records():
+            place = (batch.file, None, batch.byte_offset, state_partition, offset, timestamp_ms)
+            yield LoggedRecord(*place, key or b"", value, batch.timestamp_type)
 
 
 def json_text(data: BufferedReader[Any]) -> TextIO:

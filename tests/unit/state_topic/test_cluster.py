@@ -43,10 +43,10 @@ def test_the_topic_is_what_was_written(brokers: Brokers, cluster: Cluster) -> No
     logged = sorted(cluster.records(offsets), key=lambda each: (each.state_partition or 0, each.offset or 0))
 
     dumped = list(StateTopicFile(DUMP))
-    assert [(*each[3:5], *each[6:]) for each in logged] == [(*each[3:5], *each[6:]) for each in dumped]
+    assert [(*each[3:5], *each[6:8]) for each in logged] == [(*each[3:5], *each[6:8]) for each in dumped]
     assert any(each.value is None for each in logged)
     assert sum(map(len, offsets.values())) == len(logged)
-    assert {each.file for each in logged} == {brokers.address}
+    assert {(each.file, each.timestamp_type) for each in logged} == {(brokers.address, 0)}
 
 
 def test_what_is_written_meanwhile_is_not_read(brokers: Brokers, cluster: Cluster) -> None:
@@ -58,6 +58,42 @@ def test_what_is_written_meanwhile_is_not_read(brokers: Brokers, cluster: Cluste
 
     assert [each.key for each in cluster.records(offsets)] == [b"early"]
     assert [each.key for each in cluster.records({1: range(1, 2)})] == [b"late"]
+
+
+def test_some_partitions_are_read(brokers: Brokers) -> None:
+    """Those that are named, of a topic that is named; one that is not there is refused."""
+    for number in range(3):
+        brokers.write("copy", number, bytes([number]), None)
+    with Cluster(brokers.address, topic="copy") as copy:
+        offsets = copy.state_offsets({0, 2, 3})
+
+        assert offsets == {0: range(1), 2: range(1), 3: range(0)}
+        assert sorted(each.key for each in copy.records(offsets)) == [b"\0", b"\2"]
+        with pytest.raises(UnreadableFileError, match=r"^copy-9 of 127.0.0.1:\d+: there is no such partition"):
+            copy.state_offsets({1, 9})
+
+
+def test_records_that_brokers_have_deleted(brokers: Brokers, cluster: Cluster) -> None:
+    """Whoever wants just the records that were there gets an error; the others get what is there now."""
+    for number in range(3):
+        brokers.write(TOPIC, 0, bytes([number]), None)
+        brokers.write(TOPIC, 1, bytes([number]), None)
+    gone = {0: range(7, 9), 1: range(2, 3)}  # which a client is answered as if the log had started later
+
+    with pytest.raises(UnreadableFileError, match=f"^{TOPIC}-0 of .*: the log has started at offset 7, and brokers"):
+        list(cluster.records(gone))
+    assert sorted((each.state_partition, each.offset) for each in cluster.remaining_records(gone)) == [
+        *((0, 0), (0, 1), (0, 2)),
+        (1, 2),
+    ]
+
+
+def test_a_log_that_ends_earlier(brokers: Brokers, cluster: Cluster) -> None:
+    """The client is at the end before it has got what was there: that is no end."""
+    brokers.write(TOPIC, 1, b"k", None)
+
+    with pytest.raises(UnreadableFileError, match="the log ends at offset 1 now, and has ended at 3"):
+        list(cluster.records({1: range(3)}))
 
 
 def test_a_record_that_is_none_is_named(brokers: Brokers, cluster: Cluster) -> None:

@@ -35,7 +35,7 @@ def file_of(directory: Path, *rows: dict[str, Any] | str) -> StateTopicFile:
 
 def place(logged: LoggedRecord) -> tuple[int | None, int | None, int | None, bytes, bytes | None]:
     """Return *logged* without the file and the place in it."""
-    return logged[3:]
+    return logged[3:8]
 
 
 def test_a_dump_is_decoded_as_kafkas_formatter_does_it() -> None:
