@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharestate.testing.always import invariants_of, observe
 from sharestate.testing.generator.mix import ORDINARY, WILD, mix_for
 from sharestate.testing.in_process import InProcessServer
+from sharestate.testing.observing import invariants_of, observe
 from sharestate.testing.strategies import sequences
 from sharestate.values.profiles import PROFILES, Profile
 

@@ -15,9 +15,6 @@ from sharestate.testing.always import (
     WITH_QUEUE,
     WITHOUT_QUEUE,
     Invariant,
-    invariants_of,
-    judge,
-    observe,
 )
 from sharestate.testing.contract import broken_clauses, untested_clauses
 from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
@@ -37,6 +34,8 @@ from sharestate.testing.generator import (
     seeded,
 )
 from sharestate.testing.in_process import InProcessServer
+from sharestate.testing.observing import invariants_of, judge, observe
+from sharestate.testing.over_time import HEALED_OVER_TIME, OVER_TIME, OverTime, Watch
 from sharestate.testing.persister_contract import PersisterContract
 from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, expect_seen, seen
 
@@ -44,7 +43,9 @@ __all__ = [
     "ALWAYS",
     "BROKER",
     "HEALED",
+    "HEALED_OVER_TIME",
     "ORDINARY",
+    "OVER_TIME",
     "REFUSED",
     "SOMETIMES",
     "SOMETIMES_WITH_QUEUE",
@@ -58,10 +59,12 @@ __all__ = [
     "InProcessServer",
     "Invariant",
     "Mix",
+    "OverTime",
     "PersisterContract",
     "Request",
     "Response",
     "Steps",
+    "Watch",
     "broken_clauses",
     "converse",
     "exchanges",

@@ -2,23 +2,17 @@
 Invariants: what must hold after every request, judged by requests and responses alone.
 
 They fit every implementation that speaks the line protocol. Each is a function of one exchange that raises
-AssertionError if it does not hold.
+AssertionError if it does not hold; those that look further back are in `sharestate.testing.over_time`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sharestate.testing.exchange import TERMINAL, Exchange, batch_runs, exchanges, records, trace
-from sharestate.testing.explanations import explain
-from sharestate.values.profiles import BrokerWritePolicy
+from sharestate.testing.exchange import TERMINAL, Exchange, batch_runs, records
 from sharestate.values.records import RecordState
-
-if TYPE_CHECKING:
-    from sharestate.testing.generator.model import Request, Response, Steps
-    from sharestate.values.profiles import Profile
 
 Invariant: TypeAlias = Callable[[Exchange], None]
 """A function that raises AssertionError if an exchange contradicts it."""
@@ -348,57 +342,3 @@ HEALED: Final[tuple[Invariant, ...]] = (
     the_complete_count_is_right,
 )
 """Further invariants of profiles without quirks."""
-
-
-def invariants_of(profile: Profile) -> tuple[Invariant, ...]:
-    """Return the invariants that hold under *profile*."""
-    writes = BROKER if isinstance(profile.write_policy, BrokerWritePolicy) else ()
-    queue = WITH_QUEUE if profile.has_dead_letter_queue else WITHOUT_QUEUE
-    return ALWAYS + writes + queue + (() if profile.quirks else HEALED)
-
-
-def judge(exchange: Exchange, invariants: Iterable[Invariant]) -> None:
-    """
-    Raise AssertionError if one of *invariants* does not hold in *exchange*.
-
-    Complexity:
-        Proportional to the records in flight.
-    """
-    for invariant in invariants:
-        try:
-            invariant(exchange)
-        except AssertionError as error:
-            message = f"{getattr(invariant, '__name__', invariant)}: {error}\n{explain(invariant)}"
-            raise AssertionError(message) from None
-
-
-def observe(
-    sequence: Steps[None],
-    answer: Callable[[Request], Response],
-    invariants: Iterable[Invariant],
-    name: str = "sequence",
-) -> list[Exchange]:
-    """
-    Send every request of *sequence* to *answer*, judge every exchange, and return them.
-
-    Raises:
-        AssertionError: An invariant does not hold, or *answer* raised an error. The message ends with the conversation
-            so far, as a trace file for ``sharestate replay``.
-    """
-    conversation: list[Exchange] = []
-    requests: list[Request] = []
-
-    def noting(request: Request) -> Response:
-        requests.append(request)
-        return answer(request)
-
-    invariants = tuple(invariants)
-    try:
-        for exchange in exchanges(sequence, noting):
-            conversation.append(exchange)
-            judge(exchange, invariants)
-    except Exception as error:
-        unanswered = requests[len(conversation) :]
-        message = f"{type(error).__name__}: {error}\n\n{trace(name, conversation, unanswered)}"
-        raise AssertionError(message) from error
-    return conversation

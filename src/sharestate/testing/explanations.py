@@ -75,12 +75,42 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
         "an_answer_of_the_queue_is_followed_by_a_write": Explanation("failures of the queue", ("KIP-1191", "B25")),
         "archiving_records_are_left_alone": Explanation("what takes ARCHIVING for ACQUIRED", ("KIP-1191", "B23")),
         "the_start_waits_for_the_queue": Explanation("what the SPSO takes for terminal", ("KIP-1191",)),
+        "a_failed_write_gives_back_what_it_took": Explanation(
+            "what is kept of a record until its write is answered: state, delivery count and member",
+            ("KAFKA-19972", "B2"),
+        ),
+        "records_are_archived_exactly_at_the_limit": Explanation(
+            "whether releases, closed sessions and expired locks ask for the limit, and for the one in force",
+            ("KIP-932", "KIP-1240"),
+        ),
+        "what_keeps_failing_is_halved": Explanation(
+            "the threshold of throttling, and what is acquired in the same fetch", ("KAFKA-17541",)
+        ),
+        "a_last_attempt_is_alone": Explanation(
+            "where an acquisition stops before and after a record with one delivery left", ("KAFKA-17541",)
+        ),
+        "waiting_fetches_are_woken": Explanation(
+            "what follows the advance of the SPSO, and an expired lock", ("KAFKA-20505", "B7")
+        ),
+        "a_new_leader_takes_what_is_persisted": Explanation(
+            "how state batches become batches in flight, and what is taken for a gap", ("KIP-932", "B16")
+        ),
+        "what_is_acknowledged_is_persisted": Explanation(
+            "what a write carries, and whether a record is final before the write is confirmed", ("KAFKA-18084", "B15")
+        ),
+        "the_window_is_overfilled_by_one_log_batch_at_most": Explanation(
+            "how much room an acquisition believes to have, in a gap too", ("KAFKA-19808", "B1", "B13")
+        ),
+        "a_full_window_waits_for_something": Explanation(
+            "what moves the SPSO past terminal records: in a gap window, before a hole of the log, without a write",
+            ("F1", "B10", "B17", "F4", "F5", "F6", "F7"),
+        ),
     }
 )
 """The explanations."""
 
 
-def explain(invariant: Callable[..., None]) -> str:
+def explain(invariant: Callable[..., object]) -> str:
     """
     Return what *invariant* says, what to look at, and what Kafka has had of it; as far as that is known.
 

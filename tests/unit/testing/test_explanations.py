@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from sharestate.testing import (
     ALWAYS,
     BROKER,
     HEALED,
+    HEALED_OVER_TIME,
+    OVER_TIME,
     WITH_QUEUE,
     WITHOUT_QUEUE,
     InProcessServer,
@@ -24,7 +27,15 @@ from sharestate.testing import (
 )
 from sharestate.testing.explanations import EXPLANATIONS
 
-INVARIANTS = [*ALWAYS, *BROKER, *HEALED, *WITH_QUEUE, *WITHOUT_QUEUE]
+INVARIANTS: list[Callable[..., object]] = [
+    *ALWAYS,
+    *BROKER,
+    *HEALED,
+    *WITH_QUEUE,
+    *WITHOUT_QUEUE,
+    *OVER_TIME,
+    *HEALED_OVER_TIME,
+]
 BUGS = (Path(__file__).parents[3] / "docs/kafka-bugs.md").read_text()
 
 
