@@ -23,14 +23,24 @@ help: ## List the targets
 setup: $(READY) ## Make .venv and install the project with its tools into it
 	@echo "make setup: ready"
 
-demo: $(READY) ## Show a story, run the KIP's table, then replay what Kafka's own class has answered
+demo: $(READY) ## Show a story, run the KIP's table, replay what Kafka's own class has answered, then ask a broker's log why
 	$(call judge,demo, \
 	  $(call step,a story of one share partition, $(BIN)/python examples/story.py); \
 	  $(call step,what the KIP says is persisted beside what sharestate persists, $(BIN)/sharestate kip --table write); \
 	  $(call step,what Kafka 4.3.1 and 4.4.0 answered beside what sharestate answers, \
 	    echo "4.3.1 by the rules of kafka-4.3:"; $(REPLAY) --profile kafka-4.3 $(addprefix tests/data/,kafka-tests vectors); \
-	    echo "both by the rules of kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))))
+	    echo "both by the rules of kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))); \
+	  $(call step,the request log of a broker of 4.3.1 beside what Kafka's rules make of it, mkdir -p build/demo; \
+	    $(BIN)/sharestate log import $(LOGGED)/request.log.gz --segments $(LOGGED)/segments \
+	      --config $(LOGGED)/server.properties -o build/demo/history.jsonl; \
+	    $(BIN)/sharestate log verify build/demo/history.jsonl); \
+	  $(call step,one record of it that failed again and again, \
+	    $(BIN)/sharestate log explain build/demo/history.jsonl --group seq-b --topic 6_UGRzRhTHKhR9UaPcC76Q \
+	      --partition 1 --offset 456); \
+	  $(call step,the same in pictures to open in a browser, \
+	    $(BIN)/sharestate log report build/demo/history.jsonl -o build/demo/report.html))
 RECORDED := kafka-tests vectors kafka-tests-4.4 vectors-4.4
+LOGGED := tests/data/broker-log/k431-seq
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.

@@ -10,6 +10,7 @@ from functools import partial
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from shlex import quote
 from string import Template
 from typing import Final, NamedTuple
 
@@ -121,7 +122,7 @@ def _data(shown: Sequence[ReportedPartition]) -> str:
         "partitions": [
             {
                 "name": each.name,
-                "arguments": "--group {} --topic {} --partition {}".format(*map(_quoted, each.overview.key)),
+                "arguments": "--group {} --topic {} --partition {}".format(*map(_argument, each.overview.key)),
                 **each.timeline,
             }
             for each in shown
@@ -136,9 +137,9 @@ def _data(shown: Sequence[ReportedPartition]) -> str:
     return json.dumps(b64encode(packed).decode())
 
 
-def _quoted(part: object) -> str:
+def _argument(part: object) -> str:
     """Return *part* as a word of a shell."""
-    return "'" + printable(str(part)).replace("'", "'\\''") + "'"
+    return quote(printable(str(part)))
 
 
 # ---- how share partitions stand

@@ -22,6 +22,11 @@ SECOND_US: Final = 1_000_000
 """Events without a time are a second apart. [µs]"""
 
 
+_PLACES: Final = {cause: place for place, cause in enumerate(Cause)}
+_GOES_ON: Final = -1
+_FORGOTTEN: Final = -2
+
+
 class Span(NamedTuple):
     """
     A range of records of which the same was true for a time.
@@ -181,12 +186,15 @@ class PartitionTimeline:
 
         Times are microseconds from ``origin_us`` on; those of points, and of the begins of spans, and first offsets are
         differences from the one before. A span has its duration, the number of its records less one, and the places of
-        its member and its changes in lists; -1 stands for none.
+        its member and its changes in lists; instead of these -1 stands for no member, and for what goes on at the end,
+        and -2 for what a new leader has forgotten.
         """
-        spans = sorted([*self._spans, *self._still_open()], key=lambda span: (span.begin_us, span.first_offset))
+        ended = [(span, _FORGOTTEN if span.ended_by is None else _PLACES[span.ended_by]) for span in self._spans]
+        ended += [(span, _GOES_ON) for span in self._still_open()]
+        ended.sort(key=lambda each: (each[0].begin_us, each[0].first_offset))
+        spans = [span for span, _ in ended]
         origin_us = self._first_us or 0
         members = {name: place for place, name in enumerate(sorted({span.member_id for span in spans} - {""}))}
-        causes: dict[Cause | None, int] = {cause: place for place, cause in enumerate(Cause)}
         return {
             "is_timed": self.is_timed,
             "origin_us": origin_us,
@@ -201,8 +209,8 @@ class PartitionTimeline:
                 "state": [span.state for span in spans],
                 "count": [span.delivery_count for span in spans],
                 "member": [members.get(span.member_id, -1) for span in spans],
-                "began": [causes[span.began_by] for span in spans],
-                "ended": [causes.get(span.ended_by, -1) for span in spans],
+                "began": [_PLACES[span.began_by] for span in spans],
+                "ended": [place for _, place in ended],
             },
             "points": {
                 "at": _differences(point.at_us - origin_us for point in self._points),

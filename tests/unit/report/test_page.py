@@ -121,6 +121,7 @@ def test_a_browser_runs_nothing_of_a_name(stalled: Path) -> None:
     assert "<title>ran</title>" not in page
     assert 'data-drawn="' in page
     assert Text(page).cells["members"][0] == QUOTED
+    assert Text(page).cells["life"][2::6] == ["acquired"]
     assert "Shown: event 0 to event 2, 2 events" in page
     assert 'role="alert" hidden' in page
 

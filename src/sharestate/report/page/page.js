@@ -9,6 +9,7 @@ const MOST_MEMBERS = 20; // lanes
 const COLUMNS = 160; // of a grid
 const ROWS = 80;
 const LATEST = 1000; // changes in the time that is shown first
+const FORGOTTEN = -2; // the end of a span that a new leader has not read
 const element = (id) => document.getElementById(id);
 
 let report, partition, views = {}, shown = [0, 1], drawing = Promise.resolve(), pending = false;
@@ -111,7 +112,7 @@ function life(offset) {
   }
   if (open !== null && ended[open] >= 0) {
     rows.push({ at: end[open], what: report.causes[ended[open]], state: "no longer in flight", count: "", member: "" });
-  } else if (open !== null && end[open] < partition.to) {
+  } else if (open !== null && ended[open] === FORGOTTEN) {
     rows.push({ at: end[open], what: "forgotten by a new leader", state: "", count: "", member: "" });
   }
   return rows;
