@@ -4,9 +4,9 @@ The request log of a real broker: its import to a history, and the check that th
 The import reads log segments, which needs the extra ``segments``.
 """
 
-from sharestate.broker_log.checked_partition import Counts
 from sharestate.broker_log.importer import LogImport
 from sharestate.broker_log.lines import LoggedRequest, RequestLog
+from sharestate.broker_log.progress import Counts
 from sharestate.broker_log.settings import read_properties
 from sharestate.broker_log.topic_logs import TopicLog, TopicLogs
 from sharestate.broker_log.verify import Finding, PartitionReport, Place, Verdict, verify

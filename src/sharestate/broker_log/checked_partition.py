@@ -6,32 +6,36 @@ Acquisitions are computed, and so are writes. Locks expire when something that w
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from attrs import define, evolve, frozen
+from attrs import evolve
 
-from sharestate.broker_log.schedule import RequestId, Schedule, Step, What
+from sharestate.broker_log.kafka_defects import (
+    Defect,
+    does_acquire_throw,
+    does_advance_throw,
+    write_succeeded_without_advance,
+)
+from sharestate.broker_log.observed_writes import Mismatch, ObservedWrites
+from sharestate.broker_log.progress import Counts, Delay, Progress, Recent, Saved
+from sharestate.broker_log.schedule import Allowed, RequestId, Schedule, Step, What
 from sharestate.broker_log.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
 from sharestate.history import AppendedBatch, Event
 from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
-from sharestate.history.replay_state import Settings, are_same_batches, content_in, content_json, content_of
-from sharestate.json_lines import Json
+from sharestate.history.replay_state import Settings
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import OffsetReset, ShareConfig
 from sharestate.values.effects import Effects, Transition
-from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import LATEST
-from sharestate.values.records import AcquiredRecords, SharePartitionKey
-from sharestate.values.requests import PersistedState, WriteShareGroupState
-from sharestate.values.snapshot import Snapshot
+from sharestate.values.records import AcquiredRecords, RecordState, SharePartitionKey
+from sharestate.values.requests import PersistedState, StateBatch
 
 EARLY_US: Final = 25_000
 """How much earlier than computed a lock may expire: its acquisition may have been as much earlier. [µs]"""
@@ -58,84 +62,6 @@ _RENEW_VERSION: Final = 2
 """The version of requests from which on they may renew locks."""
 
 
-@frozen
-class Mismatch:
-    """Something that does not fit."""
-
-    what: str
-    """What it is."""
-
-    observed: Json
-    """What was observed."""
-
-    computed: Json
-    """What was computed."""
-
-    write: int = -1
-    """The observed write that it is about; -1 for none."""
-
-
-@define
-class Counts:
-    """What was checked so far."""
-
-    fetches_with_records: int = 0
-    """Fetches whose acquired ranges were computed."""
-
-    empty_fetches: int = 0
-    """Fetches without records that were computed."""
-
-    undecided_fetches: int = 0
-    """Fetches without records that cannot be decided."""
-
-    codes: int = 0
-    """Answers to acknowledgements."""
-
-    writes: int = 0
-    """Writes of state."""
-
-    expiries: int = 0
-    """Acquisition locks that have expired."""
-
-    releases: int = 0
-    """Members whose connections were lost, and their records released."""
-
-
-@frozen
-class Saved:
-    """A share partition between two steps, to come back to."""
-
-    snapshot: Snapshot | None
-    """The share partition; None before its state was read."""
-
-    settings: Settings
-    """The settings."""
-
-    visible: int
-    """How many batches of the log are visible."""
-
-    log_start: int
-    """The log start offset."""
-
-    issued: int
-    """How many of the observed writes were issued."""
-
-    numbers: dict[int, int]
-    """The numbers of those that are pending."""
-
-    expected: dict[int, str | None]
-    """The answers to acknowledgements by the number of their writes."""
-
-    late_us: tuple[int, ...]
-    """The delays of the locks that have expired. [µs]"""
-
-    counts: Counts
-    """What was checked."""
-
-    recorded: int
-    """How many transitions were recorded."""
-
-
 class CheckedPartition:
     """
     A share partition that is compared with what was observed.
@@ -149,7 +75,6 @@ class CheckedPartition:
 
     Attributes:
         transitions: The changes of records in the steps that fitted, since they were taken away.
-        counts: What was checked so far.
         was_initialized: Whether its state was ever read.
     """
 
@@ -164,20 +89,16 @@ class CheckedPartition:
     ) -> None:
         """Start before the first step."""
         self._key = SharePartitionKey(group_id=key[0], topic_id=key[1], partition=key[2])
-        self._schedule = schedule
+        self._lost = schedule.lost
         self._log = VisibleLog(()) if log is None else log
         self._others = others
+        self._writes = ObservedWrites(schedule)
         self._partition: SharePartition | None = None
-        self._settings = Settings(LATEST, ShareConfig())
-        self._visible = self._log_start = self._issued = 0
-        self._numbers: dict[int, int] = {}
-        self._expected: dict[int, str | None] = {}
-        self._late_us: tuple[int, ...] = ()
+        self._now = Progress(Settings(LATEST, ShareConfig()))
         self._last_ms = 0
+        self._allowed = Allowed.NOTHING
         self._before: Saved | None = None
-        self._recent: deque[tuple[int, Saved]] = deque(maxlen=_MOST_RECENT)
         self._record_transitions = record_transitions
-        self.counts = Counts()
         self.was_initialized = False
         self.transitions: list[Transition] = []
 
@@ -187,26 +108,36 @@ class CheckedPartition:
         return self._partition
 
     @property
+    def counts(self) -> Counts:
+        """What was checked so far."""
+        return self._now.counts
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """The defects of Kafka that have shown."""
+        return self._now.defects
+
+    @property
+    def suspects(self) -> tuple[Defect, ...]:
+        """Those of them that have shown since the state was read."""
+        return self._now.defects[self._now.known_before :]
+
+    @property
     def late_us(self) -> tuple[int, ...]:
         """How long after its deadline each lock has expired, at the most. [µs]"""
-        return self._late_us
+        found, delay = [], self._now.delay
+        while delay is not None:
+            found.append(delay.us)
+            delay = delay.before
+        return tuple(reversed(found))
 
     # ---- copies
 
     def save(self) -> Saved:
         """Return what it takes to come back here."""
-        return Saved(
-            None if self._partition is None else self._partition.snapshot(),
-            copy(self._settings),
-            self._visible,
-            self._log_start,
-            self._issued,
-            dict(self._numbers),
-            dict(self._expected),
-            self._late_us,
-            copy(self.counts),
-            len(self.transitions),
-        )
+        self._now.issued = self._writes.issued
+        snapshot = None if self._partition is None else self._partition.snapshot()
+        return Saved(snapshot, self._now.copy(), len(self.transitions))
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
@@ -214,24 +145,23 @@ class CheckedPartition:
         records = self._record_transitions
         self._partition = None if snapshot is None else SharePartition.restore(snapshot, record_transitions=records)
         del self.transitions[saved.recorded :]
-        self._settings = copy(saved.settings)
-        self._visible, self._log_start, self._issued = saved.visible, saved.log_start, saved.issued
-        self._numbers, self._expected = dict(saved.numbers), dict(saved.expected)
-        self._late_us, self.counts = saved.late_us, copy(saved.counts)
+        self._now = saved.progress.copy()
+        self._writes.issued = self._now.issued
         self._last_ms = 0 if snapshot is None else snapshot.now_ms
 
     def give_up(self) -> None:
         """Know nothing until the state is read again."""
         self._partition = None
-        self._recent.clear()
-        self._numbers.clear()
-        self._expected.clear()
+        now = self._now
+        now.recent, now.known_before = (), len(now.defects)
+        for each in (now.numbers, now.expected, now.letters):
+            each.clear()
 
     # ---- steps
 
     def take(self, step: Step, saved: Saved) -> Mismatch | None:
         """
-        Take a step; if it does not fit as it is, with locks that expire, and connections that are lost, before it.
+        Take a step; if it does not fit as it is, with what no line shows before it: locks that expire, and others.
 
         Args:
             step: The step.
@@ -241,77 +171,94 @@ class CheckedPartition:
             What does not fit; the share partition has to be restored then.
         """
         handler = self._HANDLERS[step.what]
-        self._before = saved
-        self._recent.append((step.at_us, saved))
+        self._before, self._allowed = saved, step.allowed
+        if saved.snapshot is not None:
+            self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], Recent(step.at_us, saved.snapshot))
+        if step.allowed is Allowed.UNDECIDED:
+            self.counts.undecided_fetches += 1
+            return None
         if step.what is What.OUTCOME:
             self._expire_queued(step, saved)
         mismatch = handler(self, step)
         if mismatch is None or self._partition is None or step.what not in _AFTER_OTHERS:
-            return mismatch
+            return mismatch or self._see_head()
         self.restore(saved)
         before = saved
         for _ in range(_MOST_EXPIRIES):
             if not self._something_before(step, before):
-                return self._undecided(step, saved, mismatch)
+                return mismatch
             self._before = before = self.save()
             if handler(self, step) is None:
-                return None
+                return self._see_head()
             self.restore(before)
         return mismatch
 
-    def _undecided(self, step: Step, saved: Saved, mismatch: Mismatch) -> Mismatch | None:
-        """Leave a fetch without records undecided: there are reasons for it that are not in any log."""
-        response = step.event.response or {}
-        if step.what is not What.FETCH or response.get("acquired") or response.get("error"):
-            return mismatch
-        self.restore(saved)
-        self.counts.undecided_fetches += 1
-        return None
+    def _see_head(self) -> Mismatch | None:
+        if self._partition is None:
+            return None
+        return self._writes.see_head(self._partition.start_offset, self._partition.delivery_complete_count)
 
     def _something_before(self, step: Step, saved: Saved) -> bool:
-        """Let a lock expire, or a lost connection be noticed, if its write is the next one that was observed."""
-        if self._expire(step.at_us):
-            return True
-        self.restore(saved)
-        return self._lose(step, saved)
+        """Let something happen that no line shows, if its write is the next one that was observed."""
+        for happen in (self._answer_dead_letter, self._expire, self._lose):
+            if happen(step):
+                return self._see_head() is None
+            self.restore(saved)
+        return False
+
+    def _answer_dead_letter(self, step: Step) -> bool:
+        """Let the dead-letter queue answer: its records are archived then, and that is written."""
+        content = self._writes.next_content()
+        if content is None or not self._now.letters:
+            return False
+        number = next((number for number, row in self._now.letters.items() if content[4] == (row,)), None)
+        if number is None or self._issue(self._noted(self._active().dead_letter_answered(number)), step) is not None:
+            return False
+        self._now.letters.pop(number)
+        self.counts.dead_letters += 1
+        return True
 
     def _expire_queued(self, step: Step, saved: Saved) -> None:
         """Let the locks expire whose writes have waited for the answer to this one."""
-        writes = self._schedule.writes
+        latest_us = step.at_us + QUEUED_AFTER_US
         while (
             self._partition is not None
-            and step.write < self._issued < len(writes)
-            and (writes[self._issued][1].at_us or 0) < step.at_us + QUEUED_AFTER_US
-            and (self._partition.next_deadline_ms() or MAX_INT64) * 1000 <= step.at_us + QUEUED_AFTER_US
+            and self._writes.is_issued(step.write)
+            and (event := self._writes.next_event()) is not None
+            and (event.at_us or 0) < latest_us
+            and (self._partition.next_deadline_ms() or MAX_INT64) * 1000 <= latest_us
         ):
-            if not self._expire(step.at_us):
+            if not self._expire(step):
                 self.restore(saved)
                 return
             saved = self.save()
 
-    def _expire(self, at_us: int) -> bool:
+    def _expire(self, step: Step) -> bool:
         """Let the next locks expire up to one with a write."""
         partition = self._active()
         while True:
             due_ms = partition.next_deadline_ms()
-            if due_ms is None or due_ms * 1000 > at_us + EARLY_US:
+            if due_ms is None or due_ms * 1000 > step.at_us + EARLY_US:
                 return False
-            effects = partition.expire_next(now_ms=self._now_ms(max(at_us, due_ms * 1000)))
-            if effects is None or self._issue(self._noted(effects)) is not None:
+            write = self._writes.issued.count
+            effects = partition.expire_next(now_ms=self._now_ms(max(step.at_us, due_ms * 1000)))
+            if effects is None or self._issue(self._noted(effects), step) is not None:
                 return False
             self.counts.expiries += 1
             if effects.writes:
-                arrived = self._schedule.writes[self._issued - 1][1].at_us or 0
-                self._late_us += (arrived - due_ms * 1000,)
+                if self._writes.is_issued(write):
+                    self._now.delay = Delay(self._writes.arrived_us(write) - due_ms * 1000, self._now.delay)
                 return True
 
-    def _lose(self, step: Step, saved: Saved) -> bool:
-        most_us = self._settings.config.record_lock_duration_ms * 1000 + _LOST_FOR_US
-        for lost_us, member_id in self._schedule.lost:
+    def _lose(self, step: Step) -> bool:
+        """Let a connection that was lost be noticed: what its member has is released."""
+        saved = self.save()
+        most_us = self._now.settings.config.record_lock_duration_ms * 1000 + _LOST_FOR_US
+        for lost_us, member_id in self._lost:
             if not lost_us - LATE_US <= step.at_us <= lost_us + most_us:
                 continue
             effects = self._active().release(member_id, now_ms=self._now_ms(step.at_us))
-            if effects.writes and self._issue(self._noted(effects)) is None:
+            if effects.writes and self._issue(self._noted(effects), step) is None:
                 self.counts.releases += 1
                 return True
             self.restore(saved)
@@ -319,6 +266,9 @@ class CheckedPartition:
 
     def _noted(self, effects: Effects) -> Effects:
         self.transitions += effects.transitions
+        for request in effects.dead_letters:
+            row = StateBatch(request.first_offset, request.last_offset, RecordState.ARCHIVED, request.delivery_count)
+            self._now.letters[request.number] = row
         return effects
 
     def _active(self) -> SharePartition:
@@ -330,72 +280,74 @@ class CheckedPartition:
         self._last_ms = max(at_us // 1000, self._last_ms)
         return self._last_ms
 
-    def _issue(self, effects: Effects) -> Mismatch | None:
+    def _issue(self, effects: Effects, step: Step) -> Mismatch | None:
         """Compare the writes of a command with those that were observed."""
         for write in effects.writes:
-            if self._issued == len(self._schedule.writes):  # it was under way when the log ended
-                continue
-            mismatch = self._compare(write)
-            if mismatch is not None:
-                return mismatch
-            self._numbers[self._issued] = write.number
-            self._issued += 1
-            self.counts.writes += 1
+            observed = self._writes.match(write, step.at_us, self._allowed)
+            if isinstance(observed, Mismatch):
+                return observed
+            if observed is not None:
+                self._now.numbers[observed] = write.number
+                self.counts.writes += 1
         return None
-
-    def _compare(self, write: WriteShareGroupState) -> Mismatch | None:
-        observed = content_in(self._schedule.writes[self._issued][1].request or {})
-        computed = content_of(write)
-        if observed[:4] == computed[:4] and are_same_batches(observed[4], computed[4]):
-            return None
-        return Mismatch("write", content_json(observed), content_json(computed), self._issued)
 
     # ---- the kinds of steps
 
     def _config(self, step: Step) -> None:
-        self._settings.change(step.event.request or {})
+        self._now.settings.change(step.event.request or {})
         if self._partition is not None:
-            self._partition.configure(self._settings.effective)
+            self._partition.configure(self._now.settings.effective)
 
     def _appended(self, step: Step) -> None:
-        self._visible = max(self._visible, self._log.count_after(step.event))
+        self._now.visible = max(self._now.visible, self._log.count_after(step.event))
 
     def _log_starts(self, step: Step) -> None:
-        self._log_start = max(self._log_start, (step.event.request or {})["offset"])
+        self._now.log_start = max(self._now.log_start, (step.event.request or {})["offset"])
         if self._partition is not None and not step.event.inferred:
-            self._noted(self._partition.advance_log_start(self._log_start))
+            self._noted(self._partition.advance_log_start(self._now.log_start))
 
     def _outcome(self, step: Step) -> Mismatch | None:
         if self._partition is None:
             return None
-        number = self._numbers.pop(step.write, None)
+        number = self._now.numbers.pop(step.write, None)
         if number is None:
-            return None if step.write < self._issued else Mismatch("write", _observed(step.event), None, step.write)
+            if self._writes.is_issued(step.write):
+                return None
+            return Mismatch("write", self._writes.content_of(step.write), None, step.write)
         error = (step.event.response or {}).get("error")
         if error is None:
-            self._noted(self._partition.write_succeeded(number))
+            self._succeed(step, number)
             answered = None
         else:
             effects = self._noted(self._partition.write_failed(number, ERRORS[error]))
             answered = None if effects.error is None else ERROR_NAMES[effects.error.code]
-        expected = self._expected.pop(number, answered)
+        expected = self._now.expected.pop(number, answered)
         return None if expected == answered else Mismatch("code", expected, answered, step.write)
+
+    def _succeed(self, step: Step, number: int) -> None:
+        """Let a write succeed, or its advance throw as Kafka's does (B7)."""
+        partition, before = self._active(), self._before
+        if before is not None and before.snapshot is not None and does_advance_throw(before.snapshot):
+            other = write_succeeded_without_advance(partition.snapshot(), number)
+            if other is not None:
+                self._partition = other
+                self._now.defects += (Defect("B7", partition.start_offset, step),)
+                return
+        self._noted(partition.write_succeeded(number))
 
     def _initialize(self, step: Step) -> None:
         request, response = step.event.request or {}, step.event.response or {}
         self.give_up()
-        since = _earliest_us(step.event) - LATE_US
-        writes = self._schedule.writes
-        while self._issued < len(writes) and (writes[self._issued][1].at_us or 0) < since:
-            self._issued += 1
+        self._writes.forget_before(step.earliest_us - LATE_US)
         if "error" in response or not response:
             return
-        self._settings.leader_epoch = request.get("leader_epoch", self._settings.leader_epoch)
+        settings = self._now.settings
+        settings.leader_epoch = request.get("leader_epoch", settings.leader_epoch)
         partition = SharePartition(
             self._key,
-            leader_epoch=self._settings.leader_epoch,
-            profile=self._settings.profile,
-            config=self._settings.effective,
+            leader_epoch=settings.leader_epoch,
+            profile=settings.profile,
+            config=settings.effective,
             record_transitions=self._record_transitions,
         )
         partition.initialize()
@@ -414,15 +366,15 @@ class CheckedPartition:
     def _reset_offset(self, request: dict[str, Any]) -> int:
         if "reset_offset" in request:
             return int(request["reset_offset"])
-        if self._settings.config.auto_offset_reset.strategy is OffsetReset.LATEST:
-            return self._log.end_offset(self._visible)
-        return self._log_start
+        if self._now.settings.config.auto_offset_reset.strategy is OffsetReset.LATEST:
+            return self._log.end_offset(self._now.visible)
+        return self._now.log_start
 
     def _close(self, step: Step) -> Mismatch | None:
         if self._partition is None:
             return None
         effects = self._partition.release(step.event.member_id or "", now_ms=self._now_ms(step.at_us))
-        return self._issue(self._noted(effects))
+        return self._issue(self._noted(effects), step)
 
     def _acknowledge(self, step: Step) -> Mismatch | None:
         if self._partition is None:
@@ -445,16 +397,16 @@ class CheckedPartition:
         if event.response is not None:
             expected = event.response.get("error")
             if effects.writes and expected not in _REFUSALS:
-                self._expected[effects.writes[0].number] = expected
+                self._now.expected[effects.writes[0].number] = expected
             elif expected != computed or effects.writes:
                 return Mismatch("code", expected, computed)
             self.counts.codes += 1
-        return self._issue(effects)
+        return self._issue(effects, step)
 
     def _arrival(self, step: Step) -> Mismatch | None:
-        if self._partition is None or step.write < self._issued:
+        if self._partition is None or self._writes.is_issued(step.write):
             return None
-        return Mismatch("write", _observed(step.event), None, step.write)
+        return Mismatch("write", self._writes.content_of(step.write), None, step.write)
 
     # ---- fetches
 
@@ -467,7 +419,7 @@ class CheckedPartition:
             self.counts.empty_fetches += not (self.was_initialized or response.get("acquired"))
             return None
         if "error" in response:
-            return Mismatch("fetch", {"error": response["error"]}, None)
+            return self._failed_fetch(step, response["error"])
         self._take_lock_duration(response)
         acquired = response.get("acquired", ())
         first: tuple[AcquiredRecords, ...] | None = None
@@ -477,24 +429,44 @@ class CheckedPartition:
                 self._take_lock_duration(response)
             computed = self._acquire(step, way)
             if computed == acquired:
-                self._visible = max(self._visible, way.visible if acquired else 0)
+                self._now.visible = max(self._now.visible, way.visible if acquired else 0)
                 self.counts.fetches_with_records += bool(acquired)
                 self.counts.empty_fetches += not acquired
                 return None
             first = computed if first is None else first
         return Mismatch("fetch", [list(each) for each in acquired], [list(each) for each in first or ()])
 
+    def _failed_fetch(self, step: Step, error: str) -> Mismatch | None:
+        """Take a fetch that was answered with an error: it has done nothing, unless acquire has thrown (B8)."""
+        if error != _THROWN:
+            return None
+        partition, request = self._active(), step.event.request or {}
+        offset = partition.next_fetch_offset()
+        batches = self._readable(self._now.visible, offset)
+        for count in prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)):
+            fetched = self._log.fetched(offset, batches[:count], self._now.settings.isolation)
+            if self._before is not None:
+                self.restore(self._before)
+            # Acquire has thrown after it had acquired, as it was about to filter.
+            unfiltered = evolve(fetched, isolation=IsolationLevel.READ_UNCOMMITTED)
+            self._acquire_of(step, unfiltered, request.get("max_records", 0))
+            cached = self._active().batches()
+            if cached and does_acquire_throw(fetched, cached[0].first_offset):
+                self._now.defects += (Defect("B8", offset, step),)
+                return None
+        return Mismatch("fetch", {"error": error}, None)
+
     def _take_lock_duration(self, response: dict[str, Any]) -> None:
-        lock_ms = response.get("lock_ms")
-        if lock_ms is not None and lock_ms != self._settings.config.record_lock_duration_ms:
-            self._settings.config = evolve(self._settings.config, record_lock_duration_ms=lock_ms)
-            self._active().configure(self._settings.effective)
+        lock_ms, settings = response.get("lock_ms"), self._now.settings
+        if lock_ms is not None and lock_ms != settings.config.record_lock_duration_ms:
+            settings.config = evolve(settings.config, record_lock_duration_ms=lock_ms)
+            self._active().configure(settings.effective)
 
     def _ways(self, event: Event, acquired: tuple[AcquiredRecords, ...], step: Step) -> Iterator[Way]:
         """Yield the ways in which a fetch may have read, the likely one first."""
         request = event.request or {}
         others = request.get("acquired_by_others", 0)
-        visible = self._visible
+        visible = self._now.visible
         if acquired:
             visible = max(visible, self._log.count_with(acquired[-1].last_offset))
         yield Way(others, None, visible)
@@ -505,7 +477,7 @@ class CheckedPartition:
             yield from (Way(each, 0, visible) for each in sums if each >= request.get("max_records", 0))
         for offset in self._older_offsets(step) if acquired else ():
             yield Way(others, None, visible, offset)
-        for count in counts_read(request, acquired, self._readable(visible)):
+        for count in counts_read(request, acquired, self._readable(visible, self._active().next_fetch_offset())):
             yield from (Way(each, count, visible) for each in sums if each < request.get("max_records", 0))
         later = visible
         while later < len(self._log.earliest_us) and self._log.earliest_us[later] <= step.at_us + EARLY_US:
@@ -516,15 +488,13 @@ class CheckedPartition:
         """Return where else a fetch may read: a broker looks for that some steps before it acquires."""
         now = self._active().next_fetch_offset()
         offsets: dict[int, None] = {}
-        for at_us, saved in reversed(self._recent):
-            if at_us >= step.earliest_us - LATE_US and saved.snapshot is not None:
-                offsets[SharePartition.restore(saved.snapshot).next_fetch_offset()] = None
+        for at_us, snapshot in reversed(self._now.recent):
+            if at_us >= step.earliest_us - LATE_US:
+                offsets[SharePartition.restore(snapshot).next_fetch_offset()] = None
         return [offset for offset in offsets if offset != now]
 
-    def _readable(self, visible: int, offset: int | None = None) -> list[AppendedBatch]:
-        if offset is None:
-            offset = self._active().next_fetch_offset()
-        is_committed = self._settings.isolation is IsolationLevel.READ_COMMITTED
+    def _readable(self, visible: int, offset: int) -> list[AppendedBatch]:
+        is_committed = self._now.settings.isolation is IsolationLevel.READ_COMMITTED
         return self._log.readable(offset, visible, is_committed=is_committed)
 
     def _acquire(self, step: Step, way: Way) -> tuple[AcquiredRecords, ...]:
@@ -535,17 +505,21 @@ class CheckedPartition:
         wanted = request.get("max_records", 0) - way.others
         if not has_room or wanted <= 0:
             return ()
-        if offset < self._log_start:
-            self._noted(partition.advance_log_start(self._log_start))
+        if offset < self._now.log_start:
+            self._noted(partition.advance_log_start(self._now.log_start))
             return ()
         batches = self._readable(way.visible, offset)
         count = way.batches
         if count is None:
             count = next(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
-        effects = partition.acquire(
+        return self._acquire_of(step, self._log.fetched(offset, batches[:count], self._now.settings.isolation), wanted)
+
+    def _acquire_of(self, step: Step, fetched: FetchedRecords, wanted: int) -> tuple[AcquiredRecords, ...]:
+        request = step.event.request or {}
+        effects = self._active().acquire(
             step.event.member_id or "",
-            self._log.fetched(offset, batches[:count], self._settings.isolation),
-            now_ms=self._now_ms(step.at_us),
+            fetched,
+            now_ms=self._now_ms(step.earliest_us),  # so that no lock seems to expire before its time
             max_records=wanted,
             batch_size=request.get("batch_size", 500),
             mode=MODES[request.get("mode", "batch_optimized")],
@@ -568,14 +542,9 @@ class CheckedPartition:
 
 
 _AFTER_OTHERS: Final = frozenset({What.ACKNOWLEDGE, What.CLOSE, What.FETCH, What.ARRIVAL})
-"""The steps before which locks may expire, or lost connections be noticed."""
+"""The steps before which locks may expire, lost connections be noticed, and the dead-letter queue answer."""
 
 _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
 
-
-def _earliest_us(event: Event) -> int:
-    return next((each for each in (event.taken_us, event.at_us) if each is not None), 0)
-
-
-def _observed(event: Event) -> Json:
-    return content_json(content_in(event.request or {}))
+_THROWN: Final = "unknown_server_error"
+"""The error of a fetch whose acquire has thrown."""

@@ -8,6 +8,7 @@ Source:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -22,6 +23,12 @@ LATE_OUTCOME_US: Final = 25_000
 
 QUEUED_US: Final = 100_000
 """How long a write may wait until others were answered, and it is sent. [µs]"""
+
+ANSWERED_AFTER_US: Final = 5_000
+"""How soon after the answer to its write an acknowledgement is answered. [µs]"""
+
+SOON_US: Final = 15_000
+"""In how much time a write is usually answered. [µs]"""
 
 
 class What(IntEnum):
@@ -55,6 +62,22 @@ class What(IntEnum):
     """A write has arrived at the coordinator: by now it was issued."""
 
 
+class Allowed(IntEnum):
+    """What is allowed for a step that fits nowhere as it is."""
+
+    NOTHING = 0
+    """Nothing: all that was observed is what it does."""
+
+    UNDECIDED = 1
+    """A fetch without records has done nothing: there are reasons for that which are in no log."""
+
+    LATE_HEAD = 2
+    """Its write has the start offset and the delivery complete count of a few steps later: they are read last."""
+
+    OVERTAKEN = 3
+    """Its write was sent after a later one: other threads have issued that at the same time."""
+
+
 class Step(NamedTuple):
     """
     A step.
@@ -67,6 +90,7 @@ class Step(NamedTuple):
         line: The line of its event in the history, or the row.
         event: Its event.
         write: Which of the observed writes it is about; -1 for none.
+        allowed: What is allowed for it.
     """
 
     at_us: int
@@ -76,6 +100,14 @@ class Step(NamedTuple):
     line: int
     event: Event
     write: int = -1
+    allowed: Allowed = Allowed.NOTHING
+
+    @property
+    def may_be_undecided(self) -> bool:
+        """Whether it is a fetch without records, for which there may be reasons that are in no log."""
+        response = self.event.response or {}
+        is_empty = not (response.get("acquired") or response.get("error"))
+        return self.what is What.FETCH and is_empty and self.allowed is Allowed.NOTHING
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -91,11 +123,15 @@ class Schedule(NamedTuple):
         steps: Its steps, in the preferred order.
         writes: The writes that were observed, in the order in which they were issued, with their lines.
         lost: The members whose connections were lost, with the earliest time. [µs since 1970]
+        begins_us: The times at which the state was read, at the earliest. [µs since 1970]
+        last_us: When the share partition was last heard of before each of them, and at the end. [µs since 1970]
     """
 
     steps: list[Step]
     writes: list[tuple[int, Event]]
     lost: list[tuple[int, str]]
+    begins_us: list[int]
+    last_us: list[int]
 
 
 RequestId = tuple[str | None, int | None]
@@ -113,6 +149,7 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
     events = list(events)
     acknowledging = {(event.connection, event.request_no) for _, event in events if event.kind == "acknowledge"}
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
+    answered = sorted(_first_known(event.done_us, event.at_us) for _, event in ordered)
     steps = [step for number, (line, event) in enumerate(ordered) for step in _write_steps(number, line, event)]
     lost = []
     for line, event in events:
@@ -120,14 +157,26 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
             lost.append((event.at_us or 0, event.member_id or ""))
         elif event.kind in _STEPS:
             request = event.connection, event.request_no
-            at_us = _effect_us(event, request in acknowledging, request in with_records)
+            at_us = _effect_us(event, request in acknowledging, request in with_records, answered)
             earliest = _first_known(event.taken_us, event.at_us)
             steps.append(
                 Step(at_us, _STEPS[event.kind], earliest, max(at_us, _first_known(event.done_us)), line, event)
             )
     steps = _after_those_before(steps)
     steps.sort(key=lambda step: step.order)
-    return Schedule(steps, ordered, lost)
+    return Schedule(steps, ordered, lost, *_lives(steps))
+
+
+def _lives(steps: list[Step]) -> tuple[list[int], list[int]]:
+    """Return when the state was read, and when the share partition was last heard of before that, and at the end."""
+    begins_us, last_us, newest = [], [], 0
+    for step in steps:
+        if step.what is What.INITIALIZE:
+            begins_us.append(step.earliest_us)
+            last_us.append(newest)
+        elif step.event.connection is not None:
+            newest = step.at_us
+    return begins_us, [*last_us, newest]
 
 
 _STEPS: Final[Mapping[str, What]] = {
@@ -182,8 +231,8 @@ def _first_known(*times: int | None) -> int:
     return next((each for each in times if each is not None), 0)
 
 
-def _effect_us(event: Event, is_acknowledging: bool, has_records: bool) -> int:  # noqa: FBT001 - facts of one request
-    """Return when an event is preferred to have taken effect."""
+def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, answered: list[int]) -> int:  # noqa: FBT001 - facts of one request
+    """Return when an event is preferred to have taken effect; *answered* are the times of the answers to writes."""
     taken, done = _first_known(event.taken_us, event.at_us), _first_known(event.done_us, event.at_us)
     match event.kind:
         case "acknowledge":
@@ -191,18 +240,19 @@ def _effect_us(event: Event, is_acknowledging: bool, has_records: bool) -> int: 
         case "close":
             return done if is_acknowledging else taken
         case "fetch":
-            return _fetched_us(event, taken, done, is_acknowledging, has_records)
+            if not is_acknowledging or done == _first_known(event.handled_us, done):
+                return done
+            return _fetched_us(event, taken, done, has_records, answered)
         case _:
             return done
 
 
-def _fetched_us(event: Event, taken: int, done: int, is_acknowledging: bool, has_records: bool) -> int:  # noqa: FBT001
-    """Return when a fetch has acquired: in its handler, or when it was woken or its time was up."""
+def _fetched_us(event: Event, taken: int, done: int, has_records: bool, answered: list[int]) -> int:  # noqa: FBT001
+    """Return when a fetch that acknowledges, too, has acquired: its answer waits for the write of that."""
     request = event.request or {}
-    if done == _first_known(event.handled_us, done):
-        return done
-    if not is_acknowledging:
-        return done
-    # The answer waits for the write of the acknowledgements, too.
+    if has_records:
+        last = bisect_right(answered, done + OUTCOME_DELAY_US) - 1
+        has_waited_for_write = last >= 0 and answered[last] > done - ANSWERED_AFTER_US
+        return taken if has_waited_for_write or done < taken + SOON_US else done
     waits_until = taken + request.get("max_wait_ms", 0) * 1000
-    return taken if has_records or request.get("min_bytes") == 0 or done < waits_until else waits_until
+    return taken if request.get("min_bytes") == 0 or done < waits_until else waits_until

@@ -1,22 +1,26 @@
 """
 The search for an order of steps in which everything fits that was observed.
 
-The steps are taken in the preferred order. Where one does not fit, one of the steps that are blocked is moved to an
-earlier place, the latest place first; what explains more is kept. Going back step by step would take exponential time:
-locks that expire and outcomes of writes may come in any order.
+The steps are taken in the preferred order. Where one does not fit, steps are moved: one of those that are blocked to an
+earlier place, the latest place first, or one that came too early to a later one. If no move is enough, more are tried
+from where each has led, up to three of them. Going back step by step would take exponential time: locks that expire and
+outcomes of writes may come in any order.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from attrs import define
+from attrs import define, field
 
-from sharestate.broker_log.checked_partition import LATE_US, CheckedPartition, Mismatch, Saved
-from sharestate.broker_log.schedule import Step, What
+from sharestate.broker_log.checked_partition import LATE_US, CheckedPartition
+from sharestate.broker_log.kafka_defects import Defect
+from sharestate.broker_log.observed_writes import Mismatch
+from sharestate.broker_log.progress import Saved
+from sharestate.broker_log.schedule import Allowed, Step, What
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""
@@ -30,24 +34,29 @@ MOST_BACK_US: Final = 400_000
 MOST_AHEAD: Final = 12
 """How many steps after one that does not fit may be those that are blocked. [steps]"""
 
-MOST_TRIES: Final = 400
-"""How many orders are tried at one place."""
+MOST_LATER: Final = 20
+"""How many steps before one that does not fit may be those that came too early. [steps]"""
+
+LOOK_AHEAD: Final = 12
+"""How many steps more have to fit for an order to be taken without looking for a better one. [steps]"""
+
+MOST_MOVES: Final = 3
+"""The most moves that are made at one place."""
+
+MOST_TIPS: Final = 60
+"""The most orders from which another move is tried."""
+
+MOST_ORDERS: Final = 400
+"""How many orders are tried from one of them."""
+
+MOST_TAKEN: Final = 6_000
+"""How many steps are taken at one place, over all orders. [steps]"""
+
+_BEFORE_UNDECIDED: Final = 40
+"""How many orders are tried before a fetch without records is left undecided."""
 
 _FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
 _NOT_MOVED: Final = _FACTS | {What.INITIALIZE}
-
-
-class Place(NamedTuple):
-    """
-    A place in an order of steps, with what it takes to come back to it.
-
-    Attributes:
-        at: The index of the step that is next.
-        saved: The share partition before it.
-    """
-
-    at: int
-    saved: Saved
 
 
 @define
@@ -66,8 +75,54 @@ class Stop:
     tried: int
     """How many orders were tried."""
 
-    passed_over: list[Step]
-    """The steps from here to the next time that the state is read."""
+    suspects: tuple[Defect, ...]
+    """The defects of Kafka that have shown since the state was read: nothing may fit because of them."""
+
+
+class Order(NamedTuple):
+    """
+    Another order of some steps.
+
+    Attributes:
+        place: The index of the first step that is another one.
+        steps: The steps from there on, to the last one that is moved or was blocked.
+    """
+
+    place: int
+    steps: list[Step]
+
+
+@define
+class Tip:
+    """How far an order of steps fits: up to a step that does not."""
+
+    steps: list[Step]
+    """The steps around the place where the search looks for an order, in this order."""
+
+    saved: list[Saved]
+    """The share partition before each of the steps that fit, and before the one that does not."""
+
+    @property
+    def index(self) -> int:
+        """The index of the step that does not fit; the number of steps that do."""
+        return len(self.saved) - 1
+
+    def reordered(self, order: Order) -> list[Step]:
+        """Return the steps in another order."""
+        return [*self.steps[: order.place], *order.steps, *self.steps[order.place + len(order.steps) :]]
+
+
+@define
+class _Repair:
+    """The orders that were tried at one place."""
+
+    index: int
+    """The index in a tip of the step that did not fit at first."""
+
+    tried: int = 0
+    taken: int = 0
+    is_cut: bool = False
+    seen: set[Hashable] = field(factory=set)
 
 
 class Search:
@@ -90,7 +145,7 @@ class Search:
         self.moves = self.passed_over = 0
         self._checked = checked
         self._steps = list(steps)
-        self._places: deque[Place] = deque(maxlen=MOST_PLACES)
+        self._places: deque[Saved] = deque(maxlen=MOST_PLACES)
         self._index = 0
 
     @property
@@ -101,121 +156,207 @@ class Search:
     def run(self) -> Stop | None:
         """Go on to the next stop; None at the end."""
         while self._index < len(self._steps):
-            mismatch = self._take()
+            saved = self._checked.save()
+            self._places.append(saved)
+            mismatch = self._checked.take(self._steps[self._index], saved)
             if mismatch is None:
+                self._index += 1
                 continue
-            tried = 0
-            for tried, (steps, back) in enumerate(islice(self._orders(), MOST_TRIES), 1):  # noqa: B007 - used below
-                if self._is_better(steps, back):
-                    break
-            else:
-                return self._stop(mismatch, tried)
+            repair = _Repair(len(self._places) - 1)
+            if not self._is_repaired(repair):
+                return self._stop(mismatch, repair)
         return None
 
-    def _take(self) -> Mismatch | None:
-        """Take the next step; stay before it if it does not fit."""
-        saved = self._checked.save()
-        self._places.append(Place(self._index, saved))
-        mismatch = self._checked.take(self._steps[self._index], saved)
-        if mismatch is None:
-            self._index += 1
-        return mismatch
+    # ---- other orders
 
-    def _orders(self) -> Iterator[tuple[list[Step], int]]:
-        """Yield other orders of the last steps and the next ones, each with how many steps it goes back."""
-        steps, index = self._steps, self._index
-        blocked = steps[index]
-        for at in self._movable():
-            moved = steps[at]
-            if moved.what in _NOT_MOVED or moved.at_us < blocked.at_us - MOST_BACK_US:
-                continue
-            yield from self._earlier(moved, at)
+    def _is_repaired(self, repair: _Repair) -> bool:
+        """Look for an order that explains more, and go on with it."""
+        begin = self._index - len(self._places) + 1
+        tips = [Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places))]
+        for moves in range(1, MOST_MOVES + 1):
+            found: list[Tip] = []
+            for tip in tips:
+                best = self._best(tip, found, repair)
+                if best is not None:
+                    self._go_on(begin, best, moves)
+                    return True
+            found.sort(key=lambda tip: -tip.index)
+            repair.is_cut |= len(found) > MOST_TIPS
+            tips = found[:MOST_TIPS]
+        return False
 
-    def _earlier(self, moved: Step, at: int) -> Iterator[tuple[list[Step], int]]:
-        """Yield orders in which a step, and the requests before it in its connection, come earlier."""
-        steps, index = self._steps, self._index
-        least_us = steps[index].at_us - MOST_BACK_US
-        block = [step for step in steps[index:at] if _has_order(step, moved)]
-        rest = [step for step in steps[index:at] if not _has_order(step, moved)]
-        rest += [] if at >= index else steps[at + 1 : index + 1]
-        block.append(moved)
-        if at > index and rest:
-            yield [*block, *rest], 0
-        places = 0
-        for place in range(min(at, index) - 1, index - len(self._places), -1):
-            before = steps[place]
-            if before.at_us < least_us or not _may_be_before(moved, before):
-                return
-            if _has_order(before, moved):
-                block.insert(0, before)
-                continue
-            rest.insert(0, before)
-            if _is_in_one_request(steps[place - 1], before) or not self._has_start(place, moved):
-                continue
-            places += 1
-            yield [*block, *rest], index - place
-            if places == MOST_BACK:
-                return
-
-    def _has_start(self, at: int, step: Step) -> bool:
-        """Return whether a write can have been issued before the step *at*: it says what the SPSO was."""
-        if step.what is not What.ARRIVAL:
-            return True
-        snapshot = self._places[at - self._index - 1].saved.snapshot
-        return snapshot is None or snapshot.start_offset == (step.event.request or {})["start_offset"]
-
-    def _movable(self) -> Iterator[int]:
-        """Yield the indexes of the steps that may be those to move, the likely ones first."""
-        steps, index = self._steps, self._index
-        blocked = steps[index]
-        if blocked.what is What.ARRIVAL:  # of writes that were sent together, most often all were issued before
-            last = index
-            while last + 1 < len(steps) and _is_in_one_request(blocked, steps[last + 1]):
-                last += 1
-            if last > index:
-                yield last
-        for at in range(index, min(index + MOST_AHEAD, len(steps))):
-            if steps[at].at_us > blocked.latest_us + 2 * LATE_US:
+    def _best(self, tip: Tip, found: list[Tip], repair: _Repair) -> Tip | None:
+        """Return the order that explains the most with one move more; collect those that do not explain more."""
+        best: Tip | None = None
+        orders = _orders(tip)
+        for order in islice(orders, MOST_ORDERS):
+            if repair.taken > MOST_TAKEN:
+                repair.is_cut = True
                 break
-            yield at
-        yield from range(index - 1, index - min(MOST_BACK, len(self._places)), -1)
+            repair.tried += 1
+            end = order.place + len(order.steps)
+            other = self._tried(tip, order, repair)
+            if other.index < end or other.index <= repair.index:
+                key = _key(other)
+                if key not in repair.seen:
+                    repair.seen.add(key)
+                    found.append(other)
+            elif best is None or other.index > best.index:
+                best = other
+            if best is not None and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
+                return best
+        repair.is_cut |= next(orders, None) is not None
+        return best
 
-    def _is_better(self, order: list[Step], back: int) -> bool:
-        """Try an order; keep it if it explains more."""
-        checked = self._checked
-        index = self._index - back
-        places = list(self._places)[: len(self._places) - back]
-        checked.restore(places[-1].saved)
-        saved = places[-1].saved
-        found: list[Place] = []
-        for at, step in enumerate(order):
-            found.append(Place(index + at, saved))
-            if checked.take(step, saved) is not None:
-                checked.restore(self._places[-1].saved)
-                return False
-            saved = checked.save()
-        self._steps[index : index + len(order)] = order
-        self._places = deque([*places[:-1], *found], maxlen=MOST_PLACES)
-        self._index = index + len(order)
-        self.moves += 1
-        return True
+    def _tried(self, tip: Tip, order: Order, repair: _Repair) -> Tip:
+        """Take the steps in another order as far as they fit."""
+        checked, steps = self._checked, tip.reordered(order)
+        saved = tip.saved[: order.place + 1]
+        checked.restore(saved[-1])
+        most = min(order.place + len(order.steps) + LOOK_AHEAD, len(steps))
+        for step in steps[order.place : most]:
+            repair.taken += 1
+            if checked.take(step, saved[-1]) is not None:
+                return Tip(steps, saved)
+            saved.append(checked.save())
+        return Tip(steps, saved)
 
-    def _stop(self, mismatch: Mismatch, tried: int) -> Stop:
+    def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
+        """Go on with an order."""
+        self._steps[begin : begin + len(tip.steps)] = tip.steps
+        self._places = deque(tip.saved[:-1], maxlen=MOST_PLACES)
+        self._index = begin + tip.index
+        self._checked.restore(tip.saved[-1])
+        self.moves += moves
+
+    def _stop(self, mismatch: Mismatch, repair: _Repair) -> Stop:
         """Give up up to the next time that the state is read."""
         step = self._steps[self._index]
-        self._checked.restore(self._places[-1].saved)
+        self._checked.restore(self._places[-1])
+        suspects = self._checked.suspects
         self._checked.give_up()
-        passed_over: list[Step] = []
         self._index += 1
         while self._index < len(self._steps) and self._steps[self._index].what is not What.INITIALIZE:
             after = self._steps[self._index]
             if after.what in _FACTS:
-                self._checked.take(after, self._places[-1].saved)
-            passed_over.append(after)
+                self._checked.take(after, self._places[-1])
+            self.passed_over += 1
             self._index += 1
         self._places.clear()
-        self.passed_over += len(passed_over)
-        return Stop(step, mismatch, tried < MOST_TRIES, tried, passed_over)
+        return Stop(step, mismatch, not repair.is_cut, repair.tried, suspects)
+
+
+def _key(tip: Tip) -> Hashable:
+    """Return by what two orders are the same: they have led to the same state before the same steps."""
+    left = tuple((step.line, step.what, step.allowed) for step in tip.steps[tip.index :])
+    return left, tip.saved[-1].key
+
+
+def _orders(tip: Tip) -> Iterator[Order]:
+    """Yield other orders of the last steps and the next ones, the likely ones first."""
+    blocked = tip.steps[tip.index]
+    moves = _moves(tip)
+    if blocked.may_be_undecided:
+        yield from islice(moves, _BEFORE_UNDECIDED)
+        yield Order(tip.index, [blocked._replace(allowed=Allowed.UNDECIDED)])
+    yield from moves
+    for allowed in (Allowed.LATE_HEAD, Allowed.OVERTAKEN):
+        if blocked.allowed is Allowed.NOTHING:
+            yield Order(tip.index, [blocked._replace(allowed=allowed)])
+
+
+def _moves(tip: Tip) -> Iterator[Order]:
+    steps, index = tip.steps, tip.index
+    least_us = steps[index].at_us - MOST_BACK_US
+    if steps[index].what not in _NOT_MOVED and steps[index].write < 0:
+        yield from _last(steps, index)
+    for at in _movable(tip):
+        moved = steps[at]
+        if moved.what not in _NOT_MOVED and moved.at_us >= least_us:
+            yield from _earlier(tip, at, least_us)
+    for at in range(index - 1, max(index - MOST_LATER, 0) - 1, -1):
+        if steps[at].what not in _NOT_MOVED:
+            yield from _later(steps, at, index)
+
+
+def _movable(tip: Tip) -> Iterator[int]:
+    """Yield the indexes of the steps that may be those to move, the likely ones first."""
+    steps, index = tip.steps, tip.index
+    blocked = steps[index]
+    if blocked.what is What.ARRIVAL:  # of writes that were sent together, most often all were issued before
+        last = index
+        while last + 1 < len(steps) and _is_in_one_request(blocked, steps[last + 1]):
+            last += 1
+        if last > index:
+            yield last
+    for at in range(index, min(index + MOST_AHEAD, len(steps))):
+        if steps[at].at_us > blocked.latest_us + 2 * LATE_US:
+            break
+        yield at
+    yield from range(index - 1, max(index - MOST_BACK, 0), -1)
+
+
+def _earlier(tip: Tip, at: int, least_us: int) -> Iterator[Order]:
+    """Yield orders in which a step, and the requests before it in its connection, come earlier."""
+    steps, index, moved = tip.steps, tip.index, tip.steps[at]
+    block = [step for step in steps[index:at] if _has_order(step, moved)]
+    rest = [step for step in steps[index:at] if not _has_order(step, moved)]
+    rest += [] if at >= index else steps[at + 1 : index + 1]
+    block.append(moved)
+    if at > index and rest:
+        yield Order(index, [*block, *rest])
+    places = 0
+    for place in range(min(at, index) - 1, -1, -1):
+        before = steps[place]
+        if before.at_us < least_us or not _may_be_before(moved, before):
+            return
+        if _has_order(before, moved):
+            block.insert(0, before)
+            continue
+        rest.insert(0, before)
+        if (place and _is_in_one_request(steps[place - 1], before)) or not _has_start(tip.saved[place], moved):
+            continue
+        places += 1
+        yield Order(place, [*block, *rest])
+        if places == MOST_BACK:
+            return
+
+
+def _last(steps: list[Step], index: int) -> Iterator[Order]:
+    """Yield orders in which the step that does not fit, with those after it in its connection, comes later."""
+    blocked = steps[index]
+    places = 0
+    while (
+        places < MOST_BACK
+        and index + places + 1 < len(steps)
+        and steps[index + places + 1].at_us <= blocked.latest_us + LATE_US
+        and steps[index + places + 1].what is not What.INITIALIZE
+    ):
+        places += 1
+    for last in range(index + places, index, -1):
+        block = [blocked, *(step for step in steps[index + 1 : last + 1] if _has_order(blocked, step))]
+        rest = [step for step in steps[index + 1 : last + 1] if not _has_order(blocked, step)]
+        if rest and rest[-1] is steps[last]:
+            yield Order(index, [*rest, *block])
+
+
+def _later(steps: list[Step], at: int, index: int) -> Iterator[Order]:
+    """Yield the order in which a step, and those after it in its connection, come after the one that does not fit."""
+    moved, blocked = steps[at], steps[index]
+    if _has_order(moved, blocked) or not _may_be_before(blocked, moved):
+        return
+    block = [step for step in steps[at : index + 1] if step is moved or _has_order(moved, step)]
+    rest = [step for step in steps[at : index + 1] if step is not moved and not _has_order(moved, step)]
+    if all(_may_be_before(step, moved) for step in rest):
+        yield Order(at, [*rest, *block])
+
+
+def _has_start(saved: Saved, step: Step) -> bool:
+    """Return whether a write can have been issued there: it says what the SPSO was."""
+    if step.what is not What.ARRIVAL or saved.snapshot is None:
+        return True
+    request = step.event.request or {}
+    return saved.snapshot.start_offset == int(request["start_offset"])
 
 
 def _is_in_one_request(one: Step, other: Step) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from itertools import groupby
 from pathlib import Path
 from statistics import quantiles
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from attrs import Factory, define, fields, frozen
 
-from sharestate.broker_log.checked_partition import CheckedPartition, Counts
-from sharestate.broker_log.schedule import RequestId, Schedule, Step, schedule
+from sharestate.broker_log.checked_partition import CheckedPartition
+from sharestate.broker_log.kafka_defects import REASONS, Defect
+from sharestate.broker_log.progress import Counts
+from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, schedule
 from sharestate.broker_log.search import Search, Stop
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
@@ -238,7 +241,7 @@ def verify_partition(
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
         checked = CheckedPartition(key, plan, log, acquired)
-        _search(report, checked, plan, [event for _, event in events], file)
+        _search(report, checked, plan, file)
     except MalformedInputError as error:
         report.findings.append(_not_checked(*events[0], file, str(error)))
         return report
@@ -246,14 +249,16 @@ def verify_partition(
     return report
 
 
-def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, events: list[Event], file: str) -> None:
+def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, file: str) -> None:
     search = Search(checked, plan.steps)
+    stops: list[Stop] = []
     while (stop := search.run()) is not None:
-        if is_b8(stop.step, events):
-            report.findings.append(_b8(stop.step, file))
+        if stop.suspects:
+            stops.append(stop)
         else:
             report.findings.append(_finding(stop, plan.writes, file, checked.counts.undecided_fetches))
-        report.findings += [_b8(step, file) for step in stop.passed_over if is_b8(step, events)]
+    report.findings += _defects(checked.defects, stops, file)
+    report.findings.sort(key=lambda finding: finding.event.seq)
     report.moves, report.not_checked = search.moves, search.passed_over
     if not checked.was_initialized and report.events:
         step = search.first
@@ -286,8 +291,6 @@ def hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | N
             return f"the history lacks events of the kind {kind}"
     if not any(event.kind == "log" for _, event in events):
         return "nothing is known of the topic's log: import it with its segments"
-    if any((event.request or {}).get("dlq_topic") for _, event in events if event.kind == "config"):
-        return "the group has a dead-letter queue, whose answers are in no log"
     return None
 
 
@@ -319,27 +322,25 @@ _REASONS: Final = {
 }
 
 
-def is_b8(step: Step, events: list[Event]) -> bool:
-    """Return whether a fetch has failed as with Kafka's defect B8: read_committed, after records were deleted."""
-    response: dict[str, Any] = step.event.response or {}
-    if step.event.kind != "fetch" or response.get("error") != "unknown_server_error":
-        return False
-    before = [event for event in events if event.seq < step.event.seq]
-    isolation = [
-        each for event in before if event.kind == "config" and (each := (event.request or {}).get("isolation"))
-    ]
-    return isolation[-1:] == ["read_committed"] and any(event.kind == "log_start" for event in before)
+def _defects(defects: Iterable[Defect], stops: list[Stop], file: str) -> Iterator[Finding]:
+    """Yield a finding for each defect; writes at the same SPSO where it shows again and again have one together."""
+    for _, same in groupby(defects, key=lambda each: (each.name, each.offset, each.step.what is What.FETCH and each)):
+        first, *others = same
+        last = (others or [first])[-1]
+        stop = next((stop for stop in stops if stop.suspects[-1] is last), None)
+        yield _defect(first, [each.step for each in others], stop, file)
 
 
-def _b8(step: Step, file: str) -> Finding:
-    reason = (
-        "B8: acquire throws when an aborted log batch begins before the first batch in flight; nothing is checked"
-        " until the state is read again"
-    )
+def _defect(defect: Defect, again: list[Step], stop: Stop | None, file: str) -> Finding:
+    reason = f"{defect.name}: {REASONS[defect.name]}"
+    if stop is not None:
+        reason += "; what comes after it does not fit, and is not checked until the state is read again"
+    step, others = defect.step, again if stop is None else [*again, stop.step]
     return Finding(
         verdict=Verdict.KAFKA_DEFECT,
         place=Place.of(step.event, file, step.line),
+        other_places=tuple(Place.of(each.event, file, each.line) for each in others),
         event=step.event,
         reason=reason,
-        observed={"error": "unknown_server_error"},
+        observed={"error": error} if (error := (step.event.response or {}).get("error")) else None,
     )

@@ -1,0 +1,190 @@
+"""The writes of state that were observed, each compared with one that was computed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+from attrs import evolve, frozen
+
+from sharestate.broker_log.schedule import Allowed, Schedule
+from sharestate.history import Event
+from sharestate.history.replay_state import WriteContent, are_same_batches, content_in, content_json, content_of
+from sharestate.json_lines import Json
+from sharestate.values.requests import WriteShareGroupState
+
+UNLOGGED_US: Final = 3_000_000
+"""How long before a share partition is last heard of its writes may be under way when the broker stops. [µs]"""
+
+_MOST_OVERTAKEN: Final = 2
+"""By how many writes one may be overtaken. [writes]"""
+
+_MOST_LATER: Final = 4
+"""How many changes later the head of a write may have been read."""
+
+
+@frozen
+class Mismatch:
+    """Something that does not fit."""
+
+    what: str
+    """What it is."""
+
+    observed: Json
+    """What was observed."""
+
+    computed: Json
+    """What was computed."""
+
+    write: int = -1
+    """The observed write that it is about; -1 for none."""
+
+
+class LateHead(NamedTuple):
+    """
+    A write whose start offset and delivery complete count were read after its change, one after the other.
+
+    Attributes:
+        write: The number of the observed write.
+        has_start: Whether the start offset was as it says.
+        left: How many changes more it may take.
+    """
+
+    write: int
+    has_start: bool
+    left: int
+
+
+@frozen
+class Issued:
+    """Which of the observed writes were issued."""
+
+    count: int = 0
+    """All before this one were issued."""
+
+    ahead: frozenset[int] = frozenset()
+    """Those after it that were issued, too: they have overtaken it."""
+
+    late: tuple[LateHead, ...] = ()
+    """Those whose head is still to be seen."""
+
+
+class ObservedWrites:
+    """
+    The writes that were observed, in the order in which they were sent.
+
+    Args:
+        schedule: The schedule of the share partition.
+
+    Attributes:
+        issued: Which of them were issued.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        """Issue none yet."""
+        self._writes = schedule.writes
+        self._begins_us, self._last_us = schedule.begins_us, schedule.last_us
+        self._contents = [content_in(event.request or {}) for _, event in schedule.writes]
+        self.issued = Issued()
+
+    def is_issued(self, write: int) -> bool:
+        """Return whether an observed write was issued."""
+        return write < self.issued.count or write in self.issued.ahead
+
+    def next_event(self) -> Event | None:
+        """Return the event of the next one that is to be issued; None after the last one."""
+        return self._writes[self.issued.count][1] if self.issued.count < len(self._writes) else None
+
+    def next_content(self) -> WriteContent | None:
+        """Return the content of the next one that is to be issued; None after the last one."""
+        return self._contents[self.issued.count] if self.issued.count < len(self._writes) else None
+
+    def content_of(self, write: int) -> Json:
+        """Return the content of a write, for people."""
+        return content_json(self._contents[write])
+
+    def arrived_us(self, write: int) -> int:
+        """Return when a write has arrived at the coordinator. [µs since 1970]"""
+        return self._writes[write][1].at_us or 0
+
+    def forget_before(self, at_us: int) -> None:
+        """Pass over those that have arrived before the state was read."""
+        count = self.issued.count
+        while count < len(self._writes) and self.arrived_us(count) < at_us:
+            count += 1
+        self.issued = Issued(count)
+
+    def match(self, computed: WriteShareGroupState, at_us: int, allowed: Allowed) -> Mismatch | int | None:
+        """
+        Compare a write with the next one that was observed.
+
+        Args:
+            computed: The write that was computed.
+            at_us: When. [µs since 1970]
+            allowed: What is allowed for it.
+
+        Returns:
+            The observed write; None if it was under way when the broker has stopped; or what does not fit.
+        """
+        content = content_of(computed)
+        count = self.issued.count
+        if count == len(self._writes) or self._is_of_a_later_life(count, at_us):
+            if at_us >= self._end_us(at_us) - UNLOGGED_US:
+                return None
+            return Mismatch("write", None, content_json(content), count if count < len(self._writes) else count - 1)
+        if allowed is not Allowed.OVERTAKEN:
+            candidates = [count]
+        else:
+            last = min(count + _MOST_OVERTAKEN + 1, len(self._writes))
+            candidates = [each for each in range(count + 1, last) if each not in self.issued.ahead]
+        for write in candidates:
+            if _is_same(self._contents[write], content):
+                self._issue(write)
+                return write
+        for write in candidates if allowed is not Allowed.NOTHING else ():
+            if _is_same_but_for_head(self._contents[write], content):
+                self._issue(write)
+                late = (*self.issued.late, LateHead(write, has_start=False, left=_MOST_LATER + 1))
+                self.issued = evolve(self.issued, late=late)
+                return write
+        return Mismatch("write", self.content_of(count), content_json(content), count)
+
+    def see_head(self, start_offset: int, complete_count: int) -> Mismatch | None:
+        """Look at the head after a change: it may be that of writes before it."""
+        if not self.issued.late:
+            return None
+        late = []
+        for write, has_start, left in self.issued.late:
+            content = self._contents[write]
+            if (has_start or content[0] == start_offset) and content[1] == complete_count:
+                continue
+            if not left:
+                computed = {"start_offset": start_offset, "delivery_complete_count": complete_count}
+                return Mismatch("write", self.content_of(write), computed, write)
+            late.append(LateHead(write, has_start or content[0] == start_offset, left - 1))
+        self.issued = evolve(self.issued, late=tuple(late))
+        return None
+
+    def _issue(self, write: int) -> None:
+        count, ahead = self.issued.count, set(self.issued.ahead)
+        ahead.add(write)
+        while count in ahead:
+            ahead.remove(count)
+            count += 1
+        self.issued = evolve(self.issued, count=count, ahead=frozenset(ahead))
+
+    def _is_of_a_later_life(self, write: int, at_us: int) -> bool:
+        life = bisect_right(self._begins_us, at_us)
+        return life < len(self._begins_us) and self.arrived_us(write) >= self._begins_us[life]
+
+    def _end_us(self, at_us: int) -> int:
+        """Return when the share partition was last heard of before its state was read again."""
+        return self._last_us[bisect_right(self._begins_us, at_us)]
+
+
+def _is_same(one: WriteContent, other: WriteContent) -> bool:
+    return one[:4] == other[:4] and are_same_batches(one[4], other[4])
+
+
+def _is_same_but_for_head(one: WriteContent, other: WriteContent) -> bool:
+    return one[2:4] == other[2:4] and are_same_batches(one[4], other[4])

@@ -1,0 +1,148 @@
+"""What is known of a share partition while its steps are taken, to come back to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from copy import copy
+from typing import NamedTuple
+
+from attrs import Factory, define, frozen
+
+from sharestate.broker_log.kafka_defects import Defect
+from sharestate.broker_log.observed_writes import Issued
+from sharestate.history.replay_state import Settings
+from sharestate.values.requests import StateBatch
+from sharestate.values.snapshot import Snapshot
+
+
+@define
+class Counts:
+    """What was checked so far."""
+
+    fetches_with_records: int = 0
+    """Fetches whose acquired ranges were computed."""
+
+    empty_fetches: int = 0
+    """Fetches without records that were computed."""
+
+    undecided_fetches: int = 0
+    """Fetches without records that cannot be decided."""
+
+    codes: int = 0
+    """Answers to acknowledgements."""
+
+    writes: int = 0
+    """Writes of state."""
+
+    expiries: int = 0
+    """Acquisition locks that have expired."""
+
+    releases: int = 0
+    """Members whose connections were lost, and their records released."""
+
+    dead_letters: int = 0
+    """Answers of the dead-letter queue."""
+
+
+class Delay(NamedTuple):
+    """
+    How late a lock has expired.
+
+    Attributes:
+        us: How long after its deadline, at the most. [µs]
+        before: The delay of the lock before it.
+    """
+
+    us: int
+    before: Delay | None
+
+
+class Recent(NamedTuple):
+    """
+    A share partition before one of the last steps.
+
+    Attributes:
+        at_us: The time of the step. [µs since 1970]
+        snapshot: The share partition.
+    """
+
+    at_us: int
+    snapshot: Snapshot
+
+
+@define
+class Progress:
+    """What is known beside the share partition itself."""
+
+    settings: Settings
+    """The settings."""
+
+    visible: int = 0
+    """How many batches of the log are visible."""
+
+    log_start: int = 0
+    """The log start offset."""
+
+    issued: Issued = Issued()  # noqa: RUF009 - frozen
+    """Which of the observed writes were issued."""
+
+    numbers: dict[int, int] = Factory(dict)
+    """The numbers of those that are pending."""
+
+    expected: dict[int, str | None] = Factory(dict)
+    """The answers to acknowledgements by the number of their writes."""
+
+    letters: dict[int, StateBatch] = Factory(dict)
+    """What the dead-letter queue was given and has not answered, as it will be written then."""
+
+    delay: Delay | None = None
+    """The delay of the last lock that has expired."""
+
+    counts: Counts = Factory(Counts)
+    """What was checked."""
+
+    recent: tuple[Recent, ...] = ()
+    """The last steps."""
+
+    defects: tuple[Defect, ...] = ()
+    """The defects of Kafka that have shown."""
+
+    known_before: int = 0
+    """How many of them had shown when the state was read."""
+
+    def copy(self) -> Progress:
+        """Return what does not follow later changes."""
+        return Progress(
+            copy(self.settings),
+            self.visible,
+            self.log_start,
+            self.issued,
+            self.numbers.copy(),
+            self.expected.copy(),
+            self.letters.copy(),
+            self.delay,
+            copy(self.counts),
+            self.recent,
+            self.defects,
+            self.known_before,
+        )
+
+
+@frozen
+class Saved:
+    """A share partition between two steps, to come back to."""
+
+    snapshot: Snapshot | None
+    """The share partition; None before its state was read."""
+
+    progress: Progress
+    """What is known beside it."""
+
+    recorded: int
+    """How many transitions were recorded."""
+
+    @property
+    def key(self) -> Hashable:
+        """By what two are the same: what comes after them is, too."""
+        progress = self.progress
+        return self.snapshot, progress.visible, progress.log_start, progress.issued, tuple(progress.numbers.items())
