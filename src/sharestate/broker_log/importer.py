@@ -81,10 +81,12 @@ class LogImport:
         self._begin_us: int | None = None
         self._looked_at_us = 0
         self._seqs: dict[Key, int] = {}
+        self._keys: dict[int, dict[Key, None]] = {}
         self._profiles: dict[Key, str] = {}
         self._rpc = 0
         self._events: list[tuple[Key, Event]] = []
         self._has_log: set[Key] = set()
+        self._fetched: set[Key] = set()
 
     def __iter__(self) -> Iterator[Event]:
         """
@@ -109,10 +111,10 @@ class LogImport:
         for (group_id, member_id), session in self._sessions.items():
             if not session.is_lost:
                 self._disconnect(session, group_id, member_id)
-        for key in self._seqs:
+        for key in sorted(self._fetched):
             self._end_log(key)
         yield from self._take_events()
-        self.counts["share_partitions_without_log"] = len(self._seqs) - len(self._has_log)
+        self.counts["share_partitions_without_log"] = len(self._fetched - self._has_log)
 
     # ---- events
 
@@ -127,8 +129,9 @@ class LogImport:
             self.counts[event.kind] -= 1
             self._seqs[key] -= 1
             if not self._seqs[key]:
-                del self._seqs[key]
+                del self._seqs[key], self._keys[key[2]][key]
                 self._has_log.discard(key)
+                self._fetched.discard(key)
             self._profiles.pop(key, None)
         self._events.clear()
 
@@ -183,6 +186,7 @@ class LogImport:
     def _begin(self, key: Key, at_us: int | None) -> None:
         """Begin the history of a share partition: with the settings, and the log so far."""
         self._seqs[key] = 0
+        self._keys.setdefault(key[2], {})[key] = None
         self._add_config(key, None, self._settings.of(key[0]), at_us)
         self._begin_log(key, at_us)
 
@@ -227,7 +231,7 @@ class LogImport:
             self._add(key, "config", None, at_us=logged.at_us, request={"profile": profile})
 
     def _keys_of(self, topic: str, partition: int) -> list[Key]:
-        return [key for key in self._seqs if key[2] == partition and self._names.get(key[1]) == topic]
+        return [key for key in self._keys.get(partition, ()) if self._names.get(key[1]) == topic]
 
     # ---- topics and their logs
 
@@ -436,6 +440,7 @@ class LogImport:
                 }
                 key = request["groupId"], topic_id, partition
                 self._add(key, "fetch", logged, member_id=request["memberId"], request=fetch, response=response)
+                self._fetched.add(key)
                 others += sum(last - first + 1 for first, last, _ in acquired)
         session.answered(each for each, answer in answers.items() if answer.get("acquiredRecords"))
 

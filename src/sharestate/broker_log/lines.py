@@ -16,6 +16,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol
@@ -300,9 +301,14 @@ def _stamp_us(line: bytes) -> int:
     if match is None:
         message = "it does not begin with a date and a time"
         raise ValueError(message)
-    date, time, fraction = (part.decode() for part in match.groups())
-    seconds = datetime.fromisoformat(f"{date}T{time}").replace(tzinfo=UTC).timestamp()
-    return round(seconds) * 10**6 + int(fraction.ljust(6, "0"))
+    date, time, fraction = match.groups()
+    return _second_us(date, time) + int(fraction.ljust(6, b"0"))
+
+
+@lru_cache(maxsize=64)  # many lines have the same second
+def _second_us(date: bytes, time: bytes) -> int:
+    instant = datetime.fromisoformat(f"{date.decode()}T{time.decode()}").replace(tzinfo=UTC)
+    return round(instant.timestamp()) * 10**6
 
 
 def _first_stamp(path: Path) -> int:

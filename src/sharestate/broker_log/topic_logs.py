@@ -11,6 +11,8 @@ from sharestate.history import AppendedBatch
 if TYPE_CHECKING:
     from sharestate.segments import LogBatch
 
+_SEGMENT_NAME: Final = len("00000000000000000000.log")
+
 _METADATA: Final = "partition.metadata"
 """The file in which a broker notes of which topic a directory is."""
 
@@ -85,7 +87,7 @@ def _batches_in(directory: Path) -> Iterable[LogBatch]:
 
 def _appended(batch: LogBatch) -> AppendedBatch:
     first, last, producer_id, transactional, control = AppendedBatch.of(batch.to_record_batch())[:5]
-    segment = int(Path(batch.file).name.partition(".")[0])
+    segment = int(batch.file[-_SEGMENT_NAME:].partition(".")[0])
     return AppendedBatch(first, last, producer_id, transactional, control, batch.size, segment)
 
 

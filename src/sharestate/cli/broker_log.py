@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,17 +10,14 @@ from rich.table import Table
 
 from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
+from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
 from sharestate.errors import RequestLogError
-from sharestate.history import KINDS, Header, create_history
+from sharestate.history import Header, create_history
 from sharestate.history.files import named_at_last
 from sharestate.json_lines import printable, write_json
-from sharestate.values.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sharestate.broker_log import PartitionReport
-
-_KEY_BYTES: Final = 16
-"""The size of the key of hashes, which nobody keeps. [bytes]"""
 
 _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
@@ -50,21 +45,7 @@ log_group.add_command(report_command)
     metavar="DIR",
     help="The broker's log directory, or a copy of it; without it, nothing that was acquired can be checked.",
 )
-@click.option(
-    "--config",
-    "properties",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The broker's server.properties; Kafka's defaults without it.",
-)
-@click.option("--group", "group_id", help="The only share group to import; all without it.")
-@click.option(
-    "--profile", type=click.Choice(list(PROFILES)), help="The rules that the broker follows; by its release without it."
-)
-@click.option("--lenient", is_flag=True, help="Pass over broken lines; they are counted, and the first ones shown.")
-@click.option(
-    "--redact", is_flag=True, help="Replace the names of groups, members, topics and files, and addresses, with hashes."
-)
+@import_options
 @click.option(
     "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The history."
 )
@@ -104,7 +85,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
             broker=None if properties is None else read_properties(properties),
             group_id=group_id,
             profile=profile,
-            redaction_key=token_bytes(_KEY_BYTES) if redact else None,
+            redaction_key=redaction_key(redact=redact),
         )
         lacks = frozenset({"log"}) if directory is None else frozenset()
         source = "a broker's request log" if redact else ", ".join(path.name for path in sources)
@@ -114,9 +95,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
             progress("importing", log.size) as bar,
         ):
             file.write(refreshed(events, bar, lambda: log.position))
-    _say_what_was_imported(events.counts + Counter(late=log.late), log.lines, broken)
-    if directory is None:
-        click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
+    counts = {**events.counts, "late": log.late, "lines": log.lines, "broken_lines": broken.count}
+    say_what_was_imported(counts, broken.first, has_segments=directory is not None)
 
 
 class _BrokenLines:
@@ -124,31 +104,13 @@ class _BrokenLines:
 
     def __init__(self) -> None:
         self.count = 0
-        self.first: list[RequestLogError] = []
+        self.first: list[str] = []
 
     def note(self, error: RequestLogError) -> None:
         """Count a line."""
         self.count += 1
         if len(self.first) < _SHOWN_BROKEN:
-            self.first.append(error)
-
-
-def _say_what_was_imported(counts: Counter[str], lines: int, broken: _BrokenLines) -> None:
-    for error in broken.first:
-        click.echo(printable(str(error)), err=True)
-    said = [f"{lines:,} lines, {sum(counts[kind] for kind in KINDS):,} events"]
-    said += [f"{broken.count:,} broken lines passed over"] * bool(broken.count)
-    said += [f"{counts[name]:,} {words}" for name, words in _NOT_IMPORTED.items() if counts[name]]
-    click.echo("; ".join(said))
-
-
-_NOT_IMPORTED: Final = {
-    "requests_refused": "requests that were refused as a whole",
-    "sessions_begun_before": "requests of sessions that began before the log",
-    "share_partitions_without_log": "share partitions without log segments",
-    "late": "requests more than ten seconds out of order: are the files of one broker, and each given once?",
-    "releases_unknown": "reads of state by a release of Kafka that is not known",
-}
+            self.first.append(str(error))
 
 
 @log_group.command("verify")

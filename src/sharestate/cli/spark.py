@@ -1,4 +1,4 @@
-"""The commands ``spark replay``, ``spark rebuild`` and ``spark tables``, on this machine or on a cluster."""
+"""The commands ``spark import``, ``replay``, ``rebuild`` and ``tables``, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sharestate.cli.history import REPORT_VERSION, print_summary, profile_option
+from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
 from sharestate.cli.spark_job import spark_job
 from sharestate.cli.state import servers_option, settings_option
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sharestate.spark import ReplayResult
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
+def _run_options(command: Callable[..., None]) -> Callable[..., None]:
     master = click.option(
         "--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs, as for spark-submit."
     )
@@ -37,8 +38,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="TASKS",
         help="The tasks of a shuffle; on this machine twice as many as there are cores, unless given.",
     )
+    return master(partitions(command))
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
-    return master(partitions(as_json(command)))
+    return _run_options(as_json(command))
 
 
 _source: Final = click.argument("source", metavar="IN")
@@ -48,11 +53,62 @@ _target: Final = click.argument("target", metavar="OUT")
 @click.group("spark")
 def spark_group() -> None:
     """
-    Replay histories and rebuild states on Spark (extra 'spark').
+    Import request logs, replay histories and rebuild states on Spark (extra 'spark').
 
     IN and OUT are paths as Spark takes them, which every worker has to see. OUT is a new directory of Parquet files.
     Spark needs a JDK, 17 or 21.
     """
+
+
+@spark_group.command("import")
+@click.option(
+    "--segments",
+    multiple=True,
+    metavar="DIR",
+    help="A broker's log directory, or a copy of it; none, or one for each broker, in the order of LOGS.",
+)
+@import_options
+@_run_options
+@click.option("-o", "--output", "target", required=True, metavar="OUT", help="The history.")
+@click.argument("logs", metavar="LOGS...", nargs=-1, required=True)
+def import_command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    segments: tuple[str, ...],
+    properties: Path | None,
+    group_id: str | None,
+    profile: str | None,
+    lenient: bool,
+    redact: bool,
+    master: str,
+    partitions: int | None,
+    target: str,
+    logs: tuple[str, ...],
+) -> None:
+    """
+    Make a history of the request logs of many brokers.
+
+    Each of LOGS is what one broker has logged: a file, a directory of rotated files or a pattern, also compressed with
+    gzip. OUT is a new directory of Parquet files, each of which is a history. A broker's lines are read by many
+    tasks, and put together by one.
+
+    Exit code: 0, or 2 if something cannot be read or written.
+    """
+    with spark_job(master, partitions) as job, job.step("importing", "lines"):
+        from sharestate.broker_log import read_properties  # noqa: PLC0415 - needs an extra
+        from sharestate.spark import import_logs  # noqa: PLC0415 - as above
+
+        imported = import_logs(
+            job.spark,
+            logs,
+            target,
+            segments=segments,
+            properties=None if properties is None else read_properties(properties),
+            group_id=group_id,
+            profile=profile,
+            redaction_key=redaction_key(redact=redact),
+            is_lenient=lenient,
+        )
+    say_what_was_imported(imported.counts, imported.broken, has_segments=bool(segments))
 
 
 @spark_group.command("replay")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sharestate.spark.history_files import read_history
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
     from sharestate.spark.rebuild import count_records, rebuild_state
+    from sharestate.spark.request_logs import ImportedLogs, import_logs
     from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
     from sharestate.spark.streams import read_rebuild_stream, read_replay_stream, rebuild_stream, replay_stream
 
@@ -27,10 +28,12 @@ __all__ = [
     "REPLAY_TABLES",
     "STATES",
     "STATE_RECORDS",
+    "ImportedLogs",
     "ReplayResult",
     "StateTopicSource",
     "count_records",
     "health_table",
+    "import_logs",
     "read_history",
     "read_rebuild_stream",
     "read_replay_stream",
@@ -45,6 +48,7 @@ __all__ = [
 _MODULES: Final = {
     "EVENTS": "history_schemas",
     "HEALTH": "schemas",
+    "ImportedLogs": "request_logs",
     "LOG_ENDS": "schemas",
     "RECORD_COUNTS": "schemas",
     "REPLAY_ROWS": "history_schemas",
@@ -55,6 +59,7 @@ _MODULES: Final = {
     "StateTopicSource": "data_source",
     "count_records": "rebuild",
     "health_table": "health",
+    "import_logs": "request_logs",
     "read_history": "history_files",
     "read_rebuild_stream": "streams",
     "read_replay_stream": "streams",

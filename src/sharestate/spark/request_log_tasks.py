@@ -1,0 +1,351 @@
+"""
+What the tasks of an import of request logs do, over Arrow's record batches; nothing here needs Spark.
+
+Lines are parsed wherever they are read. The lines of a broker come together, in the order of their times, and are
+folded as the plain import does. The events of a share partition come together, in the order of their brokers' times,
+and are numbered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+from uuid import uuid4
+
+import pyarrow as pa
+from attrs import frozen
+
+from sharestate.broker_log import LoggedRequest, LogImport, TopicLogs
+from sharestate.broker_log.lines import RequestOrder, read_request
+from sharestate.errors import RequestLogError
+from sharestate.history import Header
+from sharestate.history.arrow import EVENT_SCHEMA, encode_events
+from sharestate.history.parquet_files import ParquetHistoryFile
+
+CLUSTER_WIDE: Final = frozenset({"CREATE_TOPICS", "INCREMENTAL_ALTER_CONFIGS"})
+"""The requests that any broker may have logged, and that matter to all."""
+
+SHOWN_BROKEN: Final = 10
+"""How many broken lines of a broker are named. [lines]"""
+
+_EVENTS_PER_BATCH: Final = 1000
+
+
+class What(IntEnum):
+    """What a parsed row is; those of a broker come in this order."""
+
+    BLOCK = 0
+    """A part of a file: ``line`` is the number of its lines, ``number`` is 1 if it is the broker's own, else 0."""
+
+    BROKEN = 1
+    """A broken line; ``text`` is what is wrong with it."""
+
+    REQUEST = 2
+    """A line with a request; ``text`` is the line."""
+
+
+class Parsed(NamedTuple):
+    """
+    A row that is made of lines.
+
+    Attributes:
+        broker: The broker.
+        what: One of ``What``.
+        taken_us: When a handler took the request. [µs since 1970]
+        connection: Its connection.
+        number: Its number in that connection.
+        file: The file.
+        block: Where the part of the file begins that a task has read. [bytes]
+        line: The number of the line in that part, from 1 on.
+        text: The line, or what is wrong with it.
+    """
+
+    broker: int
+    what: int
+    taken_us: int
+    connection: str
+    number: int
+    file: str
+    block: int
+    line: int
+    text: bytes
+
+
+PARSED_SCHEMA: Final = pa.schema(
+    [
+        pa.field("broker", pa.int32()),
+        pa.field("what", pa.int32()),
+        pa.field("taken_us", pa.int64()),
+        pa.field("connection", pa.string()),
+        pa.field("number", pa.int64()),
+        pa.field("file", pa.string()),
+        pa.field("block", pa.int64()),
+        pa.field("line", pa.int64()),
+        pa.field("text", pa.binary()),
+    ]
+)
+
+FOLDED_SCHEMA: Final = pa.schema(
+    [
+        *(field.with_nullable(nullable=True) for field in EVENT_SCHEMA),
+        pa.field("order_us", pa.int64()),
+        pa.field("broker", pa.int32()),
+        pa.field("note", pa.string()),
+        pa.field("count", pa.int64()),
+    ]
+)
+"""Events with what orders them, and notes: what was counted, which broken lines there are."""
+
+WRITTEN_SCHEMA: Final = pa.schema([pa.field("note", pa.string()), pa.field("count", pa.int64())])
+"""The notes, and the files that were written with the numbers of their events."""
+
+FILE: Final = "file "
+"""How the note of a file begins; its name follows."""
+
+BROKEN: Final = "broken line "
+"""How the note of a broken line begins; its place, and what is wrong with it, follow."""
+
+
+@frozen(kw_only=True)
+class ImportSettings:
+    """What all tasks of an import know; see ``import_logs``."""
+
+    segments: tuple[str | None, ...]
+    """The directory of log segments of each broker."""
+
+    properties: dict[str, Any]
+    """The settings of the brokers."""
+
+    group_id: str | None
+    """The only group; all if None."""
+
+    profile: str | None
+    """The rules that brokers follow; by their releases if None."""
+
+    redaction_key: bytes | None
+    """The key of hashes for names; None leaves them."""
+
+    is_lenient: bool
+    """Whether broken lines are passed over."""
+
+
+# ---- parsing
+
+
+def parse_lines(brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """
+    Yield what lines say, for each of which nothing but itself has to be known.
+
+    Args:
+        brokers: How many there are; what matters to all is yielded for each of them.
+        batches: Columns broker, file, block and value, in the order of the lines of each part of a file.
+    """
+    sizes: Counter[tuple[int, str, int]] = Counter()
+    for batch in batches:
+        values = batch.column("value").cast(pa.binary()).to_pylist()
+        places = zip(*(batch.column(name).to_pylist() for name in ("broker", "file", "block")), strict=True)
+        rows: list[Parsed] = []
+        for (broker, file, block), value in zip(places, values, strict=True):
+            sizes[broker, file, block] += 1
+            rows += _parsed(brokers, broker, file, block, sizes[broker, file, block], value)
+        yield _encoded(rows)
+    blocks = [
+        Parsed(each, What.BLOCK, 0, "", int(each == broker), file, block, size, b"")
+        for (broker, file, block), size in sizes.items()
+        for each in range(brokers)
+    ]
+    yield _encoded(blocks)
+
+
+def _parsed(  # noqa: PLR0913 - a line and its place
+    brokers: int, broker: int, file: str, block: int, number: int, line: bytes
+) -> Iterator[Parsed]:
+    try:
+        request = read_request(line, file, number)
+    except RequestLogError as error:
+        yield Parsed(broker, What.BROKEN, 0, "", 0, file, block, number, str(error.message).encode())
+        return
+    if request is not None:
+        for each in range(brokers) if request.api in CLUSTER_WIDE else (broker,):
+            times = request.taken_us, request.connection, request.correlation_id
+            yield Parsed(each, What.REQUEST, *times, file, block, number, line)
+
+
+def _encoded(rows: list[Parsed]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(PARSED_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, PARSED_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARSED_SCHEMA)
+
+
+# ---- the fold of a broker
+
+
+def fold_brokers(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """
+    Yield the events of each broker, and notes.
+
+    Args:
+        settings: The settings.
+        batches: What ``parse_lines`` has made, each broker's together, sorted by all columns but the last.
+
+    Raises:
+        RequestLogError: A line is broken, unless such lines are passed over.
+        SegmentError: Segments cannot be read.
+    """
+    rows = (
+        Parsed(*row) for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)
+    )
+    for broker, own in groupby(rows, itemgetter(0)):
+        yield from _fold(settings, broker, own)
+
+
+def _fold(settings: ImportSettings, broker: int, rows: Iterator[Parsed]) -> Iterator[pa.RecordBatch]:
+    requests = _BrokersRequests(rows, is_lenient=settings.is_lenient)
+    directory = settings.segments[broker]
+    events = LogImport(
+        requests,
+        TopicLogs(None if directory is None else Path(directory)),
+        broker=settings.properties,
+        group_id=settings.group_id,
+        profile=settings.profile,
+        redaction_key=settings.redaction_key,
+    )
+    timed = ((event, requests.order_us) for event in events)
+    while chunk := list(islice(timed, _EVENTS_PER_BATCH)):
+        batch = encode_events([event for event, _ in chunk])
+        extra = [
+            pa.array([order_us for _, order_us in chunk], pa.int64()),
+            pa.repeat(pa.scalar(broker, pa.int32()), len(chunk)),
+            pa.nulls(len(chunk), pa.string()),
+            pa.nulls(len(chunk), pa.int64()),
+        ]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *extra], schema=FOLDED_SCHEMA)
+    notes = [{"broker": broker, "note": name, "count": count} for name, count in events.counts.items()]
+    notes += [{"broker": broker, "note": name, "count": count} for name, count in requests.notes()]
+    yield pa.RecordBatch.from_pylist(notes, schema=FOLDED_SCHEMA)
+
+
+class _BrokersRequests:
+    """The requests of a broker's rows, in order."""
+
+    def __init__(self, rows: Iterator[Parsed], *, is_lenient: bool) -> None:
+        self._rows = rows
+        self._is_lenient = is_lenient
+        self._order = RequestOrder()
+        self._begins: dict[tuple[str, int], int] = {}
+        self._lines = self._broken = 0
+        self._first_broken: list[RequestLogError] = []
+        self.order_us = 0
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        for request in self._in_order():
+            self.order_us = max(self.order_us, request.taken_us)
+            yield request
+
+    def _in_order(self) -> Iterator[LoggedRequest]:
+        for what, rows in groupby(self._rows, itemgetter(1)):
+            if what == What.BLOCK:
+                self._number(list(rows))
+            elif what == What.BROKEN:
+                for row in rows:
+                    self.broken(RequestLogError(row.text.decode(errors="replace"), _path(row.file), self._line(row)))
+            else:
+                for row in rows:
+                    request = read_request(row.text, _path(row.file), self._line(row))
+                    if request is not None:
+                        yield from self._order.add(request)
+        yield from self._order.rest()
+
+    def _number(self, blocks: list[Parsed]) -> None:
+        """Note at which line each part of a file begins."""
+        for file, parts in groupby(blocks, itemgetter(5)):
+            begin = 0
+            for part in parts:
+                self._begins[file, part.block] = begin
+                begin += part.line
+                self._lines += part.line * part.number
+
+    def _line(self, row: Parsed) -> int:
+        return self._begins[row.file, row.block] + row.line
+
+    def broken(self, error: RequestLogError) -> None:
+        """Count a line that makes no sense, or raise its error."""
+        if not self._is_lenient:
+            raise error
+        self._broken += 1
+        if len(self._first_broken) < SHOWN_BROKEN:
+            self._first_broken.append(error)
+
+    def notes(self) -> Iterator[tuple[str, int]]:
+        """Yield what was counted, and the first broken lines."""
+        yield "lines", self._lines
+        yield "late", self._order.late
+        yield "broken_lines", self._broken
+        for error in self._first_broken:
+            yield f"{BROKEN}{error}", 1
+
+
+def _path(uri: str) -> str:
+    """Return the path of a local file as Python has it, and any other as Spark has it."""
+    return "/" + unquote(uri).removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
+
+
+# ---- the numbering of a share partition
+
+
+def write_events(directory: str, header: Header, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """
+    Write the events of a task as a history, and yield its name and the notes.
+
+    Args:
+        directory: The directory; the name of the file in it is new.
+        header: The header of the history.
+        batches: What ``fold_brokers`` has made, each share partition's together, in order.
+    """
+    path = Path(directory, f"{uuid4().hex}.parquet")
+    file: ParquetHistoryFile | None = None
+    notes: list[tuple[str, int]] = []
+    count = 0
+    number = _numbering()
+    try:
+        for batch in batches:
+            is_note = batch.column("note").is_valid()
+            noted = batch.filter(is_note)
+            notes += zip(noted.column("note").to_pylist(), noted.column("count").to_pylist(), strict=True)
+            events = number(batch.filter(batch.column("note").is_null()))
+            if events.num_rows:
+                file = file or ParquetHistoryFile(path, header)
+                file.write_batch(events)
+                count += events.num_rows
+    finally:
+        if file is not None:
+            file.close()
+    if file is not None:
+        notes.append((f"{FILE}{path.name}", count))
+    names, counts = zip(*notes, strict=True) if notes else ((), ())
+    arrays = [pa.array(names, pa.string()), pa.array(counts, pa.int64())]
+    yield pa.RecordBatch.from_arrays(arrays, schema=WRITTEN_SCHEMA)
+
+
+def _numbering() -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Return what gives the events of a batch their numbers, share partition by share partition."""
+    last_key: tuple[Any, ...] | None = None
+    last = -1
+
+    def number(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal last_key, last
+        seqs = []
+        for key in zip(*(batch.column(at).to_pylist() for at in range(3)), strict=True):
+            last = last + 1 if key == last_key else 0
+            last_key = key
+            seqs.append(last)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"seq": pa.array(seqs, pa.int64())}
+        return pa.RecordBatch.from_arrays([columns[name] for name in EVENT_SCHEMA.names], schema=EVENT_SCHEMA)
+
+    return number

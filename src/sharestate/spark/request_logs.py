@@ -1,0 +1,218 @@
+"""Request logs of many brokers, imported on Spark to a history: the same events as the plain import makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import Factory, frozen
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from sharestate.errors import HistoryError
+from sharestate.history import Header, create_history
+from sharestate.spark.history_schemas import EVENTS, SHARE_PARTITION
+from sharestate.spark.rebuild import tasks
+from sharestate.values.checks import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sharestate.spark.request_log_tasks import ImportSettings
+
+_PARSED: Final = StructType(
+    [
+        StructField("broker", IntegerType()),
+        StructField("what", IntegerType()),
+        StructField("taken_us", LongType()),
+        StructField("connection", StringType()),
+        StructField("number", LongType()),
+        StructField("file", StringType()),
+        StructField("block", LongType()),
+        StructField("line", LongType()),
+        StructField("text", BinaryType()),
+    ]
+)
+_FOLDED: Final = StructType(
+    [
+        *(StructField(field.name, field.dataType) for field in EVENTS),
+        StructField("order_us", LongType()),
+        StructField("broker", IntegerType()),
+        StructField("note", StringType()),
+        StructField("count", LongType()),
+    ]
+)
+_WRITTEN: Final = StructType([StructField("note", StringType()), StructField("count", LongType())])
+_WHILE_WRITTEN: Final = "_temporary"
+
+
+@frozen(kw_only=True)
+class ImportedLogs:
+    """What an import of request logs has made."""
+
+    events: int
+    """The events."""
+
+    counts: Counter[str] = Factory(Counter)
+    """What was counted: see ``LogImport.counts``; ``broken_lines`` and ``late`` besides."""
+
+    broken: tuple[str, ...] = ()
+    """The first broken lines of each broker, and what is wrong with them."""
+
+
+def import_logs(  # noqa: PLR0913 - the settings of an import, by name
+    spark: SparkSession,
+    logs: Sequence[str],
+    target: str,
+    *,
+    segments: Sequence[str] = (),
+    properties: Mapping[str, Any] | None = None,
+    group_id: str | None = None,
+    profile: str | None = None,
+    redaction_key: bytes | None = None,
+    is_lenient: bool = False,
+    partitions: int | None = None,
+) -> ImportedLogs:
+    """
+    Import the request logs of brokers, and write a history that ``read_history`` and ``open_history`` take.
+
+    Args:
+        spark: The session.
+        logs: The logs of each broker: a file, a directory or a pattern, as Spark takes them, also compressed.
+        target: The new directory of the history's files, which every worker sees under this path.
+        segments: The directory of log segments of each broker, likewise; none, or as many as there are *logs*.
+        properties: The settings of the brokers, as ``read_properties`` returns them.
+        group_id: The only group to import; all if None.
+        profile: The name of the rules that the brokers follow; by their releases if None.
+        redaction_key: The key with which names are replaced with hashes: see ``LogImport``.
+        is_lenient: Whether broken lines are passed over.
+        partitions: The number of tasks after each shuffle; None for ``spark.sql.shuffle.partitions``. [tasks]
+
+    Returns:
+        What was imported.
+
+    Raises:
+        MalformedInputError: An argument is wrong.
+        HistoryError: *target* is there already.
+        AnalysisException: A log cannot be found.
+        PythonException: One of Spark's, which ends in a RequestLogError with file and line if a line is broken, or in a
+            SegmentError if segments cannot be read; nothing is left of what was written.
+
+    Complexity:
+        Two shuffles. Lines are parsed where they are read; the lines of one broker are folded by one task, in memory
+        for the requests of ten seconds.
+    """
+    from sharestate.spark.request_log_tasks import ImportSettings  # noqa: PLC0415 - imports pyarrow
+
+    if not logs:
+        refuse("expected the logs of a broker, got none", "logs")
+    if segments and len(segments) != len(logs):
+        refuse(f"expected {len(logs)}, as many as logs, got {len(segments)}", "segments")
+    settings = ImportSettings(
+        segments=tuple(segments) or (None,) * len(logs),
+        properties=dict(properties or {}),
+        group_id=group_id,
+        profile=profile,
+        redaction_key=redaction_key,
+        is_lenient=is_lenient,
+    )
+    directory = Path(target)
+    if directory.exists():
+        exists = "is there already"
+        raise HistoryError(exists, target)
+    header = Header(
+        source="request logs of brokers" if redaction_key is not None else ", ".join(logs),
+        lacks=() if segments else ("log",),
+    )
+    lines = _lines(spark, logs)
+    folded = _folded(lines, settings, len(logs), tasks(lines, partitions))
+    try:
+        (directory / _WHILE_WRITTEN).mkdir(parents=True)
+        notes = _write(folded, directory, header, tasks(lines, partitions))
+    except BaseException:
+        rmtree(directory, ignore_errors=True)
+        raise
+    return notes
+
+
+def _lines(spark: SparkSession, logs: Sequence[str]) -> DataFrame:
+    """Return the lines of all files, each with its broker, its file and the part of it that a task reads."""
+    frames = [
+        spark.read.option("lineSep", "\n")
+        .text(path)
+        .select(
+            F.lit(broker).cast("int").alias("broker"),
+            F.col("_metadata.file_path").alias("file"),
+            F.col("_metadata.file_block_start").alias("block"),
+            F.col("value"),
+        )
+        for broker, path in enumerate(logs)
+    ]
+    lines = frames[0]
+    for frame in frames[1:]:
+        lines = lines.unionAll(frame)
+    return lines
+
+
+def _folded(lines: DataFrame, settings: ImportSettings, brokers: int, partitions: int) -> DataFrame:
+    parsed = lines.mapInArrow(partial(_parse, brokers), _PARSED)
+    in_order = parsed.repartition(partitions, "broker").sortWithinPartitions(*_PARSED.names[:-1])
+    return in_order.mapInArrow(partial(_fold, settings), _FOLDED)
+
+
+def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) -> ImportedLogs:
+    """Write the events, and give files their names once all of them are written."""
+    from sharestate.spark.request_log_tasks import BROKEN, FILE  # noqa: PLC0415 - imports pyarrow
+
+    order = (*SHARE_PARTITION, "order_us", "broker", "seq")
+    in_order = folded.repartition(partitions, *SHARE_PARTITION).sortWithinPartitions(*order)
+    scratch = directory / _WHILE_WRITTEN
+    rows = in_order.mapInArrow(partial(_number, str(scratch), header), _WRITTEN).collect()
+    files = sorted(row.note.removeprefix(FILE) for row in rows if row.note.startswith(FILE))
+    if not files:
+        with create_history(directory / "part-00000.parquet", header):
+            pass
+    for number, name in enumerate(files):
+        (scratch / name).rename(directory / f"part-{number:05}.parquet")
+    rmtree(scratch)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        if not row.note.startswith((FILE, BROKEN)):
+            counts[row.note] += row["count"]
+    broken = tuple(row.note.removeprefix(BROKEN) for row in rows if row.note.startswith(BROKEN))
+    events = sum(row["count"] for row in rows if row.note.startswith(FILE))
+    return ImportedLogs(events=events, counts=counts, broken=broken)
+
+
+# ---- in the workers
+
+
+def _parse(brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from sharestate.spark.request_log_tasks import parse_lines  # noqa: PLC0415 - imports pyarrow
+
+    return parse_lines(brokers, batches)
+
+
+def _fold(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from sharestate.spark.request_log_tasks import fold_brokers  # noqa: PLC0415 - as above
+
+    return fold_brokers(settings, batches)
+
+
+def _number(directory: str, header: Header, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from sharestate.spark.request_log_tasks import write_events  # noqa: PLC0415 - as above
+
+    return write_events(directory, header, batches)
