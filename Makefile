@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons coverage crash failover falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons adversary coverage crash failover falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -105,6 +105,12 @@ failover: $(READY) ## Try TIMES= as many random histories of leaders, their fail
 	$(call judge,failover, $(call step,$(TIMES) times the histories of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_write_histories.py))
+
+adversary: TIMES ?= 40
+adversary: $(READY) ## Put share partitions in the hands of the adversary TIMES= as often, and beside the model; takes minutes
+	$(call judge,adversary, $(call step,$(TIMES) times the share partitions of make test, \
+	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	    tests/property/test_share_partitions.py tests/property/test_record_oracle.py))
 
 spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library for clusters that do not have it
 	$(call judge,spark-archive, mkdir -p build; \

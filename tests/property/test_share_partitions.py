@@ -6,16 +6,17 @@ import pytest
 from hypothesis import settings
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
-from sharestate.testing.share_partitions import Rules
+from sharestate.testing.record_oracle import rules_of
 from tests.support.partition_machine import LibraryMachine
+from tests.support.write_histories import TIMES
 
 
 @pytest.mark.parametrize("profile", [KAFKA_4_3.healed, KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
 def test_nothing_is_found_in_the_library(profile: Profile) -> None:
     """Whatever becomes of its writes, a share partition does what the model of single records says."""
-    fields = {"profile": profile, "follows": Rules(is_kip=profile is KIP_932)}
+    fields = {"profile": profile, "follows": rules_of(profile)}
     machine: type[LibraryMachine] = type("LibraryMachine", (LibraryMachine,), fields)
     test = machine.TestCase
-    test.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=40)
+    test.settings = settings(max_examples=settings().max_examples * TIMES // 3, stateful_step_count=40)
 
     test().runTest()

@@ -4,25 +4,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from attrs import astuple
 from hypothesis import Phase, settings
 
 from sharestate import (
     AcknowledgementBatch,
-    AcknowledgeType,
+    AcquireMode,
+    Effects,
     ErrorCode,
     FetchedRecords,
     PersistedState,
     Profile,
-    RecordBatch,
     ShareConfig,
     SharePartition,
     SharePartitionKey,
     StateBatch,
 )
-from sharestate.testing.record_model import RecordModel
+from sharestate.testing.generator.model import batch_to_json
+from sharestate.testing.record_model import Letter, RecordModel, Write
 from sharestate.testing.share_partitions import (
     PartitionSettings,
     SharePartitionDiffersError,
@@ -41,33 +43,47 @@ class LibraryMachine(SharePartitionMachine):
     def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
         self.now_ms = 0
         self.writes: list[Any] = []
+        self.dead_letters: list[Any] = []
+        self.settings = settings
         config = ShareConfig(
             delivery_count_limit=settings.delivery_count_limit,
             record_lock_duration_ms=settings.lock_duration_ms,
             max_record_locks=settings.max_record_locks,
+            dead_letter_queue=settings.has_dead_letter_queue,
         )
         self.partition = SharePartition(KEY, leader_epoch=leader_epoch, profile=self.profile, config=config)
         self.partition.initialize()
         batches = [StateBatch(*batch) for batch in state.batches]
-        self.partition.read_succeeded(PersistedState(start_offset=state.start_offset, state_batches=batches))
+        persisted = PersistedState(start_offset=state.start_offset, state_batches=batches)
+        self.note_effects(self.partition.read_succeeded(persisted))
 
-    def acquire(self, member: str, offsets: range, max_records: int) -> Any:  # noqa: ANN401 - named tuples
-        batches = [RecordBatch(offset, offset) for offset in offsets]
-        fetched = FetchedRecords(batches=batches, fetch_offset=offsets[0])
-        effects = self.partition.acquire(member, fetched, now_ms=self.now_ms, max_records=max_records, batch_size=1)
+    def note_effects(self, effects: Effects) -> Effects:
+        """Keep the writes and the dead letters until they are taken."""
+        self.writes += effects.writes
+        self.dead_letters += effects.dead_letters
+        return effects
+
+    def acquire(self, member: str, fetched: FetchedRecords, max_records: int) -> Any:  # noqa: ANN401 - named tuples
+        effects = self.partition.acquire(
+            member,
+            fetched,
+            now_ms=self.now_ms,
+            max_records=max_records,
+            batch_size=self.settings.batch_size,
+            mode=AcquireMode(self.settings.acquire_mode),
+        )
         return effects.acquired
 
-    def acknowledge(self, member: str, types: Mapping[int, AcknowledgeType]) -> None:
-        batches = [AcknowledgementBatch(offset, offset, (kind,)) for offset, kind in types.items()]
-        self.writes += self.partition.acknowledge(member, batches, now_ms=self.now_ms).writes
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> None:
+        self.note_effects(self.partition.acknowledge(member, batches, now_ms=self.now_ms))
 
     def release(self, member: str) -> None:
-        self.writes += self.partition.release(member, now_ms=self.now_ms).writes
+        self.note_effects(self.partition.release(member, now_ms=self.now_ms))
 
     def advance_clock(self, ms: int) -> None:
         self.now_ms += ms
         while (effects := self.partition.expire_next(now_ms=self.now_ms)) is not None:
-            self.writes += effects.writes
+            self.note_effects(effects)
 
     def take_writes(self) -> list[Any]:
         taken = [(write.number, write.start_offset, write.state_batches) for write in self.writes]
@@ -76,9 +92,17 @@ class LibraryMachine(SharePartitionMachine):
 
     def answer_write(self, number: int, *, succeeds: bool) -> None:
         if succeeds:
-            self.partition.write_succeeded(number)
+            self.note_effects(self.partition.write_succeeded(number))
         else:
-            self.partition.write_failed(number, ErrorCode.NOT_COORDINATOR)
+            self.note_effects(self.partition.write_failed(number, ErrorCode.NOT_COORDINATOR))
+
+    def take_dead_letters(self) -> list[Any]:
+        taken = [request[1:] for request in self.dead_letters]
+        self.dead_letters = []
+        return taken
+
+    def answer_dead_letter(self, number: int, *, succeeds: bool) -> None:  # noqa: ARG002 - it does not matter
+        self.note_effects(self.partition.dead_letter_answered(number))
 
     def move_log_start(self, offset: int) -> None:
         self.partition.advance_log_start(offset)
@@ -106,31 +130,38 @@ class ModelMachine(SharePartitionMachine):
 
     def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
         type(self).runs += leader_epoch == 1
-        self.model = self.model_type(default_answer="hold")
-        self.taken = 0
-        config = {
-            "delivery_count_limit": settings.delivery_count_limit,
-            "record_lock_duration_ms": settings.lock_duration_ms,
-            "max_record_locks": settings.max_record_locks,
-        }
-        self.ask("open", config=config)
+        self.settings = settings
+        self.model = self.model_type(default_answer="hold", default_letter_answer="hold")
+        self.unsent: list[Write] = []
+        self.unsent_letters: list[tuple[int, Letter]] = []
+        self.ask("open", config=settings.config())
         answer = {"start_offset": state.start_offset, "state_batches": [list(batch) for batch in state.batches]}
         self.ask("initialize", answer=answer)
 
     def ask(self, op: str, **fields: Any) -> Any:  # noqa: ANN401 - a result of the model
-        result = self.model.run({"op": op, **fields})
-        self.unsent = [*getattr(self, "unsent", []), *self.model.writes]
+        model = self.model
+        result = model.run({"op": op, **fields})
+        self.unsent += model.writes
+        self.unsent_letters += enumerate(model.letters, start=model.handed_over - len(model.letters))
         return result
 
-    def acquire(self, member: str, offsets: range, max_records: int) -> list[tuple[int, int, int]]:
-        batches = [[offset, offset] for offset in offsets]
-        fields = {"member": member, "fetch_offset": offsets[0], "batches": batches}
-        fields |= {"max_records": max_records, "batch_size": 1}
-        return [(offset, offset, count) for offset, count in self.ask("acquire", **fields)]
+    def acquire(self, member: str, fetched: FetchedRecords, max_records: int) -> list[tuple[int, int, int]]:
+        acquired = self.ask(
+            "acquire",
+            member=member,
+            fetch_offset=fetched.fetch_offset,
+            batches=[batch_to_json(batch) for batch in fetched.batches],
+            aborted=fetched.aborted_transactions,
+            isolation=fetched.isolation.value,
+            mode=self.settings.acquire_mode,
+            max_records=max_records,
+            batch_size=self.settings.batch_size,
+        )
+        return [(offset, offset, count) for offset, count in acquired]
 
-    def acknowledge(self, member: str, types: Mapping[int, AcknowledgeType]) -> int:
-        batches = [[offset, offset, [int(kind)]] for offset, kind in types.items()]
-        status = self.ask("acknowledge", member=member, batches=batches)
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        ranges = [[first, last, list(map(int, types))] for first, last, types in batches]
+        status = self.ask("acknowledge", member=member, batches=ranges)
         return 0 if status in {"ok", "pending"} else ErrorCode[status]
 
     def release(self, member: str) -> None:
@@ -151,6 +182,15 @@ class ModelMachine(SharePartitionMachine):
         if number in self.model.held:
             self.ask("complete", write=number, answer="ok" if succeeds else {"error": "NOT_COORDINATOR"})
 
+    def take_dead_letters(self) -> list[Any]:
+        taken = [(number, *astuple(letter)) for number, letter in self.unsent_letters]
+        self.unsent_letters = []
+        return taken
+
+    def answer_dead_letter(self, number: int, *, succeeds: bool) -> None:
+        if number in self.model.held_letters:
+            self.ask("complete", dlq=number, answer="ok" if succeeds else {"error": "INVALID_CONFIG"})
+
     def move_log_start(self, offset: int) -> None:
         self.ask("log_start", offset=offset)
 
@@ -158,9 +198,9 @@ class ModelMachine(SharePartitionMachine):
         return int(self.ask("next_fetch_offset"))
 
 
-def machine_of(model_type: type[RecordModel]) -> type[ModelMachine]:
+def machine_of(model_type: type[RecordModel], machine: type[ModelMachine] = ModelMachine) -> type[ModelMachine]:
     """Return a machine of one kind of model, whose runs are counted from 0."""
-    return type("ModelMachine", (ModelMachine,), {"model_type": model_type, "runs": 0})
+    return type("ModelMachine", (machine,), {"model_type": model_type, "runs": 0})
 
 
 def difference_of(

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sharestate.testing.record_acquisition import Request
 from sharestate.testing.record_model import RecordModel, Write
 from sharestate.testing.records_in_flight import Record
+from tests.support import planted_batch_bugs
 
 
 class RollsNothingBack(RecordModel):
@@ -30,8 +31,8 @@ class AnswersInOrder(RecordModel):
     """An answer is taken for that to the oldest write."""
 
     def _complete(self, request: Request) -> None:
-        oldest = min(self.held)
-        self.held[request["write"]] = self.held.pop(oldest)
+        if "write" in request:
+            self.held[request["write"]] = self.held.pop(min(self.held))
         super()._complete(request)
 
 
@@ -297,5 +298,6 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "in-flight bound counts owners": CountsOnlyRecords,
     "failing records not throttled": DeliversFailingTogether,
     "new start written": WritesTheNewStart,
+    **planted_batch_bugs.BUGS,
 }
 """All of them by name; the docstring of each says what it does."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby, product
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from attrs import Factory, define
 
+from sharestate.testing.partition_log import VIEWS, PartitionLog, seen
 from sharestate.testing.record_model import NUMBERS, RecordModel
 
 T = TypeVar("T")
@@ -24,9 +25,13 @@ KINDS: Final = ("ACCEPT", "RELEASE", "REJECT", "GAP", "RENEW")
 ANSWERS: Final = ("succeeds", "fails", "is lost")
 """What becomes of a write; one that is lost was stored, and is reported as failed all the same."""
 
+LETTER_ANSWERS: Final = ("taken", "fails")
+"""What the dead-letter queue answers."""
+
 CHOICES: Final = (
     *("acquire",) * 4,
-    *("answer",) * 3,
+    *("answer",) * 4,
+    *("dead_letter",) * 3,
     "acknowledge_all",
     "acknowledge",
     *("time",) * 2,
@@ -35,17 +40,19 @@ CHOICES: Final = (
     "answer_again",
     "log_start",
     "fail_over",
+    "compact",
 )
 """What may happen next, as often as it does: always in the same order, so that a program still means the same if a step
 of it is left out."""
 
 # An event takes few picks: Hypothesis leaves out a step of a program only if it takes no more than four.
 
-FETCHES: Final = tuple(product((0, 0, 0, 1, -1), (1, 2, 3, 5), (500, 1, 2)))
-"""Of a fetch: how far beyond the next fetch offset it begins, how many records it finds, and how many are wanted."""
+FETCHES: Final = tuple(product((*VIEWS[:1] * 2, *VIEWS[1:]), (0, 0, 0, 1, -1), (1, 2, 3, 5), (500, 1, 2)))
+"""Of a fetch: how it finds the log, how far beyond the next fetch offset it begins, how many batches it finds, and how
+many records are wanted."""
 
-KINDS_OF_THREE: Final = tuple(product(KINDS, repeat=3))
-"""The types of three records."""
+TYPES: Final = (*((kind,) for kind in KINDS), *((a, b) for a, b in product(KINDS, repeat=2) if a != b))
+"""The acknowledgement type of a range, or of its records in turn."""
 
 LATE: Final = tuple(product((0, 1), KINDS, (1, 2)))
 """Of an acknowledgement by anybody: the member, the type, and of how many records."""
@@ -56,20 +63,45 @@ AGES_MS: Final = 10**12
 
 class PartitionSettings(NamedTuple):
     """
-    The settings of a group, as far as a share partition knows them.
+    The settings of a group and of its members, as far as a share partition knows them.
 
     Attributes:
         delivery_count_limit: How often a record may be delivered. [deliveries]
         lock_duration_ms: How long a member has what it has acquired. [ms]
         max_record_locks: How many records may be in flight. [records]
+        batch_size: New batches are cut at batches of the log as soon as they have as many records. [records]
+        acquire_mode: batch_optimized, or record_limit to acquire no more than is wanted.
+        isolation_level: read_uncommitted, or read_committed to acquire nothing of aborted transactions.
+        has_dead_letter_queue: Whether the group has a dead-letter queue.
     """
 
     delivery_count_limit: int = 5
     lock_duration_ms: int = 1_000
     max_record_locks: int = 200
+    batch_size: int = 500
+    acquire_mode: str = "batch_optimized"
+    isolation_level: str = "read_uncommitted"
+    has_dead_letter_queue: bool = False
+
+    def config(self) -> dict[str, Any]:
+        """Return the group's settings as the line protocol has them."""
+        return {
+            "delivery_count_limit": self.delivery_count_limit,
+            "record_lock_duration_ms": self.lock_duration_ms,
+            "max_record_locks": self.max_record_locks,
+            "dlq_topic": "dead letters" if self.has_dead_letter_queue else None,
+        }
 
 
-SMALL: Final = {"delivery_count_limit": (2, 3, 5), "lock_duration_ms": (1_000,), "max_record_locks": (200, 2, 5)}
+SMALL: Final[dict[str, tuple[Any, ...]]] = {
+    "delivery_count_limit": (2, 2, 3, 5),
+    "lock_duration_ms": (1_000,),
+    "max_record_locks": (200, 2, 5),
+    "batch_size": (500, 1, 3),
+    "acquire_mode": ("batch_optimized", "batch_optimized", "record_limit"),
+    "isolation_level": ("read_uncommitted", "read_committed"),
+    "has_dead_letter_queue": (False, True, True),
+}
 """The settings that are drawn: small enough to be reached."""
 
 
@@ -79,7 +111,7 @@ class StoredState(NamedTuple):
 
     Attributes:
         start_offset: The SPSO.
-        batches: First offset, last offset, number of the state (0, 2 or 4), and delivery count; one record each.
+        batches: First offset, last offset, number of the state (0, 2, 3 or 4), and delivery count.
     """
 
     start_offset: int = 0
@@ -102,9 +134,14 @@ class Coordinator:
         self.records = {offset: stored for offset, stored in self.records.items() if offset >= self.start_offset}
 
     def state(self) -> StoredState:
-        """Return what the next leader reads."""
-        batches = tuple((offset, offset, state, count) for offset, (count, state) in sorted(self.records.items()))
-        return StoredState(self.start_offset, batches)
+        """Return what the next leader reads: equal neighbors are one batch."""
+        batches: list[tuple[int, int, int, int]] = []
+        for offset, (count, state) in sorted(self.records.items()):
+            if batches and batches[-1][1:] == (offset - 1, state, count):
+                batches[-1] = (batches[-1][0], offset, state, count)
+            else:
+                batches.append((offset, offset, state, count))
+        return StoredState(self.start_offset, tuple(batches))
 
 
 @define
@@ -112,39 +149,56 @@ class PartitionEvents:
     """Picks what happens next, given what is in flight."""
 
     model: RecordModel
+    log: PartitionLog
+    settings: PartitionSettings
     members: Sequence[str]
     has: frozenset[str]
     """The optional methods that there are."""
 
-    answered: list[int] = Factory(list)
-    """The writes that have been answered."""
+    answered: list[tuple[str, int]] = Factory(list)
+    """The writes and the dead letters that have been answered."""
 
     def next(self, pick: Pick) -> Event:
-        """Pick the next event; what is not possible now becomes an acquisition."""
+        """Pick the next event; what is not possible now becomes another one that is."""
         method = pick(CHOICES)
         possible = {
-            **dict.fromkeys(("acknowledge_all", "acknowledge", "time", "release", "late"), bool(self._held())),
+            **dict.fromkeys(("acknowledge_all", "acknowledge", "time", "release", "late"), bool(self.held())),
             "answer": bool(self.model.held),
+            "dead_letter": bool(self.model.held_letters),
             "answer_again": bool(self.answered),
             "log_start": "move_log_start" in self.has,
+            "compact": self.log.name != "single records" and bool(self.model.records),
         }
-        event: Event = getattr(self, f"_{method if possible.get(method, True) else 'acquire'}")(pick)
+        if not possible.get(method, True):
+            is_full = not self.model.run({"op": "can_acquire"})  # nothing is acquired before something else happens
+            others = ("acknowledge_all", "dead_letter", "answer") if is_full else ()
+            method = next((other for other in others if possible[other]), "acquire")
+        event: Event = getattr(self, f"_{method}")(pick)
         return event
 
-    def held_by(self, member: str) -> list[int]:
-        """Return what *member* has acquired."""
-        return sorted(offset for offset, record in self._held().items() if record == member)
-
-    def _held(self) -> dict[int, str]:
+    def held(self) -> dict[int, str]:
+        """Return who has acquired what."""
         return {o: record.member for o, record in self.model.records.items() if record.state == "ACQUIRED"}
+
+    def held_by(self, member: str) -> list[tuple[int, int]]:
+        """Return what *member* has acquired: the first and the last offset of each range."""
+        held = sorted(offset for offset, owner in self.held().items() if owner == member)
+        ranges = [list(run) for _, run in groupby(held, key=lambda offset: offset - held.index(offset))]
+        return [(run[0], run[-1]) for run in ranges]
 
     def _owner(self, pick: Pick) -> str:
         return str(pick([member for member in self.members if self.held_by(member)]))
 
     def _acquire(self, pick: Pick) -> Event:
         next_offset = self.model.run({"op": "next_fetch_offset"})
-        further, count, max_records = pick(FETCHES)
-        return "member_acquires", pick(self.members), max(self.model.start, next_offset + further), count, max_records
+        view, further, count, max_records = pick(FETCHES)
+        offset = max(self.model.start, next_offset + further)
+        batches = seen(self.log.batches(offset, count), view if self.log.name != "single records" else VIEWS[0])
+        if view == "record by record":
+            batches = [batch for batch in batches if batch[1] >= offset]
+        is_committed = self.settings.isolation_level == "read_committed"
+        aborted = self.log.aborted(batches[0][0], batches[-1][1]) if is_committed else []
+        return "member_acquires", pick(self.members), offset, batches, aborted, max_records
 
     def _acknowledge_all(self, pick: Pick) -> Event:
         return "member_acknowledges_all", self._owner(pick), pick(KINDS)
@@ -152,15 +206,15 @@ class PartitionEvents:
     def _acknowledge(self, pick: Pick) -> Event:
         member = self._owner(pick)
         held = self.held_by(member)
-        parts = [held[begin : begin + size] for size in (1, 2, 3) for begin in range(max(1, len(held) - size + 1))]
-        return "member_acknowledges", member, list(zip(pick(parts), pick(KINDS_OF_THREE), strict=False))
+        parts = [[each] for run in held for each in _parts(*run)] + [held[:2]]
+        ranges, types = pick(parts), pick(TYPES)
+        return "member_acknowledges", member, [(first, last, _in_turn(types, first, last)) for first, last in ranges]
 
     def _late(self, pick: Pick) -> Event:
         """Acknowledge whatever is in flight, be it one's own or not."""
         first = pick(sorted(self.model.records))
         member, kind, size = pick(LATE)
-        entries = [(first, kind), (first + 1, "ACCEPT")][:size]
-        return "member_acknowledges", self.members[member % len(self.members)], entries
+        return "member_acknowledges", self.members[member % len(self.members)], [(first, first + size - 1, [kind])]
 
     def _release(self, pick: Pick) -> Event:
         return "member_leaves", self._owner(pick)
@@ -173,8 +227,14 @@ class PartitionEvents:
     def _answer(self, pick: Pick) -> Event:
         return "write_is_answered", pick(sorted(self.model.held)), pick(ANSWERS)
 
+    def _dead_letter(self, pick: Pick) -> Event:
+        return "dead_letter_is_answered", pick(sorted(self.model.held_letters)), pick(LETTER_ANSWERS)
+
     def _answer_again(self, pick: Pick) -> Event:
-        return "write_is_answered_again", pick(self.answered[-3:]), pick(("succeeds", "fails"))
+        what, number = pick(self.answered[-3:])
+        if what == "dead letter":
+            return "dead_letter_is_answered_again", number, pick(LETTER_ANSWERS)
+        return "write_is_answered_again", number, pick(("succeeds", "fails"))
 
     def _log_start(self, pick: Pick) -> Event:
         in_flight = sorted(offset for offset in self.model.records if offset >= self.model.start)
@@ -183,6 +243,23 @@ class PartitionEvents:
     def _fail_over(self, pick: Pick) -> Event:
         held = sorted(self.model.held)
         return "leader_fails_over", pick([[], held, held[::2], held[1:]])
+
+    def _compact(self, pick: Pick) -> Event:
+        """Let the log lose a batch of data, of which something is in flight."""
+        found = {self.log.batches(offset, 1)[0] for offset in self.model.records}
+        first = [batch[0] for batch in sorted(found) if len(batch) <= 3]  # noqa: PLR2004 - no marker
+        return ("log_is_compacted", pick(first)) if first else self._acquire(pick)
+
+
+def _parts(first: int, last: int) -> Iterable[tuple[int, int]]:
+    """Return a range, and what may be acknowledged of it alone."""
+    parts = [(first, last), (first, first), (last, last), (first + 1, last), (first, last - 1), (first + 1, last - 1)]
+    return dict.fromkeys((begin, end) for begin, end in parts if begin <= end)
+
+
+def _in_turn(types: Sequence[str], first: int, last: int) -> list[str]:
+    """Return one type for all, or one for each offset."""
+    return [types[0]] if len(types) == 1 else [types[index % 2] for index in range(last - first + 1)]
 
 
 def in_words(record: Any) -> tuple[str, int, str]:  # noqa: ANN401 - a record of the model

@@ -3,17 +3,20 @@ A test of share partitions, the leader's side: inherit ``SharePartitionMachine``
 
 It is a state machine of Hypothesis (extra ``testing``). Members acquire and acknowledge, and an adversary has the rest
 in its hands: writes fail, hang, are answered late, out of order or twice; locks expire while a write is on its way; the
-log start moves into what is in flight; the leader fails over in the middle of a write. After every event each result,
-each write and each record is compared with an independent model of the rules.
+log start moves into what is in flight; fetches find other batches, or fewer, than before; the leader fails over in the
+middle of a write. After every event each result, each write and each record is compared with an independent model of
+the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Final
 
 try:
+    from hypothesis import currently_in_test_context
+    from hypothesis import event as count_event
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -24,6 +27,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from sharestate.error_codes import ErrorCode
+from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.partition_events import (
     SMALL,
     Coordinator,
@@ -35,13 +39,19 @@ from sharestate.testing.partition_events import (
     in_words,
     number_of,
 )
+from sharestate.testing.partition_log import LOGS, LogBatch, PartitionLog
+from sharestate.testing.partition_situations import situations
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.records_in_flight import Rules
-from sharestate.values.acknowledgements import AcknowledgeType
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.records import AbortedTransaction, ControlType, RecordBatch
 
 __all__ = [
     "EXPLANATIONS",
     "AcknowledgeType",
+    "AcknowledgementBatch",
+    "FetchedRecords",
     "PartitionSettings",
     "Rules",
     "SharePartitionDiffersError",
@@ -51,8 +61,8 @@ __all__ = [
 
 EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "acquired": (
-        "A member gets what is available, as much as it wants and as there is room for, and that counts as a delivery.",
-        "which records are available while a write is pending or has failed, what counts as in flight, and throttling",
+        "A member gets what is available, as far as it wants and there is room, and that counts as a delivery.",
+        "what is available after a write has failed, what counts as in flight, throttling, and the batches of a fetch",
     ),
     "status": (
         "An acknowledgement is refused, all of it, unless the member has acquired every record.",
@@ -74,12 +84,26 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "The SPSO passes what is terminal once its write has succeeded, and nothing else.",
         "when the SPSO moves: after the answer to a write, not with it",
     ),
+    "dead letters": (
+        "What is rejected, or delivered as often as it may be, goes to the dead-letter queue once that was persisted.",
+        "which records go there and when, and what becomes of them when a write fails or the leader fails over",
+    ),
     "second answer": (
-        "A second answer to a write changes nothing; it may be refused.",
-        "what finds a write by its number",
+        "A second answer to a write, or of the dead-letter queue, changes nothing; it may be refused.",
+        "what finds by its number what is answered",
     ),
 }
 """What should be, and what to look at, by what is compared."""
+
+
+OPTIONAL: Final = (
+    "move_log_start",
+    "take_dead_letters",
+    "next_fetch_offset",
+    "start_offset",
+    "records",
+)
+"""The methods that an implementation may lack, and with them what they do or show."""
 
 
 class SharePartitionDiffersError(AssertionError):
@@ -113,8 +137,14 @@ def _picker(draw: DrawFn) -> Pick:
 
 @st.composite
 def _settings(draw: DrawFn) -> PartitionSettings:
-    pick = _picker(draw)
-    return PartitionSettings(**{name: pick(values) for name, values in SMALL.items()})
+    machine: SharePartitionMachine = draw(st.runner())
+    return machine.pick_settings(_picker(draw))
+
+
+@st.composite
+def _logs(draw: DrawFn) -> str:
+    machine: SharePartitionMachine = draw(st.runner())
+    return str(_picker(draw)(machine.logs))
 
 
 @st.composite
@@ -127,9 +157,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
     """
     One share partition in the hands of an adversary.
 
-    The log has an endless number of records, one in each batch, from offset 0 on. Every write is held until
-    ``answer_write``. Whatever a method raises fails the test, but for errors that have an error code as ``code`` where
-    they are refusals.
+    The log goes on for ever. Every write is held until ``answer_write``, and so is what goes to the dead-letter queue,
+    until ``answer_dead_letter``. A method may be a coroutine: all of a machine run in one event loop. Whatever a method
+    raises fails the test, but for errors that have an error code as ``code`` where they are refusals.
+
+    A setting that is set as a class attribute is as it says; the others are drawn, small ones first. All of them go to
+    ``start``.
 
     >>> class TestMySharePartition(SharePartitionMachine.TestCase): ...
     """
@@ -140,52 +173,91 @@ class SharePartitionMachine(RuleBasedStateMachine):
     members: ClassVar[Sequence[str]] = ("m1", "m2")
     """The member ids."""
 
+    logs: ClassVar[Sequence[str]] = tuple(LOGS)
+    """The logs that are tried; with ``single records`` alone the boundaries of batches do not matter."""
+
+    delivery_count_limit: ClassVar[int | None] = None
+    """How often a record may be delivered; None to draw it. [deliveries]"""
+
+    lock_duration_ms: ClassVar[int | None] = None
+    """How long a member has what it has acquired; None to draw it. [ms]"""
+
+    max_record_locks: ClassVar[int | None] = None
+    """How many records may be in flight; None to draw it. [records]"""
+
+    batch_size: ClassVar[int | None] = None
+    """How large a batch in flight becomes before it is cut at one of the log; None to draw it. [records]"""
+
+    acquire_mode: ClassVar[str | None] = None
+    """batch_optimized or record_limit; None to draw it."""
+
+    isolation_level: ClassVar[str | None] = None
+    """read_uncommitted or read_committed; None to draw it."""
+
     # ---- to be implemented
 
-    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Let a new leader take over, which has read *state*."""
         raise NotImplementedError
 
-    def acquire(self, member: str, offsets: range, max_records: int) -> Iterable[Sequence[int]]:
-        """Acquire from a fetch that has found *offsets*; return (first offset, last offset, delivery count)."""
+    def acquire(
+        self, member: str, fetched: FetchedRecords, max_records: int
+    ) -> Iterable[Sequence[int]] | Awaitable[Any]:
+        """Acquire from what was *fetched*; return (first offset, last offset, delivery count) of each range."""
         raise NotImplementedError
 
-    def acknowledge(self, member: str, types: Mapping[int, AcknowledgeType]) -> int | None:
-        """Acknowledge offsets, which ascend, in one request; return the error code of a refusal, or raise it."""
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int | Awaitable[Any] | None:
+        """Acknowledge ranges, which ascend, in one request; return the error code of a refusal, or raise it."""
         raise NotImplementedError
 
-    def release(self, member: str) -> None:
+    def release(self, member: str) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Release what *member* has: its session is closed."""
         raise NotImplementedError
 
-    def advance_clock(self, ms: int) -> None:
+    def advance_clock(self, ms: int) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Let time pass, and expire the locks that are over then; with 0 those that are due already."""
         raise NotImplementedError
 
-    def take_writes(self) -> Iterable[Sequence[Any]]:
+    def take_writes(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
         """Return the writes since the last call: (number, start offset, batches of (first, last, state, count))."""
         raise NotImplementedError
 
-    def answer_write(self, number: int, *, succeeds: bool) -> None:
+    def answer_write(self, number: int, *, succeeds: bool) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Report that a write has succeeded, or failed."""
         raise NotImplementedError
 
     # ---- to be implemented if there is such a thing
 
-    def move_log_start(self, offset: int) -> None:
+    def move_log_start(self, offset: int) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Take note that the log begins at *offset* now."""
 
-    def next_fetch_offset(self) -> int:
+    def take_dead_letters(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
+        """
+        Return what has gone to the dead-letter queue since the last call.
+
+        It is (number, first offset, last offset, delivery count, cause), the cause *client_reject* or
+        *delivery_count_exceeded*.
+        """
+        raise NotImplementedError
+
+    def answer_dead_letter(self, number: int, *, succeeds: bool) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Report that the dead-letter queue has taken records, or failed to."""
+        raise NotImplementedError
+
+    def next_fetch_offset(self) -> int | Awaitable[int]:
         """Return where the next fetch begins."""
         raise NotImplementedError
 
-    def start_offset(self) -> int:
+    def start_offset(self) -> int | Awaitable[int]:
         """Return the SPSO."""
         raise NotImplementedError
 
-    def records(self) -> Mapping[int, tuple[Any, int, str]]:
+    def records(self) -> Mapping[int, tuple[Any, int, str]] | Awaitable[Any]:
         """Return state, delivery count and owner (or an empty string) of each record in flight."""
         raise NotImplementedError
+
+    def stop(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Clean up; called once, at the end."""
 
     # ---- what happens
 
@@ -193,68 +265,99 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Begin with nothing; the first rule starts the share partition."""
         super().__init__()
         self._has = frozenset(
-            name
-            for name in ("move_log_start", "next_fetch_offset", "start_offset", "records")
-            if getattr(type(self), name) is not getattr(SharePartitionMachine, name)
+            name for name in OPTIONAL if getattr(type(self), name) is not getattr(SharePartitionMachine, name)
         )
+        self._runner = CoroutineRunner()
         self._coordinator = Coordinator()
+        self._log = PartitionLog()
         self._epoch = 0
         self._so_far: list[Event] = []
-        self._model = RecordModel(self.follows)
         self._settings = PartitionSettings()
-        self._numbers: dict[int, int] = {}
-        self._events = PartitionEvents(self._model, self.members, self._has)
+        self._begin()
 
-    @initialize(settings=_settings())
-    def partition_starts(self, settings: PartitionSettings) -> None:
-        """Start the share partition, of which nothing is in flight."""
-        self._settings = settings
+    def _begin(self) -> None:
+        """Forget what is in flight."""
+        self._model = RecordModel(self.follows, default_answer="hold", default_letter_answer="hold")
+        self._numbers: dict[int, int] = {}
+        self._letters: dict[int, int] = {}
+        self._events = PartitionEvents(self._model, self._log, self._settings, self.members, self._has)
+
+    @initialize(settings=_settings(), log=_logs())
+    def partition_starts(self, settings: PartitionSettings, log: str = "single records") -> None:
+        """Start the share partition, of which nothing is in flight; *log* is what fetches will find."""
+        self._settings, self._log = settings, PartitionLog(log)
         self._take_over()
 
     @rule(event=_events())
     def happens(self, event: Event) -> None:
         """Let one of the following events happen: its name, and its arguments."""
+        for situation in situations(self._model, event):
+            self.note(situation)
         self._so_far.append(event)
         name, *arguments = event
         getattr(self, name)(*arguments)
         self._compare()
 
-    def member_acquires(self, member: str, first: int, count: int, max_records: int) -> None:
-        """Acquire from a fetch of *count* records."""
-        offsets = range(first, first + count)
-        batches = [[offset, offset] for offset in offsets]
+    def note(self, situation: str) -> None:
+        """Take note of a situation that the run comes into: Hypothesis counts it in its statistics."""
+        if currently_in_test_context():
+            count_event(situation)
+
+    def member_acquires(
+        self, member: str, first: int, batches: Sequence[LogBatch], aborted: Sequence[tuple[int, int]], most: int
+    ) -> None:
+        """Acquire *most* records from a fetch of offset *first*."""
+        isolation, mode = self._settings.isolation_level, self._settings.acquire_mode
         wanted = self._ask(
-            "acquire", member=member, fetch_offset=first, batches=batches, max_records=max_records, batch_size=1
+            "acquire",
+            member=member,
+            fetch_offset=first,
+            batches=[_in_json(batch) for batch in batches],
+            aborted=aborted,
+            isolation=isolation,
+            mode=mode,
+            max_records=most,
+            batch_size=self._settings.batch_size,
         )
-        ranges = self.acquire(member, offsets, max_records)
+        fetched = FetchedRecords(
+            fetch_offset=first,
+            batches=[_record_batch(*batch) for batch in batches],
+            aborted_transactions=[AbortedTransaction(*transaction) for transaction in aborted],
+            isolation=IsolationLevel(isolation),
+        )
+        ranges = self._call(self.acquire, member, fetched, most)
         got = [(offset, count) for first, last, count in ranges for offset in range(first, last + 1)]
         self._expect("acquired", wanted, got)
 
-    def member_acknowledges(self, member: str, types: Sequence[tuple[int, str]]) -> None:
-        """Acknowledge offsets; it may be wrong of the member to do so."""
-        batches = [[offset, offset, [int(AcknowledgeType[name])]] for offset, name in types]
-        wanted = self._ask("acknowledge", member=member, batches=batches)
-        got = self._acknowledged(member, {offset: AcknowledgeType[name] for offset, name in types})
-        self._expect("status", "ok" if wanted == "pending" else wanted, got)
+    def member_acknowledges(self, member: str, ranges: Sequence[tuple[int, int, Sequence[str]]]) -> None:
+        """Acknowledge ranges, with one type for all offsets or one for each; it may be wrong of the member to do so."""
+        batches = [AcknowledgementBatch(a, z, tuple(AcknowledgeType[name] for name in names)) for a, z, names in ranges]
+        asked = [[first, last, list(map(int, types))] for first, last, types in batches]
+        wanted = self._ask("acknowledge", member=member, batches=asked)
+        self._expect("status", "ok" if wanted == "pending" else wanted, self._acknowledged(member, batches))
 
     def member_acknowledges_all(self, member: str, name: str) -> None:
         """Acknowledge all that a member has in the same way."""
-        self.member_acknowledges(member, [(offset, name) for offset in self._events.held_by(member)])
+        self.member_acknowledges(member, [(first, last, [name]) for first, last in self._events.held_by(member)])
 
     def member_leaves(self, member: str) -> None:
         """Close a member's session; the same member id may come back."""
         self._ask("release", member=member)
-        self.release(member)
+        self._call(self.release, member)
 
     def time_passes(self, ms: int) -> None:
         """Let time pass."""
         self._ask("advance", ms=ms)
-        self.advance_clock(ms)
+        self._call(self.advance_clock, ms)
 
     def log_start_moves(self, offset: int) -> None:
         """Move the log start offset."""
         self._ask("log_start", offset=offset)
-        self.move_log_start(offset)
+        self._call(self.move_log_start, offset)
+
+    def log_is_compacted(self, first: int) -> None:
+        """Let the log lose the batch that begins at *first*; only fetches show it."""
+        self._log.removed.add(first)
 
     def write_is_answered(self, number: int, how: str) -> None:
         """Answer a write: it succeeds, fails, or is stored and reported as failed."""
@@ -262,18 +365,23 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if how != "fails":
             self._coordinator.store(write.start_offset, write.records)
         self._ask("complete", write=number, answer="ok" if how == "succeeds" else {"error": "NOT_COORDINATOR"})
-        self._events.answered.append(number)
-        self.answer_write(self._numbers[number], succeeds=how == "succeeds")
-        self.advance_clock(0)
+        self._events.answered.append(("write", number))
+        self._call(self.answer_write, self._numbers[number], succeeds=how == "succeeds")
+        self._call(self.advance_clock, 0)
 
     def write_is_answered_again(self, number: int, how: str) -> None:
         """Answer a write a second time."""
-        self._model.writes = []
-        try:
-            self.answer_write(self._numbers[number], succeeds=how == "succeeds")
-        except Exception as error:
-            if not isinstance(getattr(error, "code", None), int):
-                raise
+        self._again(self.answer_write, self._numbers[number], succeeds=how == "succeeds")
+
+    def dead_letter_is_answered(self, number: int, how: str) -> None:
+        """Let the dead-letter queue take records, or fail to."""
+        self._ask("complete", dlq=number, answer="ok" if how == "taken" else {"error": "INVALID_CONFIG"})
+        self._events.answered.append(("dead letter", number))
+        self._call(self.answer_dead_letter, self._letters[number], succeeds=how == "taken")
+
+    def dead_letter_is_answered_again(self, number: int, how: str) -> None:
+        """Let the dead-letter queue answer a second time."""
+        self._again(self.answer_dead_letter, self._letters[number], succeeds=how == "taken")
 
     def leader_fails_over(self, arriving: Sequence[int]) -> None:
         """Let a new leader take over; of the writes on their way some arrive before it reads the state."""
@@ -281,6 +389,22 @@ class SharePartitionMachine(RuleBasedStateMachine):
             write = self._model.held[number]
             self._coordinator.store(write.start_offset, write.records)
         self._take_over()
+
+    def teardown(self) -> None:
+        """Clean up."""
+        try:
+            if self._epoch:
+                self._call(self.stop)
+        finally:
+            self._runner.close()
+
+    def pick_settings(self, pick: Pick) -> PartitionSettings:
+        """Pick the settings: those that are declared, the others small."""
+        declared: dict[str, Any] = {name: getattr(self, name, None) for name in SMALL}
+        if "take_dead_letters" not in self._has or self.follows.is_kip or not self.follows.has_dead_letters:
+            declared["has_dead_letter_queue"] = False
+        picked = {name: pick(small) if declared[name] is None else declared[name] for name, small in SMALL.items()}
+        return PartitionSettings(**picked)
 
     def pick_event(self, pick: Pick) -> Event:
         """Pick the next event; an override may leave out what an implementation is not meant to bear."""
@@ -291,28 +415,31 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def _take_over(self) -> None:
         state = self._coordinator.state()
         self._epoch += 1
-        self._numbers = {}
-        self._model = RecordModel(self.follows)
-        self._model.default_answer = "hold"
-        self._events = PartitionEvents(self._model, self.members, self._has)
-        settings = self._settings
-        config = {
-            "delivery_count_limit": settings.delivery_count_limit,
-            "record_lock_duration_ms": settings.lock_duration_ms,
-            "max_record_locks": settings.max_record_locks,
-        }
-        answer = {"start_offset": state.start_offset, "state_batches": [list(batch) for batch in state.batches]}
-        self._ask("open", config=config)
-        self._ask("initialize", answer=answer)
-        self.start(settings, state, self._epoch)
+        self._begin()
+        self._ask("open", config=self._settings.config())
+        batches = [list(batch) for batch in state.batches]
+        self._ask("initialize", answer={"start_offset": state.start_offset, "state_batches": batches})
+        self._call(self.start, self._settings, state, self._epoch)
 
     def _ask(self, op: str, **fields: Any) -> Any:  # noqa: ANN401 - a result of the model
         return self._model.run({"op": op, **fields})
 
-    def _acknowledged(self, member: str, types: Mapping[int, AcknowledgeType]) -> str:
+    def _call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:  # noqa: ANN401 - what users return
+        return self._runner.result_of(method(*args, **named))
+
+    def _again(self, method: Callable[..., Any], number: int, *, succeeds: bool) -> None:
+        """Answer a second time, which may be refused."""
+        self._model.writes, self._model.letters = [], []
+        try:
+            self._call(method, number, succeeds=succeeds)
+        except Exception as error:
+            if not isinstance(getattr(error, "code", None), int):
+                raise
+
+    def _acknowledged(self, member: str, batches: Sequence[AcknowledgementBatch]) -> str:
         """Return the name of the error with which an acknowledgement is refused; ``ok`` if it is not."""
         try:
-            code = int(self.acknowledge(member, types) or 0)
+            code = int(self._call(self.acknowledge, member, batches) or 0)
         except Exception as error:
             code = getattr(error, "code", None)  # type: ignore[assignment] # it is checked
             if not isinstance(code, int):
@@ -321,20 +448,23 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def _compare(self) -> None:
         """Compare the writes, and what the implementation shows."""
-        self._compare_writes()
         model = self._model
+        self._compare_writes()
+        if "take_dead_letters" in self._has:
+            self._compare_dead_letters()
         if "next_fetch_offset" in self._has:
-            self._expect("next fetch offset", self._ask("next_fetch_offset"), self.next_fetch_offset())
+            self._expect("next fetch offset", self._ask("next_fetch_offset"), self._call(self.next_fetch_offset))
         if "start_offset" in self._has:
-            self._expect("start offset", model.start, self.start_offset())
+            self._expect("start offset", model.start, self._call(self.start_offset))
         if "records" in self._has:
             wanted = {offset: in_words(record) for offset, record in sorted(model.records.items())}
-            got = {o: (str(getattr(s, "name", s)), count, member) for o, (s, count, member) in self.records().items()}
+            shown = self._call(self.records)
+            got = {o: (str(getattr(s, "name", s)), count, member) for o, (s, count, member) in shown.items()}
             self._expect("records", wanted, got)
 
     def _compare_writes(self) -> None:
         wanted = [(write.start_offset, write.records) for write in self._model.writes]
-        taken = list(self.take_writes())
+        taken = list(self._call(self.take_writes))
         got = [(start, _by_record(batches)) for _, start, batches in taken]
         if self.follows.is_kip:  # what the KIP's writes contain is more than what has changed
             self._expect("writes", len(wanted), len(got))
@@ -344,9 +474,35 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self._numbers[write.number] = number
         self._model.writes = []
 
+    def _compare_dead_letters(self) -> None:
+        letters = self._model.letters
+        taken = list(self._call(self.take_dead_letters))
+        got = [(first, last, count, str(getattr(cause, "value", cause))) for _, first, last, count, cause in taken]
+        self._expect("dead letters", [(each.first, each.last, each.count, each.cause) for each in letters], got)
+        for number, (theirs, *_) in enumerate(taken, start=self._model.handed_over - len(letters)):
+            self._letters[number] = theirs
+        self._model.letters = []
+
     def _expect(self, what: str, wanted: object, got: object) -> None:
         if wanted != got:
             raise SharePartitionDiffersError(what, wanted, got, self._so_far)
+
+
+def _in_json(batch: LogBatch) -> list[Any]:
+    """Return a batch of the log as the line protocol has it."""
+    first, last, *attributes = batch
+    if not attributes:
+        return [first, last]
+    producer, control = (*attributes, None)[:2]
+    return [first, last, {"producer_id": producer, "transactional": True, "control": control}]
+
+
+def _record_batch(first: int, last: int, producer_id: int | None = None, control: str | None = None) -> RecordBatch:
+    if producer_id is None:
+        return RecordBatch(first, last)
+    return RecordBatch(
+        first, last, producer_id, is_transactional=True, control=ControlType(control) if control else None
+    )
 
 
 def _by_record(batches: Iterable[Sequence[Any]]) -> dict[int, tuple[int, int]]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from sharestate.testing.partition_situations import SITUATIONS
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.share_partitions import (
     EXPLANATIONS,
+    FetchedRecords,
     PartitionSettings,
     SharePartitionDiffersError,
     StoredState,
 )
 from tests.support import naive_bugs
-from tests.support.partition_machine import difference_of, machine_of
+from tests.support.partition_machine import ModelMachine, difference_of, machine_of
 from tests.support.planted_partition_bugs import BUGS, DeliversWhatIsPending
 from tests.support.record_planted_partition_bugs import BROKERS, PARTITIONS, steps_of
 
@@ -26,9 +29,9 @@ AT_ONCE = [row["bug"] for row in ROWS if row["runs"] <= 4]
 """Bugs that are found so soon that they are searched for anew."""
 
 
-def run(program: list[str], model_type: type[RecordModel]) -> None:
+def run(program: list[str], model_type: type[RecordModel], machine: type[ModelMachine] = ModelMachine) -> None:
     """Run a program as Hypothesis has printed it."""
-    names = {"ModelMachine": machine_of(model_type), "PartitionSettings": PartitionSettings}
+    names = {"ModelMachine": machine_of(model_type, machine), "PartitionSettings": PartitionSettings}
     exec("\n".join(program), names)  # noqa: S102 - that is what is tested
 
 
@@ -63,11 +66,63 @@ def test_nothing_is_found_in_a_correct_share_partition() -> None:
     assert machine.runs >= 20
 
 
+def test_a_search_comes_into_every_situation_that_matters() -> None:
+    """The adversary does all that it is said to do, and is seen to."""
+    reached = set()
+
+    class Noting(ModelMachine):
+        def note(self, situation: str) -> None:
+            reached.add(situation)
+
+    assert difference_of(Noting, max_examples=150) is None
+    assert {situation for judges in SITUATIONS.values() for situation in judges} == reached
+
+
+def test_methods_may_be_coroutines() -> None:
+    """All of a machine run in one event loop, which is closed at its end."""
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    class Coroutines(ModelMachine):
+        async def acquire(self, member: str, fetched: FetchedRecords, max_records: int) -> list[tuple[int, int, int]]:  # type: ignore[override]
+            await asyncio.sleep(0)
+            loops.add(asyncio.get_running_loop())
+            return super().acquire(member, fetched, max_records)
+
+        async def take_writes(self) -> list[Any]:  # type: ignore[override]
+            loops.add(asyncio.get_running_loop())
+            return super().take_writes()
+
+    run(ROWS[0]["program"], RecordModel, Coroutines)
+    (loop,) = loops
+    assert loop.is_closed()
+
+
+def test_a_setting_that_is_declared_is_not_drawn() -> None:
+    """Class attributes go to every start as they are."""
+    drawn = set()
+
+    class Declared(ModelMachine):
+        delivery_count_limit = 7
+        acquire_mode = "record_limit"
+        logs = ("single records",)
+
+        def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+            drawn.add((settings.delivery_count_limit, settings.acquire_mode))
+            super().start(settings, state, leader_epoch)
+
+        def acquire(self, member: str, fetched: FetchedRecords, max_records: int) -> list[tuple[int, int, int]]:
+            assert all(batch.first_offset == batch.last_offset for batch in fetched.batches)
+            return super().acquire(member, fetched, max_records)
+
+    assert difference_of(Declared, max_examples=10) is None
+    assert drawn == {(7, "record_limit")}
+
+
 def test_a_difference_says_what_it_means_and_what_to_look_at() -> None:
     """The message has what differs, what should be, the events so far, and what to look at."""
     machine = machine_of(DeliversWhatIsPending)()
     machine.partition_starts(settings=PartitionSettings())
-    machine.happens(event=("member_acquires", "m1", 0, 1, 500))
+    machine.happens(event=("member_acquires", "m1", 0, [(0, 0)], [], 500))
 
     with pytest.raises(SharePartitionDiffersError) as caught:
         machine.happens(event=("member_acknowledges_all", "m1", "RELEASE"))
@@ -77,7 +132,7 @@ def test_a_difference_says_what_it_means_and_what_to_look_at() -> None:
         "next fetch offset: expected 1, got 0",
         f"  What should be: {meaning}",
         "  So far:",
-        "    member_acquires m1 0 1 500",
+        "    member_acquires m1 0 [(0, 0)] [] 500",
         "    member_acknowledges_all m1 RELEASE",
         f"  Look at: {look_at}.",
     ]
