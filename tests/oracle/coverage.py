@@ -22,10 +22,10 @@ from xml.etree import ElementTree as ET
 
 from attrs import evolve, frozen
 
+from sharestate.testing.search import Plan, search
 from tests.oracle.build import FLAGS, RELEASES, Oracle, OracleError, build
 from tests.oracle.search.profiles import profile_of
-from tests.oracle.search.running import Plan, search
-from tests.oracle.search.worker import Task
+from tests.oracle.search.task import KafkaTask
 
 FILE: Final = Path(__file__).parents[1] / "data/unreachable-branches.json"
 
@@ -124,7 +124,7 @@ def coverage(oracle: Oracle, plan: Plan, scratch: Path) -> Coverage:
     report = scratch / "report.xml"
     command = ["java", "-jar", str(_jar(oracle, "org.jacoco.cli")), "report", str(measured), "--quiet"]
     subprocess.run([*command, "--classfiles", str(classes), "--xml", str(report)], check=True)
-    return Coverage(lines=_lines(report), unreachable=unreachable(plan.kafka))
+    return Coverage(lines=_lines(report), unreachable=unreachable(oracle.kafka))
 
 
 def _jar(oracle: Oracle, name: str) -> Path:
@@ -148,8 +148,8 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         oracle = build(arguments.kafka, say=lambda text: _say(f"== {text}"))
-        task = Task(command=(), profile=profile_of(oracle.kafka))
-        plan = Plan(task=task, kafka=oracle.kafka, operations=arguments.ops, seed=arguments.seed, jobs=arguments.jobs)
+        task = KafkaTask(command=(), profile=profile_of(oracle.kafka), kafka=oracle.kafka)
+        plan = Plan(task=task, operations=arguments.ops, seed=arguments.seed, jobs=arguments.jobs)
         with tempfile.TemporaryDirectory() as scratch:
             found = coverage(oracle, plan, Path(scratch))
     except OracleError as error:

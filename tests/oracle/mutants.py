@@ -18,12 +18,12 @@ from typing import Final
 
 from attrs import evolve
 
+from sharestate.testing.search import Plan, search
 from tests.oracle.build import OracleError, build
 from tests.oracle.coordinator import search as coordinator_search
 from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.search.profiles import profile_of
-from tests.oracle.search.running import Plan, search
-from tests.oracle.search.worker import Task
+from tests.oracle.search.task import KafkaTask
 
 MOST_OPERATIONS: Final = 120_000
 """About a minute's work on two cores. [operations]"""
@@ -43,10 +43,10 @@ def release_of(module: str) -> str:
     return str(getattr(import_module(module), "RELEASE", RELEASE))
 
 
-def noticed(plan: Plan, module: str) -> str | None:
-    """Search with *module* planted; return how it was noticed, or None."""
+def noticed(plan: Plan) -> str | None:
+    """Search as *plan* says; return how what is planted was noticed, or None."""
     begun = time.monotonic()
-    progress = search(evolve(plan, task=evolve(plan.task, plants=(module,))))
+    progress = search(plan)
     if not progress.findings:
         return None
     finding = progress.findings[0]
@@ -72,7 +72,7 @@ def grades(word: str) -> Iterator[tuple[str, str | None]]:
     """Yield how each change whose name has *word* was noticed, or None."""
     for module in planted():
         if word in module:
-            yield module.rpartition(".")[2], noticed(plan_for(release_of(module)), module)
+            yield module.rpartition(".")[2], noticed(plan_for(release_of(module), module))
     for name in PLANTED:
         if word in f"coordinator: {name}":
             yield f"coordinator: {name}", noticed_by_coordinator(name)
@@ -91,16 +91,17 @@ def main() -> None:
     sys.exit(1 if unnoticed else 0)
 
 
-def plan_for(kafka: str) -> Plan:
+def plan_for(kafka: str, module: str) -> Plan:
     """
-    Return the search beside the release *kafka*.
+    Return the search beside the release *kafka* with *module* planted.
 
     Raises:
         OracleError: Its class cannot be built.
     """
     oracle = build(kafka, say=lambda text: _say(f"== {text}"))
-    task = Task(command=tuple(oracle.command()), profile=profile_of(kafka))
-    return Plan(task=task, kafka=kafka, operations=MOST_OPERATIONS, jobs=os.cpu_count() or 1)
+    command = tuple(oracle.command())
+    task = KafkaTask(command=command, profile=profile_of(kafka), kafka=kafka, plants=(module,))
+    return Plan(task=task, operations=MOST_OPERATIONS, jobs=os.cpu_count() or 1)
 
 
 def _say(line: str) -> None:

@@ -21,14 +21,13 @@ from attrs import frozen
 from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.replay import NOT_SENT, Verdict, judged, read_known_differences, replay
 from sharestate.conversation.traces import open_trace
-from sharestate.testing.search.command import CommandPeer
+from sharestate.testing.search import CommandPeer, Plan, Progress, search
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 from tests.oracle.build import HERE, LINES, OracleError, build, line_of
 from tests.oracle.record import STORED, Recordings, ask, compared, record, write
 from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.report import write_finding
-from tests.oracle.search.running import Plan, Progress, search
-from tests.oracle.search.worker import Task
+from tests.oracle.search.task import KafkaTask
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -215,11 +214,10 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     else:
         parts.append(Part("Kafka's own tests", (LEFT_OUT,)))
     _say(f"searching for differences in {arguments.ops} requests")
-    task = Task(command=tuple(oracle.command()), profile=profile)
+    task = KafkaTask(command=tuple(oracle.command()), profile=profile, kafka=arguments.kafka)
     progress = search(
         Plan(
             task=task,
-            kafka=arguments.kafka,
             operations=arguments.ops,
             seed=arguments.seed,
             jobs=arguments.jobs,

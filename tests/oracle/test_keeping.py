@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sharestate.testing.search import Progress
 from tests.oracle.search.keeping import KeepError, keep
-from tests.oracle.search.running import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,11 @@ import pytest
 
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import Verdict, replay
-from sharestate.testing.search import compare
+from sharestate.testing.search import Plan, StateError, compare, search
 from tests.oracle.build import RELEASES, Oracle
 from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.profiles import profile_of
-from tests.oracle.search.running import Plan, StateError, search
-from tests.oracle.search.worker import Task
+from tests.oracle.search.task import KafkaTask
 
 pytestmark = pytest.mark.oracle
 
@@ -38,9 +37,10 @@ def test_a_short_search_finds_no_difference(oracle: Oracle, tmp_path: Path) -> N
 def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path) -> None:
     """With an old rule planted a search stops, with few requests, to which Kafka answers as without the plant."""
     profile = profile_of(oracle.kafka)
-    task = Task(command=tuple(oracle.command()), profile=profile, plants=("tests.oracle.planted_release_count",))
+    command, plants = tuple(oracle.command()), ("tests.oracle.planted_release_count",)
+    task = KafkaTask(command=command, profile=profile, kafka=oracle.kafka, plants=plants)
 
-    progress = search(Plan(task=task, kafka=oracle.kafka, operations=20_000))
+    progress = search(Plan(task=task, operations=20_000))
 
     finding = progress.findings[0]
     assert finding.op == "release"
@@ -53,15 +53,15 @@ def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path
 def test_a_search_is_taken_up_where_it_was_left(oracle: Oracle, tmp_path: Path) -> None:
     """The state file tells where to go on, and refuses to be another search's."""
     state = tmp_path / "state.json"
-    task = Task(command=tuple(oracle.command()), profile=profile_of(oracle.kafka))
-    plan = Plan(task=task, kafka=oracle.kafka, operations=1000, seed=5, state=state)
+    task = KafkaTask(command=tuple(oracle.command()), profile=profile_of(oracle.kafka), kafka=oracle.kafka)
+    plan = Plan(task=task, operations=1000, seed=5, state=state)
 
     first, second = search(plan), search(plan)
 
     assert (first.next, second.next) == (105, 205)
     assert second.tally.total == first.compared + second.compared
     with pytest.raises(StateError, match=r"seed 5"):
-        search(Plan(task=task, kafka=oracle.kafka, operations=1000, seed=6, state=state))
+        search(Plan(task=task, operations=1000, seed=6, state=state))
 
 
 def test_kafka_is_a_peer_of_the_kit(oracle: Oracle) -> None:

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from sharestate.testing.search.judging import Verdict
+from sharestate.testing.search.tally import Tally, tally_of
 from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
 from tests.oracle.search.mixes import MIXES
-from tests.oracle.search.tally import ENOUGH, Tally, tally_of
+from tests.oracle.search.rates import ENOUGH, too_often
 
 ROW = DIVERGENCES[0]
 
@@ -29,8 +30,8 @@ def test_a_row_must_not_be_met_too_often(row: KafkaDivergence, mix: str) -> None
     """Each row says how often it may be met in each mix; once more is told."""
     most = int(row.most_per_1000[mix] * ENOUGH / 1000)
 
-    assert met(most, mix, row).too_often() == []
-    (told,) = met(most + 1, mix, row).too_often()
+    assert too_often(met(most, mix, row)) == []
+    (told,) = too_often(met(most + 1, mix, row))
     assert told.startswith(f"{row.id} was met")
 
 
@@ -41,7 +42,7 @@ def test_few_operations_say_nothing_about_rates() -> None:
     tally.add("ordinary", Verdict(None, ROW))
 
     assert tally.rate("ordinary", ROW.id) > 0
-    assert tally.too_often() == []
+    assert too_often(tally) == []
 
 
 def test_a_tally_survives_a_file() -> None:

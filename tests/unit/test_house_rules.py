@@ -20,11 +20,14 @@ FEWEST_LINES = 60
 
 SMALL = {
     "cli/exits.py": "what every module of the command line needs, and the one that imports all of them cannot have",
+    "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "partition/next_fetch.py": "two questions that change nothing but what is to be searched, and no part of a command",
     "persister/sqlite_persister.py": "the one module of its package that needs SQLite, which not every Python has",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
+    "testing/search/known.py": "the one thing about known divergences that reads a file",
+    "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
     "spark/archive.py": "a program of its own, which needs no Spark",

@@ -15,9 +15,11 @@ import click
 
 from sharestate import __version__
 from sharestate.cli.broker_log import log_group
+from sharestate.cli.compare import compare_command
 from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
+from sharestate.cli.options import level_option, profile_option
 from sharestate.cli.report import Report, with_progress
 from sharestate.cli.spark import spark_group
 from sharestate.cli.state import state_group
@@ -33,30 +35,12 @@ from sharestate.conversation import (
 )
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
 from sharestate.coordinator import COORDINATOR_PROFILES
-from sharestate.values.profiles import LATEST, PROFILES, Profile
+from sharestate.values.profiles import Profile
 
 
 def run() -> int:
     """Run the command line with the program's arguments, and return its exit code."""
     return run_command(sharestate)
-
-
-def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
-    return PROFILES[name]
-
-
-def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:
-    return Level(name)
-
-
-profile_option = click.option(
-    "--profile",
-    type=click.Choice(list(PROFILES)),
-    default=LATEST.name,
-    show_default=True,
-    callback=_profile,
-    help="The rules to follow: those of a release of Kafka, or the same without its bugs.",
-)
 
 
 split_limit_option = click.option(
@@ -75,6 +59,7 @@ def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""
 
 
+sharestate.add_command(compare_command)
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
 sharestate.add_command(log_group)
@@ -121,14 +106,7 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
 @sharestate.command("replay")
 @profile_option
 @split_limit_option
-@click.option(
-    "--level",
-    type=click.Choice([level.value for level in Level]),
-    default=Level.OBSERVABLE.value,
-    show_default=True,
-    callback=_level,
-    help="The part of a response that has to agree: the answers without the state, the observable one, or all of it.",
-)
+@level_option
 @click.option(
     "--known-differences",
     "known_file",

@@ -31,10 +31,10 @@ from sharestate.conversation import BadRequestError, CoordinatorConversation, Le
 from sharestate.conversation.compare import Difference, coordinator_view, differences
 from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
+from sharestate.testing.search.progress import bar_of
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.oracle.search.report import bar_of
 
 Json = Any
 

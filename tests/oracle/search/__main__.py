@@ -15,14 +15,14 @@ from typing import Final
 
 import click
 
-from sharestate.testing.search.command import PeerDiedError
+from sharestate.testing.search import PeerDiedError, Plan, Progress, StateError, search
 from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.search.keeping import KeepError, keep
 from tests.oracle.search.profiles import profile_of
+from tests.oracle.search.rates import too_often
 from tests.oracle.search.report import progress_bar, show
-from tests.oracle.search.running import Plan, Progress, StateError, search
-from tests.oracle.search.worker import Task
+from tests.oracle.search.task import KafkaTask
 
 FINDINGS: Final = Path("build/oracle")
 """Where conversations that show a difference are written."""
@@ -73,15 +73,15 @@ def main(  # noqa: PLR0913 - one parameter for each option
     rules = PROFILES[profile] if profile else profile_of(kafka)
     try:
         oracle = build(kafka, say=lambda text: click.echo(f"== {text}", err=True))
-        task = Task(command=tuple(oracle.command()), profile=rules, wild=wild, plants=plants)
-        plan = Plan(task=task, kafka=kafka, operations=ops, seed=seed, jobs=jobs, differences=differences, state=state)
+        task = KafkaTask(command=tuple(oracle.command()), profile=rules, kafka=kafka, wild=wild, plants=plants)
+        plan = Plan(task=task, operations=ops, seed=seed, jobs=jobs, differences=differences, state=state)
         begun = time.monotonic()
         with progress_bar(ops) as tell:
             progress = search(plan, tell)
     except (OracleError, StateError, PeerDiedError, BrokenProcessPool) as error:
         click.echo(f"oracle search: {error}", err=True)
         sys.exit(2)
-    complaints = progress.tally.too_often() if wild is None else []
+    complaints = too_often(progress.tally) if wild is None else []
     show(progress, complaints, time.monotonic() - begun, out)
     if kept is not None:
         _keep(progress, kafka, rules, kept)

@@ -11,7 +11,7 @@ from tests.oracle.build import OracleError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.oracle.search.running import Progress
+    from sharestate.testing.search import Progress
 
 VERSION: Final = 1
 """The version of the format; another one is refused."""
@@ -43,7 +43,7 @@ def keep(progress: Progress, *, kafka: str, profile: str, file: Path) -> None:
         "profile": profile,
         "sequences": tally.sequences.total(),
         "operations": tally.total,
-        "known": tally.shown.total() + tally.latent.total(),
+        "known": tally.met,
         "differences": len(progress.findings),
     }
     rows = ",\n".join(f"    {json.dumps(each)}" for each in [*kept["rows"], row])

@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from sharestate.json_lines import brief
+from sharestate.testing.search.progress import bar_of
 from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.mixes import MIXES
 
@@ -19,30 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from sharestate.testing.search.finding import Finding
-    from tests.oracle.search.running import Progress
-    from tests.oracle.search.tally import Tally
+    from sharestate.testing.search import Finding, Progress, Tally
 
 _PIPE_WIDTH: Final = 160
 """How wide lines may be where there is no terminal to ask. [characters]"""
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """Return the console to write to."""
-    made = Console(highlight=False, stderr=stderr, soft_wrap=True)
+    made = Console(highlight=False, soft_wrap=True)
     if not made.is_terminal:
         made.width = _PIPE_WIDTH
     return made
-
-
-@contextmanager
-def bar_of(operations: int) -> Iterator[Callable[[int, str], None]]:
-    """Yield what to tell how many *operations* were compared, and a text; nothing is shown but on a terminal."""
-    shown = console(stderr=True)
-    columns = (TextColumn("searching"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn())
-    with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
-        task = bar.add_task("", total=operations, told="")
-        yield lambda compared, told: bar.update(task, completed=compared, told=told)
 
 
 @contextmanager
@@ -95,9 +82,8 @@ def _table(tally: Tally) -> Table:
 
 def _last_line(progress: Progress, seconds: float) -> str:
     tally, found = progress.tally, len(progress.findings)
-    met = tally.shown.total() + tally.latent.total()
     return (
         f"{tally.total:,} operations in {tally.sequences.total():,} sequences, "
-        f"{progress.compared / max(seconds, 0.001):,.0f} a second; {met} known divergences; "
+        f"{progress.compared / max(seconds, 0.001):,.0f} a second; {tally.met} known divergences; "
         f"{found} {'difference' if found == 1 else 'differences'}; next sequence {progress.next}"
     )

@@ -2,7 +2,7 @@
 A search for differences: an implementation beside the library, over random sequences of requests.
 
 `compare` is all that a test needs; the peer is a callable, a command (`CommandPeer`), or an `OwnLogPeer`, which has a
-log of its own. What is known to differ is a `Divergence`.
+log of its own. What is known to differ is a `Divergence`. `search` takes several processes and can be taken up again.
 """
 
 from sharestate.conversation.compare import Level
@@ -11,9 +11,14 @@ from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.comparing import DifferenceError, Peer, compare
 from sharestate.testing.search.divergences import Divergence, Scene
 from sharestate.testing.search.finding import Finding
+from sharestate.testing.search.known import read_divergences
 from sharestate.testing.search.own_log import OwnLogPeer
+from sharestate.testing.search.running import Plan, Progress, StateError, search
+from sharestate.testing.search.tally import Tally
+from sharestate.testing.search.worker import SEQUENCES, Task
 
 __all__ = [
+    "SEQUENCES",
     "CommandPeer",
     "DifferenceError",
     "Divergence",
@@ -22,8 +27,15 @@ __all__ = [
     "OwnLogPeer",
     "Peer",
     "PeerDiedError",
+    "Plan",
+    "Progress",
     "Scene",
+    "StateError",
+    "Tally",
+    "Task",
     "by_record",
     "compare",
     "plain",
+    "read_divergences",
+    "search",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,6 +16,7 @@ from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.finding import Finding, smallest
 from sharestate.testing.search.judging import Judge, Verdict, lives
 from sharestate.testing.search.library import Answered, answered, given
+from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import LATEST
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def compare(  # noqa: PLR0913 - each has a default
     """
     Compare *peer* with the library under *reference*, and return how many requests both have answered alike.
 
-    A peer that raises an error has answered with that error, until the next ``open``.
+    A peer that raises an error has answered with that error, until the next ``open``. Progress shows on a terminal.
 
     Args:
         peer: A callable that takes a request of the line protocol and returns its response, or a command that does so
@@ -74,8 +76,12 @@ def compare(  # noqa: PLR0913 - each has a default
     """
     sequence = sequence or partial(seeded, mix=mix_for(reference))
     judge = Judge(profile=reference, level=level, divergences=tuple(divergences))
-    with _opened(peer) as answer:
-        return sum(_compare_one(seed, sequence(seed), judge, answer) for seed in seeds)
+    compared = 0
+    with _opened(peer) as answer, bar_of(len(seeds) if isinstance(seeds, Sized) else None) as show:
+        for count, seed in enumerate(seeds):
+            show(count, f"{compared:,} requests, sequence {seed}")
+            compared += _compare_one(seed, sequence(seed), judge, answer)
+    return compared
 
 
 def _opened(peer: Peer) -> AbstractContextManager[Callable[[Request], Response]]:

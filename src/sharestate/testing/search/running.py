@@ -6,14 +6,16 @@ import json
 import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
+from errno import ENOENT
 from itertools import count
 from multiprocessing import get_context, util
+from shutil import which
 from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, field, frozen
 
-from tests.oracle.search.tally import Tally, tally_of
-from tests.oracle.search.worker import Task, Worker
+from sharestate.testing.search.tally import Tally, tally_of
+from sharestate.testing.search.worker import Task, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,15 +24,12 @@ if TYPE_CHECKING:
     from sharestate.json_lines import Json
     from sharestate.testing.search.finding import Finding
 
-CHUNK: Final = 100
-"""How many sequences a job is given at a time: about two seconds' work. [sequences]"""
-
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """The version of the state file."""
 
 
 class StateError(Exception):
-    """A state file is of another search."""
+    """A state file is of another search, or cannot be read."""
 
 
 @frozen(kw_only=True)
@@ -40,20 +39,20 @@ class Plan:
     task: Task
     """What the jobs have in common."""
 
-    kafka: str
-    """The release of Kafka."""
-
     operations: int
-    """How many requests to compare at least, beside those that the state file tells of."""
+    """How many requests to compare at least, beside those of the state file."""
 
     seed: int = 0
     """The number of the first sequence."""
 
     jobs: int = 1
-    """How many processes compare, each with its JVM."""
+    """How many processes compare, each with a peer of its own."""
 
     differences: int = 1
-    """After how many different findings to stop."""
+    """After how many different findings to stop; the rest of their chunk is found too."""
+
+    chunk: int = 100
+    """How many sequences a job is given at a time: about two seconds' work. [sequences]"""
 
     state: Path | None = None
     """Where to keep how far the search has come."""
@@ -61,13 +60,7 @@ class Plan:
     @property
     def identity(self) -> Json:
         """What must not change when a search is taken up again."""
-        return {
-            "search": STATE_VERSION,
-            "kafka": self.kafka,
-            "profile": self.task.profile.name,
-            "wild": self.task.wild,
-            "seed": self.seed,
-        }
+        return {"search": STATE_VERSION, **self.task.identity, "seed": self.seed}
 
 
 @define
@@ -91,9 +84,9 @@ class Progress:
 
     _kinds: set[tuple[str, ...]] = field(factory=set, init=False)
 
-    def add(self, tally: Tally, findings: list[Finding]) -> None:
-        """Take note of one chunk."""
-        self.next += CHUNK
+    def add(self, sequences: int, tally: Tally, findings: list[Finding]) -> None:
+        """Take note of one chunk of *sequences*."""
+        self.next += sequences
         self.tally.merge(tally)
         self.compared += tally.total
         for finding in findings:
@@ -102,20 +95,26 @@ class Progress:
                 self.findings.append(finding)
 
 
-def search(plan: Plan, tell: Callable[[Progress], None] = lambda _: None) -> Progress:
+def search(plan: Plan, show: Callable[[Progress], None] = lambda _: None) -> Progress:
     """
-    Search as *plan* says; *tell* is called after every chunk; Ctrl-C ends it early.
+    Search as *plan* says; *show* is called after every chunk; Ctrl-C ends it early.
 
     Raises:
-        StateError: The state file is of another search.
+        BrokenProcessPool: A process has ended.
+        OSError: There is no such program, or the state file cannot be written.
+        PeerDiedError: The peer has ended before it had answered everything.
+        StateError: The state file is of another search, or cannot be read.
     """
+    program = plan.task.command[0]
+    if which(program) is None:  # a process of the pool could tell nobody
+        raise FileNotFoundError(ENOENT, "no such program", program)
     progress = _taken_up(plan)
     with ProcessPoolExecutor(plan.jobs, get_context("spawn"), _begin, (plan.task,)) as pool:
         try:
-            for chunk in _submitted(pool, progress.next, 2 * plan.jobs):
-                progress.add(*chunk.result())
+            for chunk in _submitted(pool, progress.next, plan.chunk, 2 * plan.jobs):
+                progress.add(plan.chunk, *chunk.result())
                 _keep(plan, progress)
-                tell(progress)
+                show(progress)
                 if progress.compared >= plan.operations or len(progress.findings) >= plan.differences:
                     break
         except KeyboardInterrupt:
@@ -124,11 +123,13 @@ def search(plan: Plan, tell: Callable[[Progress], None] = lambda _: None) -> Pro
     return progress
 
 
-def _submitted(pool: ProcessPoolExecutor, first: int, ahead: int) -> Iterator[Future[tuple[Tally, list[Finding]]]]:
-    """Yield the chunks from the sequence *first* on, in order, with *ahead* of them under way."""
+def _submitted(
+    pool: ProcessPoolExecutor, first: int, size: int, ahead: int
+) -> Iterator[Future[tuple[Tally, list[Finding]]]]:
+    """Yield the chunks of *size* from the sequence *first* on, in order, with *ahead* of them under way."""
     under_way: deque[Future[tuple[Tally, list[Finding]]]] = deque()
-    for begin in count(first, CHUNK):
-        under_way.append(pool.submit(_chunk, begin))
+    for begin in count(first, size):
+        under_way.append(pool.submit(_chunk, range(begin, begin + size)))
         if len(under_way) == ahead:
             yield under_way.popleft()
 
@@ -144,20 +145,25 @@ def _begin(task: Task) -> None:
     util.Finalize(None, worker.close, exitpriority=1)
 
 
-def _chunk(begin: int) -> tuple[Tally, list[Finding]]:
-    return _worker[0].search(range(begin, begin + CHUNK))
+def _chunk(numbers: range) -> tuple[Tally, list[Finding]]:
+    return _worker[0].search(numbers)
 
 
 def _taken_up(plan: Plan) -> Progress:
     if plan.state is None or not plan.state.exists():
         return Progress(plan.seed)
-    kept = json.loads(plan.state.read_text(encoding="utf-8"))
-    identity = plan.identity
-    others = [f"{name} {kept.get(name)}" for name in identity if kept.get(name) != identity[name]]
-    if others:
+    try:
+        kept = json.loads(plan.state.read_text(encoding="utf-8"))
+        identity = plan.identity
+        others = [f"{name} {kept.get(name)}" for name in identity if kept.get(name) != identity[name]]
+        taken_up = None if others else Progress(kept["next"], tally_of(kept["tally"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        message = f"{plan.state} is no state of a search: {type(error).__name__}: {error}"
+        raise StateError(message) from error
+    if taken_up is None:
         message = f"{plan.state} is of another search: {', '.join(others)}"
         raise StateError(message)
-    return Progress(kept["next"], tally_of(kept["tally"]))
+    return taken_up
 
 
 def _keep(plan: Plan, progress: Progress) -> None:

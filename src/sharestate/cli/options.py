@@ -1,0 +1,35 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import click
+
+from sharestate.conversation import Level
+from sharestate.values.profiles import LATEST, PROFILES, Profile
+
+
+def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
+    return PROFILES[name]
+
+
+def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:
+    return Level(name)
+
+
+profile_option = click.option(
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    default=LATEST.name,
+    show_default=True,
+    callback=_profile,
+    help="The rules to follow: those of a release of Kafka, or the same without its bugs.",
+)
+
+level_option = click.option(
+    "--level",
+    type=click.Choice([level.value for level in Level]),
+    default=Level.OBSERVABLE.value,
+    show_default=True,
+    callback=_level,
+    help="The part of a response that has to agree: the answers without the state, the observable one, or all of it.",
+)
