@@ -1,23 +1,26 @@
-"""The commands ``state decode`` and ``state rebuild``: what is in the state topic, of files or of a live cluster."""
+"""The commands of ``state``: what is in the state topic, of files or of a live cluster."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import click
+from attrs import astuple
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from sharestate.cli.exits import NoVerdict
+from sharestate.cli.explain import group_option, partition_option, topic_option
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.errors import ShareStateError, UnreadableFileError
-from sharestate.json_lines import write_json
+from sharestate.explain import explain_stored, stored_lives
+from sharestate.json_lines import printable, write_json
 from sharestate.state_topic import (
     LoggedRecord,
     RebuiltPartition,
@@ -27,6 +30,7 @@ from sharestate.state_topic import (
     state_topic_files,
 )
 from sharestate.state_topic.files import json_text
+from sharestate.state_topic.rebuild import in_log_order
 from sharestate.values.records import SharePartitionKey
 
 if TYPE_CHECKING:
@@ -102,8 +106,7 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
         _print(record_lines(records))
 
 
-@state_group.command("rebuild")
-@click.option(
+profile_option = click.option(
     "--profile",
     "profile_name",
     type=click.Choice(list(COORDINATOR_PROFILES)),
@@ -111,7 +114,7 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
     show_default=True,
     help="The release by whose rules state batches are combined.",
 )
-@click.option(
+limit_option = click.option(
     "--delivery-limit",
     type=click.IntRange(min=1),
     default=DELIVERY_COUNT_LIMIT,
@@ -119,6 +122,11 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
     metavar="DELIVERIES",
     help="The groups' delivery count limit: records with one delivery left, or none, are counted.",
 )
+
+
+@state_group.command("rebuild")
+@profile_option
+@limit_option
 @click.option(
     "--stuck-after",
     type=click.IntRange(min=1),
@@ -165,6 +173,72 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
         _print(write_json(each.to_json() | _log_end(each, ends)) for each in topic.share_partitions())
     else:
         print_topic(topic, delivery_limit, stuck_after, ends)
+
+
+@state_group.command("explain")
+@click.option("--offset", type=click.IntRange(min=0), help="The record; that at the SPSO without one.")
+@group_option
+@topic_option
+@partition_option
+@profile_option
+@limit_option
+@servers_option
+@settings_option
+@json_option
+@files_argument
+def explain_command(  # noqa: PLR0913 - one parameter for each option
+    *,
+    offset: int | None,
+    group_id: str | None,
+    topic_id: str | None,
+    partition: int | None,
+    profile_name: str,
+    delivery_limit: int,
+    servers: str | None,
+    settings_path: Path | None,
+    as_json: bool,
+    paths: tuple[str, ...],
+) -> None:
+    """
+    Explain what the state topic says of a record, and what it cannot say.
+
+    What was stored of it when, as far as the topic still has it, and where it stands for a leader that would read the
+    state now. Who holds it is in no record of the topic: that takes a request log, and 'log explain'. Without the
+    options that name them, all share partitions. With --json, a share partition is a line.
+
+    Exit code: 0, or 2 if something cannot be read, or no such share partition is stored.
+    """
+    wanted = group_id, topic_id, partition
+
+    def is_wanted(key: SharePartitionKey) -> bool:
+        return all(want in {None, each} for want, each in zip(wanted, astuple(key), strict=True))
+
+    topic = StateTopic(COORDINATOR_PROFILES[profile_name])
+    with _opened(servers, settings_path, paths) as cluster, ExitStack() as stack:
+        if cluster is not None and not paths:
+            records = _logged(cluster)
+        else:
+            files, progress = stack.enter_context(_reading(paths))
+            records = in_log_order(files, progress.read)
+        lives = stored_lives(topic, records, offset, is_wanted)
+        found = [each for each in topic.share_partitions() if is_wanted(each.key)]
+        ends = {} if cluster is None else cluster.log_end_offsets(each.key for each in found)
+    if not found:
+        message = "no such share partition is stored"
+        raise NoVerdict(message)
+    explained = [
+        explain_stored(
+            each, lives.get(each.key), offset, delivery_count_limit=delivery_limit, log_end_offset=ends.get(each.key)
+        )
+        for each in found
+    ]
+    if as_json:
+        _print(write_json(each.to_json()) for each in explained)
+        return
+    for each in explained:
+        title = "Partition {2} of topic {1}, group {0}".format(*astuple(each.rebuilt.key))
+        _print(map(printable, [title, "", *each.lines(), ""]))
+    _print(explained[0].unsaid_lines())
 
 
 @contextmanager

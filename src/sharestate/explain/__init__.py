@@ -1,13 +1,21 @@
 """
 Explanations: what happened to a record, in plain words and as JSON, and why it is or is not deliverable.
 
-They are made of histories, whoever has written them.
+They are made of histories, whoever has written them, or of the state topic alone.
 """
 
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
-from sharestate.explain.sentences import Finding, Happening, Reason, Verdict
+from sharestate.explain.sentences import Finding, Happening, Reason, StoredReason, Unsaid, Verdict
 from sharestate.explain.standing import Standing
+from sharestate.explain.stored import (
+    StoredExplanation,
+    StoredHappening,
+    StoredLife,
+    StoredMoment,
+    explain_stored,
+    stored_lives,
+)
 from sharestate.explain.survey import Survey
 from sharestate.explain.verified import VerifiedReplay, is_verifiable
 
@@ -23,9 +31,17 @@ __all__ = [
     "Reason",
     "RecordLife",
     "Standing",
+    "StoredExplanation",
+    "StoredHappening",
+    "StoredLife",
+    "StoredMoment",
+    "StoredReason",
     "Survey",
+    "Unsaid",
     "Verdict",
     "VerifiedReplay",
     "explain_record",
+    "explain_stored",
     "is_verifiable",
+    "stored_lives",
 ]

@@ -305,6 +305,94 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
 """The meaning of each reason."""
 
 
+class StoredReason(StrEnum):
+    """Where a record stands by the state topic alone: to a leader that would read the state now."""
+
+    NEVER_STARTED = "never started"
+    PASSED = "passed, as stored"
+    AVAILABLE = "available, as stored"
+    LAST_DELIVERY = "last delivery, as stored"
+    ACKNOWLEDGED = "acknowledged, as stored"
+    ARCHIVED = "archived, as stored"
+    ARCHIVING = "archiving, as stored"
+    UNREADABLE = "unreadable, as stored"
+    BETWEEN = "between what is stored"
+    BEYOND = "beyond what is stored"
+    NOT_APPENDED = "not appended, as the cluster says"
+
+
+class Unsaid(StrEnum):
+    """What the state topic does not say."""
+
+    HOLDER = "holder"
+    CAUSE = "cause"
+    PENDING = "pending"
+    WINDOW = "window"
+    PAST = "past"
+    LOG = "log"
+
+
+STORED_REASONS: Final[Mapping[StoredReason, Rule]] = MappingProxyType(
+    {
+        StoredReason.NEVER_STARTED: Rule(
+            Verdict.UNKNOWN, "No SPSO is stored yet: a leader begins where share.auto.offset.reset says."
+        ),
+        StoredReason.PASSED: Rule(Verdict.NEVER, "The stored SPSO is {start_offset}, and has passed it."),
+        StoredReason.AVAILABLE: Rule(
+            Verdict.NOW,
+            "It is stored as AVAILABLE, delivery count {delivery_count}: a leader that reads that delivers it, and the "
+            "leader of now may have delivered it again already.",
+        ),
+        StoredReason.LAST_DELIVERY: Rule(
+            None, "It was delivered {delivery_count} times where the limit is {limit}: at most one delivery is left."
+        ),
+        StoredReason.ACKNOWLEDGED: Rule(
+            Verdict.NEVER, "It is stored as ACKNOWLEDGED, and waits until the SPSO, {start_offset}, passes it."
+        ),
+        StoredReason.ARCHIVED: Rule(
+            Verdict.NEVER, "It is stored as ARCHIVED, and waits until the SPSO, {start_offset}, passes it."
+        ),
+        StoredReason.ARCHIVING: Rule(
+            Verdict.NEVER, "It is stored as ARCHIVING: on its way to the dead-letter queue (KIP-1191)."
+        ),
+        StoredReason.UNREADABLE: Rule(
+            Verdict.STALLED, "It is stored in state {state}, with which no leader can read what is stored."
+        ),
+        StoredReason.BETWEEN: Rule(
+            Verdict.NOW,
+            "Nothing is stored of it, but of records behind it: it was never delivered, or is held for the first time, "
+            "or the log has no such record. A leader that reads the state fetches it again, in the gap window.",
+        ),
+        StoredReason.BEYOND: Rule(
+            Verdict.NOW,
+            "It lies beyond all that is stored: it was never delivered, or is held for the first time. A leader that "
+            "reads the state delivers it when it gets there.",
+        ),
+        StoredReason.NOT_APPENDED: Rule(
+            Verdict.LATER, "The log ends at {log_end_offset}: it is not written yet, or not replicated."
+        ),
+    }
+)
+"""The meaning of each reason that the state topic gives."""
+
+UNSAID: Final[Mapping[Unsaid, str]] = MappingProxyType(
+    {
+        Unsaid.HOLDER: "who holds records, and until when: acquisitions are in the leader's memory only",
+        Unsaid.CAUSE: "why records are ARCHIVED: rejected, delivered too often, or gone from the log",
+        Unsaid.PENDING: "what the leader has changed and could not write yet",
+        Unsaid.WINDOW: "whether fetches are served: how much may be in flight, and gap windows, are the leader's",
+        Unsaid.PAST: "what was before the first record that the topic still has: brokers delete it",
+        Unsaid.LOG: "where the log ends, which a live cluster says",
+    }
+)
+"""One phrase for each; most of it is in a broker's request log."""
+
+
+_RULES: Final[Mapping[Reason | StoredReason, Rule]] = MappingProxyType(
+    dict([*REASONS.items(), *STORED_REASONS.items()])
+)
+
+
 class Finding(NamedTuple):
     """
     One reason, with the facts of its sentence.
@@ -315,19 +403,19 @@ class Finding(NamedTuple):
         at_us: The instant from which the sentence counts times; None if it is not known. [µs since 1970]
     """
 
-    reason: Reason
+    reason: Reason | StoredReason
     facts: Mapping[str, Any]
     at_us: int | None
 
     @property
     def text(self) -> str:
         """The sentence."""
-        return sentence(REASONS[self.reason].sentence, self.facts, self.at_us)
+        return sentence(_RULES[self.reason].sentence, self.facts, self.at_us)
 
     @property
     def verdict(self) -> Verdict | None:
         """Whether the record is deliverable; None for what only adds to another reason."""
-        return REASONS[self.reason].verdict
+        return _RULES[self.reason].verdict
 
     def to_json(self) -> dict[str, Any]:
         """Return the reason with its facts and its sentence."""

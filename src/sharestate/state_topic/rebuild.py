@@ -263,9 +263,9 @@ class StateTopic:
         for logged in in_log_order(files, read):
             self.add(logged)
 
-    def add(self, logged: LoggedRecord) -> None:
+    def add(self, logged: LoggedRecord) -> StateRecord | None:
         """
-        Add the next record of a partition of the topic.
+        Add the next record of a partition of the topic, and return it; None if it is of an unknown type.
 
         Raises:
             UnreadableFileError: It is no record of this topic, or its offset does not ascend.
@@ -277,6 +277,7 @@ class StateTopic:
         record = partition.add(logged)
         if record is not None:
             self.bytes_by_group[record.key.group_id] += len(logged.key) + len(logged.value or b"")
+        return record
 
     def share_partitions(self) -> list[RebuiltPartition]:
         """Return every share partition, by group, topic and partition."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, RecordState, StateBatch
-from sharestate.explain import Explanation, Happening, PartitionLife, Reason, Verdict, explain_record
+from sharestate.explain import Explanation, Happening, PartitionLife, Reason, StoredReason, Verdict, explain_record
 from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
 from sharestate.history import AppendedBatch, Event
 from tests.support.recorded_histories import KEY, exchanges, history_of, recorded_runs
@@ -110,7 +110,7 @@ def what_of(explanation: Explanation) -> list[str]:
     return [moment.what.value for moment in explanation.moments]
 
 
-def reasons_of(explanation: Explanation) -> list[Reason]:
+def reasons_of(explanation: Explanation) -> list[Reason | StoredReason]:
     """Return why the record is or is not deliverable."""
     return [finding.reason for finding in explanation.standing.findings]
 
