@@ -8,6 +8,7 @@ from typing import Final
 from generate import (
     history_format,
     how_we_know,
+    invariants,
     kafka_bugs,
     planted_bugs,
     rules_by_profile,
@@ -22,6 +23,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,
+        "invariants.md": invariants.page,
         "kafka-bugs.md": kafka_bugs.page,
         "lifecycle.svg": state_machines.lifecycle,
         "planted-bugs.md": planted_bugs.page,

@@ -101,6 +101,16 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
         "the_window_is_overfilled_by_one_log_batch_at_most": Explanation(
             "how much room an acquisition believes to have, in a gap too", ("KAFKA-19808", "B1", "B13")
         ),
+        "combined_batches_are_in_order": Explanation("how batches that overlap are cut", ("C1", "B16")),
+        "combined_batches_say_the_most": Explanation(
+            "which of two batches wins where they overlap: the higher delivery count, then the higher state",
+            ("KIP-932",),
+        ),
+        "the_log_is_the_state": Explanation(
+            "what becomes of the state when a record cannot be logged, and when a snapshot is due", ("KIP-932",)
+        ),
+        "a_write_takes_nothing_back": Explanation("whether a late write may lower the start offset", ("F3",)),
+        "effects_are_values": Explanation("callbacks and containers in what a command returns", ("B20",)),
         "a_full_window_waits_for_something": Explanation(
             "what moves the SPSO past terminal records: in a gap window, before a hole of the log, without a write",
             ("F1", "B10", "B17", "F4", "F5", "F6", "F7"),

@@ -25,7 +25,9 @@ from sharestate.testing import (
     observe,
     seeded,
 )
+from sharestate.testing.coordinator_invariants import COORDINATOR_4_4
 from sharestate.testing.explanations import EXPLANATIONS
+from sharestate.testing.in_process import effects_are_values
 
 INVARIANTS: list[Callable[..., object]] = [
     *ALWAYS,
@@ -35,6 +37,8 @@ INVARIANTS: list[Callable[..., object]] = [
     *WITHOUT_QUEUE,
     *OVER_TIME,
     *HEALED_OVER_TIME,
+    *COORDINATOR_4_4,
+    effects_are_values,
 ]
 BUGS = (Path(__file__).parents[3] / "docs/kafka-bugs.md").read_text()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sharestate import KAFKA_4_3, Profile
+from sharestate import KAFKA_4_3, Effects, Profile, SharePartition
 from sharestate.testing import (
     HEALED_OVER_TIME,
     OVER_TIME,
@@ -156,6 +156,21 @@ def test_an_invariant_finds_its_bug(name: str, server: type[Faulty]) -> None:
     profile = KAFKA_4_3.healed
 
     assert first_broken(server(profile), profile) == name
+
+
+def test_effects_that_are_no_values_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command returns is data: a list in it is found at the first request."""
+    release = SharePartition.release
+
+    def with_a_list(self: SharePartition, member_id: str, *, now_ms: int) -> Effects:
+        effects = release(self, member_id, now_ms=now_ms)
+        return effects._replace(writes=list(effects.writes))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SharePartition, "release", with_a_list)
+    requests = [{"op": "open", "lifecycle": "ACTIVE"}, {"op": "release", "member": "m"}]
+
+    with pytest.raises(AssertionError, match="a list is among the effects"):
+        observe(given(requests), InProcessServer(KAFKA_4_3), [])
 
 
 def recorded(name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,129 @@
+"""What the test kit lets pass, as data: what Kafka leaves open, and bugs of Kafka that are known."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Door(StrEnum):
+    """Where an implementation is tested."""
+
+    CLIENTS = "clients"
+    """`ShareGroupMachine`."""
+
+    PERSISTER = "persister"
+    """`SharePartitionMachine`, and the model of single records."""
+
+    COMPARISON = "comparison"
+    """`compare`, and the searches with several jobs."""
+
+    INVARIANTS = "invariants"
+    """`observe` with `invariants_of`."""
+
+
+class LeftOpen(NamedTuple):
+    """
+    Something that implementations may do in more than one way.
+
+    Attributes:
+        what: What may happen, in a sentence.
+        why: Where Kafka, or the KIP, leaves it open.
+        doors: Where it is not judged.
+    """
+
+    what: str
+    why: str
+    doors: tuple[Door, ...]
+
+
+LEFT_OPEN: Final[tuple[LeftOpen, ...]] = (
+    LeftOpen(
+        "A fetch brings fewer records than there are, or none.",
+        "KIP-932 promises no number; records that keep failing come in ever smaller pieces (KAFKA-17541).",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "A fetch brings more than was asked for, up to the end of a log batch, and exceeds the record locks by that.",
+        "group.share.partition.max.record.locks is a soft limit (SharePartition.acquire; rule 7.8).",
+        (Door.CLIENTS, Door.INVARIANTS),
+    ),
+    LeftOpen(
+        "Members get records in any order among each other, and redelivered ones before or after new ones.",
+        "KIP-932: no order is guaranteed between the batches of one share-partition.",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "A lock expires earlier or later by `clock_tolerance_ms`.",
+        "Brokers expire locks with a timer; where time is real nobody knows the millisecond.",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "After a failover the last delivery of a record counts, or it does not.",
+        "An acquisition is not persisted: the next leader knows what was last written of the record.",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "An acknowledgement of records below the SPSO is refused, or succeeds and does nothing.",
+        "Members do not know the SPSO, which moves as writes succeed.",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "An acknowledgement whose write has failed is stored, or it is not, until the next leader has read the state.",
+        "The share coordinator may have stored what it could not answer.",
+        (Door.CLIENTS,),
+    ),
+    LeftOpen(
+        "How neighboring records are cut into state batches; in the KIP's writes, which of them are named again.",
+        "State batches are combined by offset (PersisterStateBatchCombiner).",
+        (Door.PERSISTER, Door.COMPARISON),
+    ),
+    LeftOpen(
+        "The texts of errors, and what an implementation shows of its internals.",
+        "Only error codes are part of the protocol.",
+        (Door.COMPARISON, Door.PERSISTER),
+    ),
+    LeftOpen(
+        "Nobody is woken by the late answer to the write of an expired lock, although the SPSO moves then.",
+        "SharePartition wakes waiting fetches when it issues that write (rule 16).",
+        (Door.INVARIANTS,),
+    ),
+)
+"""What Kafka leaves open."""
+
+
+class KnownBug(NamedTuple):
+    """
+    A bug of Kafka that every profile has, and that would otherwise end a test.
+
+    Attributes:
+        bug: Its id on the page of Kafka's bugs.
+        breaks: The guarantee or invariant that does not hold because of it.
+        only: When it is allowed: what has happened before.
+        doors: Where it is.
+    """
+
+    bug: str
+    breaks: str
+    only: str
+    doors: tuple[Door, ...]
+
+
+_BY_LOG_START: Final = "a `log_start` was the last request to change records"
+_BY_ACQUIRE: Final = "an `acquire` was the last request to change records"
+
+KNOWN_BUGS: Final[tuple[KnownBug, ...]] = (
+    KnownBug("F4", "nothing_lost", "the log start has passed the last available records", (Door.CLIENTS,)),
+    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next", (Door.CLIENTS,)),
+    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction", (Door.CLIENTS,)),
+    KnownBug("F4", "a_full_window_waits_for_something", _BY_LOG_START, (Door.INVARIANTS,)),
+    KnownBug("F5", "a_full_window_waits_for_something", _BY_LOG_START, (Door.INVARIANTS,)),
+    KnownBug("F6", "a_full_window_waits_for_something", _BY_ACQUIRE, (Door.INVARIANTS,)),
+    KnownBug("F7", "a_full_window_waits_for_something", _BY_ACQUIRE, (Door.INVARIANTS,)),
+)
+"""
+The bugs of Kafka that are allowed for; others are what a healed profile does not have.
+
+Those at the clients' side are allowed where a machine names them in its ``allowances``: an implementation of one's own
+need not have them. The invariants allow theirs always.
+"""
