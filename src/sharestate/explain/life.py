@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.miscounts import miscounted_by
 from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
     HAPPENING_SENTENCES,
@@ -36,6 +38,13 @@ EXPLANATION_VERSION: Final = 1
 
 _OUTPUTS: Final = frozenset({"initialization", "transition", "dead_letter", "difference"})
 _LOCKS: Final = frozenset({Cause.ACQUIRED, Cause.RENEWED})
+_MISCOUNTED: Final = MappingProxyType(
+    {
+        Cause.ABORTED: ", and it counts as complete though the SPSO has passed it (B22)",
+        Cause.ROLLED_BACK: "; past the dead-letter queue and uncounted, B23",
+    }
+)
+"""What a sentence says where the change was counted wrongly."""
 
 
 class Moment(NamedTuple):
@@ -378,11 +387,19 @@ class RecordLife:
             facts |= {"limit": partition.config.delivery_count_limit, "start_offset": partition.start_offset}
         if cause is Cause.ARCHIVED_AT_LIMIT:
             facts["lost_by"] = self._lost_by(event, row.at_us)
-        elif cause is Cause.ROLLED_BACK:
+        elif cause in _MISCOUNTED:
+            facts["miscounted"] = _MISCOUNTED[cause] if self._is_miscounted(row) else ""
+        if cause is Cause.ROLLED_BACK:
             facts["error"] = "its error is not known" if error is None else error
         elif cause is Cause.DEAD_LETTERED:
             facts["error"] = "" if error is None else f" ({error})"
         return facts
+
+    def _is_miscounted(self, row: OutputRow) -> bool:
+        partition = self._replay.partition
+        if partition is None or miscounted_by(row, partition) is None:
+            return False
+        return row.values[4] != Cause.ABORTED or self._offset < partition.start_offset
 
     def _lock_from(self, at_us: int | None) -> int | None:
         partition = self._replay.partition

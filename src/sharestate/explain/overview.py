@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.sentences import Finding, duration, instant
 from sharestate.explain.standing import UNADVANCED, Present, named
 from sharestate.explain.verified import VerifiedReplay
@@ -84,6 +85,7 @@ class Overview(NamedTuple):
         delivery_complete_count: The delivery complete count; None if the state is not known. [records]
         log_end_offset: The offset after the last record of the log; None if the history does not say.
         start_findings: What keeps the SPSO where it is.
+        count_findings: Why the delivery complete count, and with it the lag, is wrong; empty if it is right.
         held: What members hold, the longest held first.
         near_limit: The records that are near the delivery count limit, in order.
         expiries: How many records each member has lost to expired locks, the most first.
@@ -101,6 +103,7 @@ class Overview(NamedTuple):
     delivery_complete_count: int | None
     log_end_offset: int | None
     start_findings: tuple[Finding, ...]
+    count_findings: tuple[Finding, ...]
     held: tuple[HeldRecords, ...]
     near_limit: tuple[NearLimit, ...]
     expiries: tuple[tuple[str, int], ...]
@@ -125,6 +128,7 @@ class Overview(NamedTuple):
             **{name: getattr(self, name) for name in names},
             "lag": self.lag,
             "start": [finding.to_json() for finding in self.start_findings],
+            "count": [finding.to_json() for finding in self.count_findings],
             "held": [each._asdict() for each in self.held],
             "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
             "expiries": [{"member_id": member_id, "records": records} for member_id, records in self.expiries],
@@ -154,6 +158,7 @@ class Overview(NamedTuple):
                 lines.append(f"The SPSO is there since {instant(self.start_since_us)}, for {since}.")
         if self.log_end_offset is not None:
             lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
+        lines += [finding.text for finding in self.count_findings]
         if self.differences:
             lines.append(f"{self.differences} times something was observed and computed otherwise.")
         return lines
@@ -210,6 +215,7 @@ class PartitionLife:
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()
+        self._miscounts = Miscounts()
         self._start: tuple[int, int | None] | None = None
         self._reads_committed = False
         self._archived_by: Cause | None = None
@@ -244,9 +250,12 @@ class PartitionLife:
         elif event.kind == "initialize":
             self._acquisitions.clear()
             self._archived_by = self._start = None
+            self._miscounts.clear()
         for row in rows:
             self._take_row(event, row)
         partition = self._replay.partition
+        if partition is not None:
+            self._look_for_miscounts(rows, partition)
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
             self._start = partition.start_offset, self._at_us
             self._forget_below(partition.start_offset)
@@ -277,6 +286,7 @@ class PartitionLife:
             delivery_complete_count=None if partition is None else partition.delivery_complete_count,
             log_end_offset=self._log.end_offset,
             start_findings=present.start_findings(),
+            count_findings=() if partition is None else tuple(self._miscounts.findings(partition, self._at_us)),
             held=tuple(held),
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
             expiries=tuple(self._expiries.most_common()),
@@ -296,6 +306,12 @@ class PartitionLife:
                 self._archived_by = cause
             elif cause is Cause.LOCK_EXPIRED or (cause is Cause.ARCHIVED_AT_LIMIT and self._is_expiry(event, row)):
                 self._expiries[self._owner(first)] += last - first + 1
+
+    def _look_for_miscounts(self, rows: list[OutputRow], partition: SharePartition) -> None:
+        for row in rows:
+            self._miscounts.take(row, partition)
+        if self._start is not None:
+            self._miscounts.take_start(self._start[0], partition)
 
     def _is_expiry(self, event: Event, row: OutputRow) -> bool:
         """Return whether a lock has expired at the limit; rows of that have the time at which it was due."""

@@ -102,6 +102,9 @@ class Reason(StrEnum):
     STALLED_GAP_BELOW_LOG_START = "F5"
     STALLED_COMPACTED = "F6"
     STALLED_ABORTED = "F7"
+    COUNTED_BELOW_START = "B22"
+    ARCHIVED_UNCOUNTED = "B23"
+    COUNT_TAKEN_TWICE = "F2"
 
 
 CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
@@ -119,7 +122,7 @@ CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
         Cause.ARCHIVED_AT_LIMIT: (
             "{lost_by}, and it was delivered {delivery_count} times where the limit is {limit}: {state}{in_write}."
         ),
-        Cause.ABORTED: "Its transaction was aborted, and the group reads committed records only: {state}.",
+        Cause.ABORTED: "Its transaction was aborted, and the group reads committed records only: {state}{miscounted}.",
         Cause.COMPACTED_AWAY: "A fetch showed that the log no longer has it: {state}.",
         Cause.BELOW_LOG_START: "The log start moved past it: {state}.",
         Cause.CONFIRMED: "Write {write} succeeded: {state} is persisted.",
@@ -144,7 +147,7 @@ SPECIAL_SENTENCES: Final[Mapping[tuple[Cause, str], str]] = MappingProxyType(
         ),
         (Cause.ROLLED_BACK, "ARCHIVED"): (
             "Write {write} failed ({error}) after its lock had expired at the delivery limit: ARCHIVED, in the "
-            "leader's memory only (B15)."
+            "leader's memory only (B15{miscounted})."
         ),
         (Cause.LOCK_EXPIRED, "ACKNOWLEDGED"): (
             "Its lock expired while a write of it was pending: that matters only if the write fails."
@@ -299,6 +302,21 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
             Verdict.STALLED,
             "The records in flight are those of an aborted transaction, archived without a write, and no lock is left "
             "to move the SPSO: a stall until max_record_locks is raised (F7).",
+        ),
+        Reason.COUNTED_BELOW_START: Rule(
+            None,
+            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
+            "lag is wrong: records of an aborted transaction were archived below the SPSO, and counted (B22).",
+        ),
+        Reason.ARCHIVED_UNCOUNTED: Rule(
+            None,
+            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
+            "lag is wrong: records on their way to the dead-letter queue were archived without being counted (B23).",
+        ),
+        Reason.COUNT_TAKEN_TWICE: Rule(
+            None,
+            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
+            "lag is wrong: the SPSO has moved back, and records that it passed were taken off the count twice (F2).",
         ),
     }
 )
