@@ -7,19 +7,34 @@ They are skipped where no broker can be started, unless ``SHARESTATE_REQUIRE=bro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pytest
 
 from tests.broker.kafka_broker import KafkaBroker
 from tests.oracle.build import OracleUnavailableError
 
+RELEASES: Final = ("4.3.1", "4.4.0")
 
-@pytest.fixture(scope="session", params=["4.3.1", "4.4.0"])
+
+@pytest.fixture(scope="session", params=RELEASES)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """A broker that runs; there is one at a time, as pytest orders tests by the parameters of session fixtures."""
+    """A broker that runs and logs its requests; tests with one release come before those with the next one."""
+    with running(request.param, tmp_path_factory.mktemp(f"kafka-{request.param}")) as broker:
+        yield broker
+
+
+@contextmanager
+def running(
+    kafka: str, home: Path, settings: Mapping[str, str] = MappingProxyType({}), request_level: str = "debug"
+) -> Iterator[KafkaBroker]:
+    """Start a broker with its data in *home*, and stop it in the end; skip the test where that is not possible."""
     try:
-        broker = KafkaBroker(request.param, tmp_path_factory.mktemp(f"kafka-{request.param}"))
+        broker = KafkaBroker(kafka, home, settings, request_level)
     except OracleUnavailableError as error:
         if "broker" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
             raise

@@ -20,6 +20,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.serial import entity_reader
 from kio.static.protocol import RequestPayload
 
@@ -84,6 +90,9 @@ logger.requests.additivity=false
 logger.requests.appenderRef.requests.ref=requests
 """
 """As in the ``log4j2.yaml`` that comes with Kafka, but for the time, which has microseconds here and is UTC."""
+
+BROKER_LOGGER: Final = 8
+"""The type of resource whose configs are the levels of a broker's loggers."""
 
 LOG_BINDING: Final = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 """Neither kafka_2.13 nor what it depends on has one, and without it a broker logs nothing."""
@@ -183,6 +192,19 @@ class KafkaBroker:
         assert created.error_code == 0, created
         assert created.topic_id is not None
         return topic_id_text(created.topic_id.bytes)
+
+    def set_request_level(self, level: str) -> None:
+        """Set the level of the request logger while the broker runs, until it is stopped: ``DEBUG`` or ``WARN``."""
+        resource: Any = AlterConfigsResource
+        config: Any = AlterableConfig
+        request: Any = IncrementalAlterConfigsRequest
+        logger = config(name="kafka.request.logger", config_operation=0, value=level)
+        made = request(
+            resources=(resource(resource_type=BROKER_LOGGER, resource_name="1", configs=(logger,)),),
+            validate_only=False,
+        )
+        (altered,) = self.ask(made, IncrementalAlterConfigsResponse).responses
+        assert altered.error_code == 0, altered
 
     def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         """Return the answer to a request, of kio's class *schema*."""

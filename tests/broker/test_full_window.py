@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner
 
+from sharestate.cli.commands import sharestate
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import ACCEPT, PATIENCE_S, configure, member, offsets, produce, take
 
@@ -18,8 +22,8 @@ QUIET_S: Final = 3
 """How long nothing comes; with room for more locks, it comes at once. [s]"""
 
 
-def test_a_full_window_stalls_the_group(broker: KafkaBroker) -> None:
-    """With 110 offsets behind a gap and 100 locks, what is written later comes only when there are more locks."""
+def test_a_full_window_stalls_the_group(broker: KafkaBroker, tmp_path: Path) -> None:
+    """What is written behind a window of 110 offsets comes only when there are more locks; the request log says why."""
     broker.create_topic(TOPIC, 1)
     configure(broker, GROUP, {LOCKS: "100"})
     produce(broker, TOPIC, 120, batch=60)
@@ -44,5 +48,25 @@ def test_a_full_window_stalls_the_group(broker: KafkaBroker) -> None:
 
         produce(broker, TOPIC, 60, batch=60)
         assert list(living.poll(QUIET_S)) == []
+        now = explain(broker, tmp_path / "history.jsonl", 120)["now"]
+        assert (now["deliverable"], {each["reason"] for each in now["reasons"]}) == ("stalled", {"no room", "F1"})
         configure(broker, GROUP, {LOCKS: "200"})
         assert offsets(take(living)) == set(range(120, 180))
+
+
+def explain(broker: KafkaBroker, history: Path, offset: int) -> Any:  # noqa: ANN401 - JSON
+    """Import the request log of a running broker, and return what is said of a record of the group."""
+    ask(
+        "import",
+        broker.request_log,
+        *("--segments", broker.log_dir, "--config", broker.properties, "--group", GROUP, "-o", history),
+    )
+    ask("verify", history)
+    return json.loads(ask("explain", history, "--offset", offset, "--json"))
+
+
+def ask(*arguments: str | int | Path) -> str:
+    """Return what ``sharestate log`` prints; it succeeds."""
+    result = CliRunner().invoke(sharestate, ["log", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout

@@ -34,6 +34,11 @@ def _moved(line: str, us: int) -> str:
     return f"{day}T{minutes_in_all // 60:02}:{minutes_in_all % 60:02}:{rest / 1_000_000:09.6f}{space}{text}"
 
 
+def in_milliseconds(lines: list[str], _: random.Random) -> list[str]:
+    """Write times as Kafka's own ``log4j2.yaml`` does: in brackets, with milliseconds, and a level behind."""
+    return [f"[{line[:10]} {line[11:19]},{line[20:23]}] DEBUG{line[26:-1]} (kafka.request.logger)\n" for line in lines]
+
+
 def without_heartbeats(lines: list[str], _: random.Random) -> list[str]:
     """Leave out the heartbeats of members that stay."""
     return [line for line in lines if '"SHARE_GROUP_HEARTBEAT"' not in line or '"memberEpoch":-1' in line]
@@ -66,6 +71,7 @@ HARMLESS: Final[Mapping[str, Callable[[list[str], random.Random], list[str]]]] =
     {
         "lines of a millisecond swapped": swapped,
         "times a millisecond off": trembling,
+        "times as log4j2.yaml writes them": in_milliseconds,
         "no heartbeats": without_heartbeats,
         "unknown fields": with_unknown_fields,
         "no other requests": without_others,

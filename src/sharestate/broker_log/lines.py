@@ -43,6 +43,9 @@ _API_NAMES: Final = frozenset(name.encode() for name in APIS)
 _COMPLETED: Final = b"Completed request:"
 _API: Final = b'"requestApiKeyName":"'
 _STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[.,](\d{3,6})")
+_NO_REQUEST: Final = ("", None)
+"""What brokers log of a request that came when the logger was off: 4.3 and 4.4 (seen on brokers of 4.3.1 and 4.4.0)."""
+
 _DECODE: Final = json.JSONDecoder().raw_decode
 _MAX_LINE: Final = 2**26
 """The largest length of a line. [bytes]"""
@@ -190,8 +193,9 @@ def read_request(line: bytes, file: str, number: int) -> LoggedRequest | None:
     """
     Return the request of a *line*; None if it says nothing of share partitions.
 
-    The name of the request is looked at before the line is decoded. What a controller logs of a request that a broker
-    has forwarded is passed over, because the broker logs it too.
+    The name of the request is looked at before the line is decoded. Passed over is what a controller logs of a request
+    that a broker has forwarded, because the broker logs it too; and an answer without its request, which came before
+    the logger was switched on.
 
     Raises:
         RequestLogError: It is no whole line.
@@ -208,6 +212,8 @@ def read_request(line: bytes, file: str, number: int) -> LoggedRequest | None:
         return None
     try:
         value, _ = _DECODE(line[begin + len(_COMPLETED) :].decode())
+        if value["request"] in _NO_REQUEST:
+            return None
         return _request(value, _stamp_us(line), file, number)
     except KeyError as error:
         message = "missing"

@@ -51,11 +51,13 @@ def test_lines_of_log4j_are_read() -> None:
         b"2026-11-22T04:35:43.518906 INFO something else\n",
         LINE.replace(b'"WRITE_SHARE_GROUP_STATE"', b'"BROKER_HEARTBEAT"'),
         LINE.replace(b'"isForwarded":false', b'"isForwarded":true'),
+        LINE.replace(b'{"groupId":"g"}', b'""'),
+        LINE.replace(b'{"groupId":"g"}', b"null"),
         b"\n",
     ],
 )
 def test_other_lines_are_passed_over(line: bytes) -> None:
-    """Requests that have nothing to do with share groups, forwarded ones and other lines are no errors."""
+    """No errors are requests that say nothing of share groups, forwarded ones, those from before, and other lines."""
     assert read_request(line, "request.log", 1) is None
 
 
