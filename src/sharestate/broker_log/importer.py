@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2s
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -24,6 +26,7 @@ from sharestate.errors import RequestLogError
 from sharestate.history import AppendedBatch, Event
 from sharestate.history.columns import ERROR_NAMES
 from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
@@ -34,6 +37,9 @@ Key = tuple[str, str, int]
 _Times = tuple[int | None, int | None, int | None, int | None]
 
 _MODES: Final = ("batch_optimized", "record_limit")
+_STATE_BATCH: Final = itemgetter("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
+_new_state_batch = partial(new_tuple, StateBatch)
+
 _SILENT_US: Final = 10_000_000
 """How long a connection is silent before it seems to be lost. [µs]"""
 
@@ -118,10 +124,10 @@ class LogImport:
 
     # ---- events
 
-    def _take_events(self) -> Iterator[Event]:
-        for _, event in self._events:
-            yield event
+    def _take_events(self) -> list[Event]:
+        taken = [event for _, event in self._events]
         self._events.clear()
+        return taken
 
     def _drop_events(self) -> None:
         """Forget the events of a request that makes no sense."""
@@ -170,8 +176,8 @@ class LogImport:
             None if member_id is None else self._name(member_id),
             None if logged is None else self._name(logged.file),
             None if logged is None else logged.line,
-            None if request is None else {name: each for name, each in request.items() if each is not None},
-            None if response is None else {name: each for name, each in response.items() if each is not None},
+            _without_nulls(request),
+            _without_nulls(response),
             inferred,
         )
         self._events.append((key, event))
@@ -277,12 +283,13 @@ class LogImport:
         done_us: int,
     ) -> None:
         """Add batches that a request has appended, and those *before*, which were there when the request log began."""
+        if not batches:  # nor before them
+            return
         window = logged._replace(at_us=logged.taken_us, done_us=done_us)
         for key in self._keys_of(topic, partition):
             if before:
                 self._add(key, "log", None, at_us=self._begin_us, request={"batches": tuple(before)})
-            if batches:
-                self._add(key, "log", window, request={"batches": tuple(batches)})
+            self._add(key, "log", window, request={"batches": tuple(batches)})
 
     def _delete_records(self, logged: LoggedRequest) -> None:
         for topic in logged.response["topics"]:
@@ -483,6 +490,12 @@ def _profile_of(software_version: str) -> str | None:
     return name if name in PROFILES else None
 
 
+def _without_nulls(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    if fields is None or None not in fields.values():
+        return fields
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def _error(code: int) -> str | None:
     return None if code == 0 else ERROR_NAMES[code]
 
@@ -498,10 +511,7 @@ def _partitions(topics: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Any
 
 
 def _state_batches(batches: Iterable[Mapping[str, int]]) -> tuple[StateBatch, ...]:
-    return tuple(
-        StateBatch(each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"])
-        for each in batches
-    )
+    return tuple(map(_new_state_batch, map(_STATE_BATCH, batches)))
 
 
 def _acquired(batches: Iterable[Mapping[str, int]]) -> tuple[AcquiredRecords, ...]:

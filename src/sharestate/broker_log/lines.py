@@ -149,8 +149,9 @@ class RequestLog:
         """Yield the requests by the time at which a handler took them, in the order of each connection."""
         order = RequestOrder()
         for request in self._requests():
-            yield from order.add(request)
+            order.add(request)
             self.late = order.late
+            yield from order.ready()
         yield from order.rest()
 
     def broken(self, error: RequestLogError) -> None:
@@ -242,15 +243,20 @@ class RequestOrder:
         self._connections: dict[str, tuple[int, int, int]] = {}
         self.late = 0
 
-    def add(self, request: LoggedRequest) -> Iterator[LoggedRequest]:
-        """Yield the requests before which no other can come once *request* has come."""
+    def add(self, request: LoggedRequest) -> None:
+        """Take the next request, in the order of lines."""
         request = self._with_own_connection(request)
         heappush(self._times, (request.taken_us, request.connection))
         heappush(self._waiting.setdefault(request.connection, []), (request.correlation_id, request))
         self._newest_us = max(self._newest_us, request.end_us)
         self.late += request.end_us < self._newest_us - _HORIZON_US
-        while self._times[0][0] < self._newest_us - _HORIZON_US:
-            yield self._next()
+
+    def ready(self) -> list[LoggedRequest]:
+        """Return the requests before which no other can come."""
+        found = []
+        while self._times and self._times[0][0] < self._newest_us - _HORIZON_US:
+            found.append(self._next())
+        return found
 
     def rest(self) -> Iterator[LoggedRequest]:
         """Yield the requests that are left."""

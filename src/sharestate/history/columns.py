@@ -13,7 +13,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from sharestate.error_codes import ErrorCode
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -86,9 +86,11 @@ class Rows:
     columns: tuple[Column, ...]
     """The fields of a row. In JSON those that are required stand in it one after the other."""
 
-    @property
-    def required(self) -> int:
-        """The number of fields that are required; the others stand in an object at the end, if any of them is there."""
+    required: int = field(init=False)
+    """The number of fields that are required; the others stand in an object at the end, if any of them is there."""
+
+    @required.default
+    def _count_required(self) -> int:
         return sum(column.need is Need.REQUIRED for column in self.columns)
 
 

@@ -320,20 +320,27 @@ def write_event(event: Event) -> Json:
         for name, member in zip(event._fields, event, strict=True)
         if member is not None and member is not False
     }
-    kind = KINDS[event.kind]
     if event.request is not None:
-        value["request"] = _fields_json(kind.request, event.request)
+        value["request"] = _fields_json(_REQUEST_ROWS[event.kind], event.request)
     if event.response is not None:
-        value["response"] = _fields_json(kind.response, event.response)
+        value["response"] = _fields_json(_RESPONSE_ROWS[event.kind], event.response)
     return value
 
 
-def _fields_json(columns: tuple[Column, ...], fields: Mapping[str, Any]) -> Json:
-    value = {}
-    for column in columns:
-        member = fields.get(column.name)
-        if member is not None:
-            value[column.name] = json_of(column.type, member)
+def _not_scalar(columns: Iterable[Column]) -> tuple[tuple[str, Type], ...]:
+    return tuple((column.name, column.type) for column in columns if not isinstance(column.type, Scalar))
+
+
+_REQUEST_ROWS: Final = {kind.name: _not_scalar(kind.request) for kind in KINDS.values()}
+_RESPONSE_ROWS: Final = {kind.name: _not_scalar(kind.response) for kind in KINDS.values()}
+
+
+def _fields_json(rows: Iterable[tuple[str, Type]], fields: Mapping[str, Any]) -> Json:
+    """Return *fields* as JSON, of which *rows* are not the same there."""
+    value = _without_nulls(fields) if None in fields.values() else dict(fields)
+    for name, type_ in rows:
+        if name in value:
+            value[name] = json_of(type_, value[name])
     return value
 
 
@@ -347,9 +354,7 @@ def json_of(type_: Type, value: Any) -> Json:  # noqa: ANN401 - a value of that 
 def _rows_json(rows: Rows, value: Any) -> Json:  # noqa: ANN401 - a sequence of rows
     required = rows.required
     if required == len(rows.columns):
-        if rows.columns[-1].type == ListOf(Scalar.INT8):
-            return [[*row[:-1], list(row[-1])] for row in value]
-        return [list(row) for row in value]
+        return list(value)  # in JSON a tuple is a list
     names = [column.name for column in rows.columns[required:]]
     return [_row_json(row, required, names) for row in value]
 

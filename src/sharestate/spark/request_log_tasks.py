@@ -259,7 +259,8 @@ class _BrokersRequests:
                 for row in rows:
                     request = read_request(row.text, _path(row.file), self._line(row))
                     if request is not None:
-                        yield from self._order.add(request)
+                        self._order.add(request)
+                        yield from self._order.ready()
         yield from self._order.rest()
 
     def _number(self, blocks: list[Parsed]) -> None:
