@@ -68,8 +68,8 @@ class MovesTheStartAfterAFailure(RecordModel):
     def _answer(self, write: Write, answer: Any) -> str:  # noqa: ANN401 - JSON
         status = super()._answer(write, answer)
         if status == "failed" and not write.is_final:
-            for offset in write.records:
-                self.records.pop(offset, None)
+            for offset in write.records.keys() & self.records.keys():
+                self._give_up(self.records[offset])
             self._move_start()
         return status
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from examples import testing_share_partitions
 from examples.mock_broker import Consumer, MockBroker
 from examples.testing_share_groups import BROKEN, CORRECT
 from sharestate import AcknowledgeType, ControlType, ErrorCode
 from sharestate.testing.share_groups import ShareGroupMachine
 from tests.support.mock_machine import broken_by
+from tests.support.partition_machine import difference_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOCK_MS = 30_000
@@ -207,3 +209,10 @@ def test_the_bugs_of_a_naive_share_group_are_found(machine: type[ShareGroupMachi
 def test_nothing_is_found_in_a_share_group_without_bugs(machine: type[ShareGroupMachine]) -> None:
     """The mended one is as good as the mock broker."""
     assert broken_by(machine, max_examples=60) is None
+
+
+def test_the_mistakes_of_a_leader_are_found() -> None:
+    """One thing differs until the last mistake is mended."""
+    for machine in testing_share_partitions.BROKEN:
+        assert difference_of(machine) is not None
+    assert difference_of(testing_share_partitions.LeaderMachine, max_examples=30) is None

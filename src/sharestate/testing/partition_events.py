@@ -99,7 +99,7 @@ SMALL: Final[dict[str, tuple[Any, ...]]] = {
     "max_record_locks": (200, 2, 5),
     "batch_size": (500, 1, 3),
     "acquire_mode": ("batch_optimized", "batch_optimized", "record_limit"),
-    "isolation_level": ("read_uncommitted", "read_committed"),
+    "isolation_level": ("read_uncommitted", "read_committed", "read_committed"),
     "has_dead_letter_queue": (False, True, True),
 }
 """The settings that are drawn: small enough to be reached."""
@@ -237,8 +237,9 @@ class PartitionEvents:
         return "write_is_answered_again", number, pick(("succeeds", "fails"))
 
     def _log_start(self, pick: Pick) -> Event:
-        in_flight = sorted(offset for offset in self.model.records if offset >= self.model.start)
-        return "log_start_moves", pick([offset + 1 for offset in in_flight] or [self.model.start + 1])
+        in_flight = [offset for offset in sorted(self.model.records) if offset >= self.model.start]
+        pending = [offset for offset in in_flight if self.model.records[offset].write is not None]
+        return "log_start_moves", pick([offset + 1 for offset in (*pending, *in_flight)] or [self.model.start + 1])
 
     def _fail_over(self, pick: Pick) -> Event:
         held = sorted(self.model.held)

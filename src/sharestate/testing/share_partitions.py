@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 try:
     from hypothesis import currently_in_test_context
     from hypothesis import event as count_event
+    from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -95,6 +96,9 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What should be, and what to look at, by what is compared."""
 
+
+RUNS: Final = 4
+"""Runs for each example of the profile: they are short, and seven in ten begin with the same events as another one."""
 
 OPTIONAL: Final = (
     "move_log_start",
@@ -260,6 +264,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Clean up; called once, at the end."""
 
     # ---- what happens
+
+    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
+        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
+        super().__init_subclass__(**named)
+        profile = cls.TestCase.settings
+        cls.TestCase.settings = hypothesis_settings(profile, max_examples=RUNS * profile.max_examples)
 
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the share partition."""
