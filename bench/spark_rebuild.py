@@ -11,12 +11,16 @@ import argparse
 import os
 import sys
 import tempfile
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from random import Random
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench.tables import table
 from sharestate import SharePartitionKey, StateBatch
@@ -120,6 +124,17 @@ def on_spark(spark: SparkSession, path: Path) -> int:
     return len(rebuild_state(spark.read.parquet(str(path)), partitions=8).collect())
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done, and since when; nothing elsewhere."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    is_quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_quiet, refresh_per_second=1) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
 def session(scratch: str, master: str = "local[*]") -> SparkSession:
     """Return a session, on all processors of this machine unless *master* says otherwise."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
@@ -139,12 +154,13 @@ def session(scratch: str, master: str = "local[*]") -> SparkSession:
 def seconds(spark: SparkSession, path: Path, rounds: int) -> tuple[list[float], list[float]]:
     """Return how long each takes, round by round, one after the other. [s]"""
     taken: tuple[list[float], list[float]] = [], []
-    for _ in range(rounds):
-        begin = perf_counter()
-        expected = without_spark(path)
-        between = perf_counter()
-        found = on_spark(spark, path)
-        end = perf_counter()
+    for number in range(1, rounds + 1):
+        with waiting(f"round {number} of {rounds}"):
+            begin = perf_counter()
+            expected = without_spark(path)
+            between = perf_counter()
+            found = on_spark(spark, path)
+            end = perf_counter()
         if found != expected:
             message = f"{found} share partitions on Spark, {expected} without"
             raise AssertionError(message)
@@ -161,7 +177,8 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "records.parquet")
-        write(path, chosen.records)
+        with waiting("records"):
+            write(path, chosen.records)
         spark = session(scratch)
         plain, on = seconds(spark, path, chosen.rounds)
         spark.stop()
@@ -171,7 +188,10 @@ def main() -> None:
     ]
     ratio = median(two / one for one, two in zip(plain, on, strict=True))
     lines = [
+        f"{chosen.records:,} records, {os.cpu_count()} processors",
+        "",
         *table(("round", "without Spark, s", "on Spark, s", "ratio"), rows),
+        "",
         f"median ratio {ratio:.2f}; goal {GOAL}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

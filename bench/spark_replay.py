@@ -21,7 +21,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bench.spark_rebuild import session
+from bench.spark_rebuild import session, waiting
 from bench.tables import table
 from sharestate.history import ReplaySettings, replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
@@ -43,6 +43,11 @@ PEAK_GOAL_MIB: Final = 250
 
 GROWTH_TASKS: Final = (1, 2, 4)
 GROWTH_EVENTS: Final = (500_000, 2_000_000, 8_000_000)
+DAY_EVENTS: Final = 10**10
+"""The events of a day, in the table of the page on sizing. [events]"""
+
+DAY_S: Final = 86_400
+EXECUTORS: Final = (3, 10, 50, 200)
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -147,7 +152,8 @@ def measure(events: int, rounds: int, master: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch, "history.parquet"), Path(scratch, "rows")
         history = SyntheticHistory(share_partitions=SHARE_PARTITIONS, events=events, hot_percent=HOT_PERCENT)
-        generate_file(history, source)
+        with waiting("a history"):
+            generate_file(history, source)
         spark = session(scratch, master)
 
         def cleared(cost: Cost) -> Cost:
@@ -155,16 +161,19 @@ def measure(events: int, rounds: int, master: str) -> dict[str, Any]:
             return cost
 
         plain: list[Cost] = []
-        cold = on_spark(spark, source, target)
+        with waiting("a first round on Spark"):
+            cold = on_spark(spark, source, target)
         sizes = {
             "history": source.stat().st_size,
             "shuffled": size_of(Path(scratch), "shuffle_*.data"),
             "rows": size_of(target, "*.parquet"),
         }
         on = [cleared(cold)]
-        for _ in range(rounds):
-            plain.append(cleared(without_spark(source, target)))
-            on.append(cleared(on_spark(spark, source, target)))
+        for number in range(1, rounds + 1):
+            with waiting(f"round {number} of {rounds} without Spark"):
+                plain.append(cleared(without_spark(source, target)))
+            with waiting(f"round {number} of {rounds} on Spark"):
+                on.append(cleared(on_spark(spark, source, target)))
         peak = peak_of_workers()
         spark.stop()
     for cost in on:
@@ -194,12 +203,55 @@ def report(found: dict[str, Any]) -> Iterator[str]:
         )
     head = ("round", "plain, s", "CPU µs/event", "Spark, s", "CPU µs/event", "ratio of CPU", "ratio of time")
     yield f"{found['events']:,} events, {found['master']}, {os.cpu_count()} processors"
+    yield ""
     yield from table(head, rows)
+    yield ""
     cpu, wall = ratios(found)
     yield f"median ratio of CPU {cpu:.2f}, goal {GOALS['cpu']}; of time {wall:.2f}, goal {GOALS['wall']}"
     yield f"most memory of a worker {found['peak']:.0f} MiB, goal {PEAK_GOAL_MIB}"
-    sizes = (f"{name} {size / found['events']:.0f}" for name, size in found["sizes"].items())
-    yield f"bytes for an event: {', '.join(sizes)}"
+    yield ""
+    yield from sizing(found)
+
+
+def sizing(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the tables of the page on sizing, docs/spark-history.md, with what was measured."""
+    warm, plain = (
+        median(Cost(*each).cpu for each in rounds) / found["events"] for rounds in (found["spark"][1:], found["plain"])
+    )
+    shuffled = found["sizes"]["shuffled"] / found["events"]
+    on, without = warm * DAY_EVENTS, plain * DAY_EVENTS
+    rows = (
+        (
+            f"CPU on Spark, Java's and Python's, median of {len(found['plain'])} warm rounds",
+            f"{warm * 1e6:.0f} µs/event",
+            f"{on:,.0f} s: {on / DAY_S:.1f} processors for a day",
+        ),
+        (
+            "CPU of the plain loop",
+            f"{plain * 1e6:.0f} µs/event",
+            f"{without:,.0f} s: {without / DAY_S:.1f} processors for a day, if there were that many histories",
+        ),
+        (
+            "bytes shuffled",
+            f"{shuffled:.0f} bytes/event",
+            f"{shuffled * DAY_EVENTS / 1e12:.1f} TB on the disks of all executors",
+        ),
+        (
+            "most memory of a Python worker",
+            f"{found['peak']:.0f} MiB",
+            "the same: it does not grow with events, and there is one for each processor",
+        ),
+    )
+    yield from table(("what", "measured", "for 10¹⁰ events"), rows)
+    yield ""
+    executors = (
+        (str(count), _duration(on / count / 4), f"{shuffled * DAY_EVENTS / count / 1e9:.0f} GB") for count in EXECUTORS
+    )
+    yield from table(("executors of 4 processors", "a day of events takes", "shuffled by each"), list(executors))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 2 * 3600 else f"{seconds / 60:.0f} minutes"
 
 
 def ratios(found: dict[str, Any]) -> tuple[float, float]:
@@ -214,7 +266,8 @@ def growth(events: int, rounds: int) -> Iterator[str]:
     runs += [(count, "local[*]") for count in GROWTH_EVENTS]
     rows = []
     for count, master in runs:
-        found = _elsewhere(count, rounds, master)
+        with waiting(f"{count:,} events, {master}"):
+            found = _elsewhere(count, rounds, master)
         on = [Cost(*each) for each in found["spark"][1:]]
         cpu, wall = ratios(found)
         spark_cpu = median(cost.cpu for cost in on) * 1e6 / count
@@ -231,7 +284,9 @@ def growth(events: int, rounds: int) -> Iterator[str]:
 
 def _elsewhere(events: int, rounds: int, master: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.spark_replay", "--json", f"--events={events}", f"--rounds={rounds}"]
-    done = subprocess.run([*command, f"--master={master}"], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([*command, f"--master={master}"], check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

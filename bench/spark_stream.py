@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from bench.spark_rebuild import session
+from bench.spark_rebuild import session, waiting
 from bench.spark_replay import cpu_of_descendants, size_of
 from bench.tables import table
 from sharestate.history import Event, create_history
@@ -69,7 +69,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         spark = session(scratch)
         for number, count in enumerate(SHARE_PARTITIONS):
-            wall, cpu, size = batch(spark, count, Path(scratch, str(number)))
+            with waiting(f"{count:,} share partitions"):
+                wall, cpu, size = batch(spark, count, Path(scratch, str(number)))
             rows.append((f"{count:,}", f"{wall:.1f}", f"{cpu:.1f}", f"{size:.0f}"))
         spark.stop()
     head = ("share partitions", "a batch, s", "CPU, s", "bytes of a state")

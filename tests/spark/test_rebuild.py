@@ -25,7 +25,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError
 from sharestate.spark import HEALTH, RECORD_COUNTS, STATES, count_records, health_table, rebuild_state
-from sharestate.state_topic import LoggedRecord, StateTopic, state_topic_files
+from sharestate.state_topic import LoggedRecord, StateTopic
 from tests.spark.histories import TOPIC, UNKNOWN_KEY, frame, history, plain
 
 pytestmark = pytest.mark.spark
@@ -101,19 +101,29 @@ def test_random_histories_end_as_without_spark(
 
 def test_a_dump_ends_as_in_kafka(spark: SparkSession) -> None:
     """The states of a broker's records are those that Kafka's own class has after it has loaded them."""
-    lines = [json.loads(line) for line in (DATA / "segments" / "rebuilt.jsonl").read_text().splitlines()]
+    rebuilt = [json.loads(line) for line in (DATA / "segments" / "rebuilt.jsonl").read_text().splitlines()]
     kafka = [
         (
             *(key["group"], key["topic"], key["partition"]),
             *(key["data"][name] for name in ("state_epoch", "leader_epoch", "snapshot_epoch", "start_offset")),
             *(key["data"]["complete"], list(map(tuple, key["data"]["batches"]))),
         )
-        for line in lines
+        for line in rebuilt
         if line["dump"] == "segments/state.jsonl"
         for key in line["keys"]
     ]
 
-    rows = rebuild_state(frame(spark, [each for file in state_topic_files(DUMP) for each in file])).collect()
+    lines = spark.read.json(str(DUMP), "key string, value string, statePartition int, offset long, timestamp long")
+    records = lines.selectExpr(
+        "unbase64(key) AS key",
+        "unbase64(value) AS value",
+        "'__share_group_state' AS topic",
+        "statePartition AS partition",
+        "offset",
+        "timestamp_millis(timestamp) AS timestamp",
+        "0 AS timestampType",
+    )
+    rows = rebuild_state(records).collect()
 
     assert kafka
     assert sorted(kafka) == sorted((*row[2:10], list(map(tuple, row["state_batches"]))) for row in rows)

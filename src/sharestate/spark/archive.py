@@ -7,7 +7,7 @@ them from the archive. PySpark, pandas and pyarrow have, and must be installed.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,5 +49,14 @@ def _files() -> Iterator[tuple[str, Path]]:
                 yield f"{package}/{file.relative_to(root).as_posix()}", file
 
 
+def main() -> None:
+    """Write the archive to the file that the command names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sharestate.spark.archive", description="Write the library for clusters."
+    )
+    parser.add_argument("file", help="the archive, such as sharestate-spark.zip")
+    write_archive(parser.parse_args().file)
+
+
 if __name__ == "__main__":
-    write_archive(*sys.argv[1:])
+    main()
