@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,7 +102,7 @@ def works(size: int = EVENTS) -> dict[str, Callable[[], Callable[[], object]]]:
 
     return {
         YARDSTICK: commands,
-        "decode record batches": lambda: lambda: deque(map(EventDecoder().decode, batches), 0),
+        "decode record batches": lambda: lambda: deque(chain.from_iterable(map(EventDecoder().decode, batches)), 0),
         "fold events": lambda: lambda: fold(events),
         "decode and fold": lambda: lambda: deque(replay_batches(batches, NOTHING), 0),
         "decode, fold and make record batches of rows": lambda: lambda: deque(replay_batches(batches), 0),

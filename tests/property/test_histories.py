@@ -231,7 +231,7 @@ def test_a_recorded_life_goes_through_files_and_restarts(taken: list[Step], cut:
     life = lived(PROFILES["kafka-4.4"], taken)
     everything = frozenset(OUTPUTS)
     through_json = [read_event(read_json(write_json(write_event(event)))) for event in life.events]
-    through_arrow = EventDecoder().decode(encode_events(life.events))
+    through_arrow = list(EventDecoder().decode(encode_events(life.events)))
     whole = Replay(life.events[0].key, outputs=everything)
     first = Replay(life.events[0].key, outputs=everything)
 

@@ -154,9 +154,9 @@ class EventDecoder:
         self._file = file
         self._row = 1
 
-    def decode(self, batch: pa.RecordBatch) -> list[Event]:
+    def decode(self, batch: pa.RecordBatch) -> Iterator[Event]:
         """
-        Return the events of *batch*, in order.
+        Return the events of *batch*, in order, each made when it is its turn: few live objects keep Python quick.
 
         Raises:
             HistoryError: A value that has to be there is null, or is none of those that its field may have.
@@ -179,7 +179,7 @@ class EventDecoder:
         responses = self._structs(batch.column("response"), "response", rows)
         inferred = _truths(batch.column(INFERRED.name))
         self._row += len(kinds)
-        return list(map(_new_event, zip(*columns.values(), requests, responses, inferred, strict=True)))
+        return map(_new_event, zip(*columns.values(), requests, responses, inferred, strict=True))
 
     def _structs(self, array: Any, side: str, rows: dict[str, list[int]]) -> list[dict[str, Any] | None]:  # noqa: ANN401 - Arrow's arrays have no types
         """Return the struct of each row as a dict of what is not null in it."""
@@ -489,15 +489,15 @@ def encode_rows(rows: Iterable[OutputRow]) -> Iterator[pa.RecordBatch]:
 
 
 def _encode_kind(kind: str, rows: list[OutputRow]) -> pa.RecordBatch:
-    keys, seqs, times, _, values = zip(*rows, strict=True)
     size = len(rows)
-    arrays = _key_arrays(keys) | {
-        "seq": pa.array(seqs, pa.int64()),
-        "at_us": pa.array(times, pa.int64()),
+    values = [row.values for row in rows]
+    arrays = _key_arrays([row.key for row in rows]) | {
+        "seq": pa.array([row.seq for row in rows], pa.int64()),
+        "at_us": pa.array([row.at_us for row in rows], pa.int64()),
         "kind": pa.repeat(pa.scalar(kind, pa.string()), size),
     }
-    for column, each in zip(OUTPUTS[kind].columns, zip(*values, strict=True), strict=True):
-        arrays[column.name] = _array(each, [column.type])
+    for at, column in enumerate(OUTPUTS[kind].columns):
+        arrays[column.name] = _array([each[at] for each in values], [column.type])
     columns = [arrays[field.name] if field.name in arrays else pa.nulls(size, field.type) for field in OUTPUT_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=OUTPUT_SCHEMA)
 

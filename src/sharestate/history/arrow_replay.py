@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from sharestate.errors import HistoryOrderError, MalformedInputError
 from sharestate.history.arrow import EventDecoder, encode_rows, expect_columns
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
@@ -42,7 +43,7 @@ def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = Non
     Raises:
         HistoryError: A column is missing or of another type, or a value is not what it has to be.
         HistoryOrderError: A share partition's events are not in order, or are split.
-        MalformedInputError: An event is malformed.
+        MalformedInputError: An event is malformed; the message names it and its share partition.
         SnapshotError: A state is malformed.
     """
     fold = _Fold(ReplaySettings() if settings is None else settings)
@@ -87,7 +88,13 @@ class _Fold:
             if self._replay is None or key != self._replay.key:
                 rows += self.finish()
                 self._replay = self._settings.begin(key)
-            rows += self._replay.apply_all(group)
+            try:
+                rows += self._replay.apply_all(group)
+            except HistoryOrderError:
+                raise
+            except MalformedInputError as error:
+                message = f"event {self._replay.seq + 1}: {error.message} ({'{}-{}-{}'.format(*key)})"
+                raise MalformedInputError(message, error.field) from error
         return rows
 
     def _restore(self, state: str) -> list[OutputRow]:

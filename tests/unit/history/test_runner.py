@@ -88,6 +88,14 @@ def test_a_column_that_is_missing_is_refused() -> None:
     assert caught.value.field == "connection"
 
 
+def test_an_event_that_is_malformed_is_named() -> None:
+    """Whoever has record batches of many share partitions learns which event of which of them it was."""
+    events = [*life(1), *(event._replace(at_us=-1000) for event in life(2))]
+
+    with pytest.raises(MalformedInputError, match=r"^now_ms: event 1: .* \(g-dGhlIHRvcGljJ3MgaWQhIQ-2\)$"):
+        list(replay_batches(batches(events, 100)))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_a_stream_goes_on_from_its_states(cut: int) -> None:
     """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""
