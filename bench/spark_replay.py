@@ -42,7 +42,9 @@ PEAK_GOAL_MIB: Final = 250
 """The most memory that a worker may ever have had. [MiB]"""
 
 GROWTH_TASKS: Final = (1, 2, 4)
-GROWTH_EVENTS: Final = (500_000, 2_000_000, 8_000_000)
+GROWTH_EVENTS: Final = (0.25, 1, 4)
+"""The numbers of events, as parts of those that were asked for."""
+
 DAY_EVENTS: Final = 10**10
 """The events of a day, in the table of the page on sizing. [events]"""
 
@@ -263,7 +265,7 @@ def ratios(found: dict[str, Any]) -> tuple[float, float]:
 def growth(events: int, rounds: int) -> Iterator[str]:
     """Yield what tasks and events change, each measured by a process of its own."""
     runs = [(events, f"local[{tasks}]") for tasks in GROWTH_TASKS]
-    runs += [(count, "local[*]") for count in GROWTH_EVENTS]
+    runs += [(int(events * part), "local[*]") for part in GROWTH_EVENTS]
     rows = []
     for count, master in runs:
         with waiting(f"{count:,} events, {master}"):
@@ -297,7 +299,11 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[*]")
-    parser.add_argument("--growth", action="store_true", help="measure 1, 2, 4 tasks and 0.5, 2, 8 million events")
+    parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="measure 1, 2, 4 tasks, and a quarter of the events, all, and four times as many",
+    )
     parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
     chosen = parser.parse_args()
     if chosen.growth:

@@ -24,10 +24,8 @@ from sharestate.history import OUTPUTS, Event, ReplaySettings, create_history, r
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.spark import (
     EVENTS,
-    STATE_RECORDS,
     read_rebuild_stream,
     read_replay_stream,
-    rebuild_stream,
     replay_stream,
 )
 from sharestate.state_topic import LoggedRecord
@@ -135,7 +133,11 @@ def test_old_batches_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_every_kill_leaves_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
-    """A process that is killed anywhere in a batch goes on as if nothing had happened, and so do both its streams."""
+    """
+    A process that is killed anywhere in a batch goes on as if nothing had happened, and so do both its streams.
+
+    What they make is what the loops without Spark make of all events, and of all records, offsets included.
+    """
     events = list(SyntheticHistory(share_partitions=4, events=600, seed=6))
     in_files(events, tmp_path / "events", 3)
     records = record_files(spark, tmp_path / "records", 3)
@@ -173,7 +175,9 @@ def test_every_kill_leaves_each_batch_once(spark: SparkSession, tmp_path: Path) 
     assert code == 0, errors
     result = read_replay_stream(spark, str(tmp_path / "rows"))
     assert rows_on_spark(result) == rows_without_spark(replay_events(events, EVERYTHING))
+    assert len(states()) > 20
     assert states() == expected_states(records)
+    assert sorted(path.name for path in (tmp_path / "states").glob("batch=*")) == ["batch=1", "batch=2"]
     assert not list(tmp_path.rglob("_temporary"))
 
 
@@ -224,20 +228,3 @@ def test_arguments_of_streams_are_judged_at_once(spark: SparkSession, tmp_path: 
             replay_stream(stream, str(tmp_path / "rows"), str(tmp_path / "checkpoint"), **{name: value})
         assert caught.value.field == name
     assert not list(tmp_path.iterdir())
-
-
-# ---- the state topic
-
-
-def test_states_follow_the_state_topic(spark: SparkSession, tmp_path: Path) -> None:
-    """After all batches the states are those that the loop without Spark has for all records, offsets included."""
-    records = record_files(spark, tmp_path / "records", 3)
-    stream = spark.readStream.schema(STATE_RECORDS).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "records"))
-    to = tmp_path / "states"
-
-    rebuild_stream(stream, str(to), str(tmp_path / "checkpoint"), trigger=NOW).awaitTermination()
-
-    found = on_spark(read_rebuild_stream(spark, str(to)))
-    assert len(found) > 20
-    assert found == expected_states(records)
-    assert sorted(path.name for path in to.glob("batch=*")) == ["batch=1", "batch=2"]

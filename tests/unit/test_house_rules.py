@@ -30,7 +30,6 @@ SMALL = {
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
-    "spark/archive.py": "a program of its own, which needs no Spark",
 }
 """Files of fewer lines, and why each stands alone."""
 
