@@ -28,7 +28,6 @@ _REFRESHED_S: Final = 0.5
 """The time between two looks at how far the job is. [s]"""
 
 _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
-    "spark.executor.heartbeatInterval": "2s",  # with which executors say how many rows they have read
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
