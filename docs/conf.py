@@ -44,6 +44,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
 nitpick_ignore_regex = [
     ("py:class", r"Mapping\[str|Any\]( \| None)?"),  # annotations that cannot be evaluated without PySpark
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
+    ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
     ("py:class", r"sharestate\.values\.snapshot\.\w+Row"),  # what a snapshot is made of
 ]
 

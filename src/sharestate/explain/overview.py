@@ -85,7 +85,7 @@ class Overview(NamedTuple):
         delivery_complete_count: The delivery complete count; None if the state is not known. [records]
         log_end_offset: The offset after the last record of the log; None if the history does not say.
         start_findings: What keeps the SPSO where it is.
-        count_findings: Why the delivery complete count, and with it the lag, is wrong; empty if it is right.
+        bug_findings: Bugs of Kafka that have made the delivery complete count wrong, or that have shown in a log.
         held: What members hold, the longest held first.
         near_limit: The records that are near the delivery count limit, in order.
         expiries: How many records each member has lost to expired locks, the most first.
@@ -103,7 +103,7 @@ class Overview(NamedTuple):
     delivery_complete_count: int | None
     log_end_offset: int | None
     start_findings: tuple[Finding, ...]
-    count_findings: tuple[Finding, ...]
+    bug_findings: tuple[Finding, ...]
     held: tuple[HeldRecords, ...]
     near_limit: tuple[NearLimit, ...]
     expiries: tuple[tuple[str, int], ...]
@@ -128,7 +128,7 @@ class Overview(NamedTuple):
             **{name: getattr(self, name) for name in names},
             "lag": self.lag,
             "start": [finding.to_json() for finding in self.start_findings],
-            "count": [finding.to_json() for finding in self.count_findings],
+            "bugs": [finding.to_json() for finding in self.bug_findings],
             "held": [each._asdict() for each in self.held],
             "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
             "expiries": [{"member_id": member_id, "records": records} for member_id, records in self.expiries],
@@ -158,7 +158,7 @@ class Overview(NamedTuple):
                 lines.append(f"The SPSO is there since {instant(self.start_since_us)}, for {since}.")
         if self.log_end_offset is not None:
             lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
-        lines += [finding.text for finding in self.count_findings]
+        lines += [finding.text for finding in self.bug_findings]
         if self.differences:
             lines.append(f"{self.differences} times something was observed and computed otherwise.")
         return lines
@@ -286,7 +286,7 @@ class PartitionLife:
             delivery_complete_count=None if partition is None else partition.delivery_complete_count,
             log_end_offset=self._log.end_offset,
             start_findings=present.start_findings(),
-            count_findings=() if partition is None else tuple(self._miscounts.findings(partition, self._at_us)),
+            bug_findings=tuple(self._bug_findings()),
             held=tuple(held),
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
             expiries=tuple(self._expiries.most_common()),
@@ -306,6 +306,13 @@ class PartitionLife:
                 self._archived_by = cause
             elif cause is Cause.LOCK_EXPIRED or (cause is Cause.ARCHIVED_AT_LIMIT and self._is_expiry(event, row)):
                 self._expiries[self._owner(first)] += last - first + 1
+
+    def _bug_findings(self) -> Iterator[Finding]:
+        if isinstance(self._replay, VerifiedReplay):
+            yield from self._replay.bug_findings(self._at_us)
+        partition = self._replay.partition
+        if partition is not None:
+            yield from self._miscounts.findings(partition, self._at_us)
 
     def _look_for_miscounts(self, rows: list[OutputRow], partition: SharePartition) -> None:
         for row in rows:

@@ -105,6 +105,8 @@ class Reason(StrEnum):
     COUNTED_BELOW_START = "B22"
     ARCHIVED_UNCOUNTED = "B23"
     COUNT_TAKEN_TWICE = "F2"
+    ACQUIRE_THREW = "B8"
+    ADVANCE_THREW = "B7"
 
 
 CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
@@ -317,6 +319,15 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
             None,
             "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
             "lag is wrong: the SPSO has moved back, and records that it passed were taken off the count twice (F2).",
+        ),
+        Reason.ACQUIRE_THREW: Rule(
+            None,
+            "Fetches have failed because an aborted log batch began before the first batch in flight: {times} times, "
+            "first at {first}. What they acquired stayed locked (B8).",
+        ),
+        Reason.ADVANCE_THREW: Rule(
+            None,
+            "The advance of the SPSO has failed, as it lay past a split batch: {times} times, first at {first} (B7).",
         ),
     }
 )

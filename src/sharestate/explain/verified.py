@@ -7,10 +7,12 @@ from operator import attrgetter
 from typing import Final
 
 from sharestate.broker_log.checked_partition import CheckedPartition
+from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.schedule import RequestId, Step, What, schedule
 from sharestate.broker_log.search import Search
 from sharestate.broker_log.verify import hindrance
 from sharestate.broker_log.visible_log import VisibleLog
+from sharestate.explain.sentences import Finding, Reason
 from sharestate.history.events import Event
 from sharestate.history.record_states import RecordStates
 from sharestate.history.rows import OutputRow
@@ -61,6 +63,14 @@ class VerifiedReplay:
     def partition(self) -> SharePartition | None:
         """The share partition, to read; None as long as its state is not known."""
         return self._checked.partition
+
+    def bug_findings(self, at_us: int | None) -> Iterator[Finding]:
+        """Yield the bugs of Kafka that have shown, and that the library does not copy; *at_us* is now."""
+        shown: dict[str, list[Defect]] = {}
+        for defect in self._checked.defects:
+            shown.setdefault(defect.name, []).append(defect)
+        for name, defects in shown.items():
+            yield Finding(Reason(name), {"times": len(defects), "first_us": defects[0].step.at_us}, at_us)
 
     def events(self) -> Iterator[Event]:
         """Yield the events in the order that was found; one of a write comes when it has arrived, and when answered."""

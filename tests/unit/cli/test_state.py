@@ -1,4 +1,4 @@
-"""``sharestate state decode`` and ``sharestate state rebuild``."""
+"""``sharestate state decode``, ``rebuild`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -241,6 +241,16 @@ def test_rebuild_shows_the_lag(brokers: Brokers) -> None:
     assert "log end" not in state("rebuild", DUMP).stdout
 
 
+def test_explain_asks_a_cluster(brokers: Brokers) -> None:
+    """It has the log end, beyond which nothing is delivered, and the lag."""
+    options = ("--group", "g-txn-read_committed", "--offset", "40", "--json")
+
+    (line,) = json_lines(state("explain", "--bootstrap", brokers.address, *options))
+
+    assert (line["log_end_offset"], line["lag"], line["deliverable"]) == (40, 7, "later")
+    assert "log" not in line["unsaid"]
+
+
 def test_decode_shows_the_records_of_a_cluster(brokers: Brokers) -> None:
     """Those of each partition of the topic in their order; of the partitions, any may come first."""
     lines = json_lines(state("decode", "--json", "--bootstrap", brokers.address))
@@ -251,7 +261,7 @@ def test_decode_shows_the_records_of_a_cluster(brokers: Brokers) -> None:
     assert by_share_partition(lines) == by_share_partition(json_lines(state("decode", "--json", DUMP)))
 
 
-@pytest.mark.parametrize("command", ["decode", "rebuild"])
+@pytest.mark.parametrize("command", ["decode", "rebuild", "explain"])
 def test_something_to_read_is_needed(command: str) -> None:
     """A file or a cluster, and one that answers."""
     assert "Missing argument 'FILE_OR_DIR...', or --bootstrap." in state(command).stderr

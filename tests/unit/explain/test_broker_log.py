@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from sharestate import Cause
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
-from sharestate.explain import PartitionLife, RecordLife, VerifiedReplay, is_verifiable
+from sharestate.explain import PartitionLife, Reason, RecordLife, VerifiedReplay, is_verifiable
+from sharestate.explain.sentences import REASONS, sentence
 from sharestate.history import Event, Header, create_history
 from tests.support.broker_logs import RUN
 
@@ -118,6 +119,29 @@ def test_the_command_takes_a_log_in_the_order_that_fits(tmp_path: Path, events: 
 
     assert json.loads(replayed.stdout)["rows"]["difference"] > 0
     assert [overview["differences"] for overview in overviews] == [0, 0, 0]
+
+
+def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
+    """Three fetches of the run were answered with an error, as an aborted log batch made Kafka throw."""
+    run = RUN.parent / "k431-del"
+    log = LogImport(
+        RequestLog([run / "request.log.gz"]),
+        TopicLogs(run / "segments"),
+        broker=read_properties(run / "server.properties"),
+        group_id="del-b",
+    )
+    events = list(log)
+    failed = [event for event in events if "unknown_server_error" in (event.response or {}).values()]
+    own = by_partition(events)[failed[0].key]
+    replay = VerifiedReplay(failed[0].key, own, acquired_of(events))
+    life = PartitionLife(failed[0].key, replay=replay)
+    for event in replay.events():
+        life.apply(event)
+    (finding,) = life.overview().bug_findings
+
+    assert (finding.reason, finding.facts["times"]) == (Reason.ACQUIRE_THREW, len(failed))
+    assert finding.text.endswith("What they acquired stayed locked (B8).")
+    assert "{" not in sentence(REASONS[Reason.ADVANCE_THREW].sentence, finding.facts, 0)
 
 
 def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) -> None:

@@ -37,19 +37,19 @@ def test_a_wrong_count_is_named(reason: Reason) -> None:
     """The count is that of Kafka's class, the terminal records are those that it shows, and the bug has its name."""
     state = exchanges(RECORDED[reason])[-1][1]["state"]
     overview = overview_of(RECORDED[reason])
-    (finding,) = overview.count_findings
+    (finding,) = overview.bug_findings
 
     assert (finding.reason, KAFKA_4_4.has(QUIRKS[reason])) == (reason, True)
     assert finding.facts["count"] == state["delivery_complete_count"] != finding.facts["terminal"]
     assert finding.text.endswith(f"({reason.value}).")
     assert finding.text in overview.lines()
-    assert overview.to_json()["count"][0]["reason"] == reason.value
+    assert overview.to_json()["bugs"][0]["reason"] == reason.value
 
 
 @pytest.mark.parametrize("reason", [Reason.COUNTED_BELOW_START, Reason.COUNT_TAKEN_TWICE])
 def test_without_the_bug_the_count_is_right(reason: Reason) -> None:
     """The healed profile counts what is terminal from the SPSO on, and nothing is found."""
-    assert overview_of(RECORDED[reason], "kafka-4.4-healed").count_findings == ()
+    assert overview_of(RECORDED[reason], "kafka-4.4-healed").bug_findings == ()
 
 
 def test_the_life_of_a_miscounted_record_says_so() -> None:
