@@ -36,7 +36,9 @@ starts, which a share partition learns when it fetches from below; a `disconnect
 member's records may have been released.
 
 The header, a first line in JSON and metadata in Parquet, has the version of the format as `sharestate_history`. This is
-version {version}, and readers refuse others. Parquet may lack {optional}, which is the same as null."""
+version {version}, and readers refuse others. It may have the `source`, `created_ms`, the kinds that the history `lacks`
+because nobody logged them, and `topics`, the names of topics by their ids. Parquet may lack {optional}, which is the
+same as null."""
 
 OUTPUT: Final = """\
 A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""

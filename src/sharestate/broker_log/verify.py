@@ -18,7 +18,7 @@ from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, sche
 from sharestate.broker_log.search import Search, Stop
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
-from sharestate.history import Event, HistoryReader, open_history
+from sharestate.history import Event, Header, HistoryReader, open_history
 from sharestate.json_lines import Json
 
 REPORT_VERSION: Final = 1
@@ -107,12 +107,6 @@ class Finding:
             "computed": self.computed,
         }
 
-    def __str__(self) -> str:
-        """Return place and reason in one line."""
-        group_id, topic_id, partition = self.event.key
-        place = f"{self.place.file}:{self.place.line}: {group_id}, {topic_id}-{partition}: {self.event.kind}"
-        return f"{place}: {self.verdict.value}: {self.reason}"
-
 
 @define
 class PartitionReport:
@@ -120,6 +114,9 @@ class PartitionReport:
 
     key: Key
     """The share partition."""
+
+    topic: str
+    """The name of its topic; its id if that is not known."""
 
     observed: Counts
     """What there is to check."""
@@ -148,6 +145,12 @@ class PartitionReport:
         found = {finding.verdict for finding in self.findings}
         return next((each for each in _GRAVEST_FIRST if each in found), Verdict.EXPLAINED)
 
+    def line(self, finding: Finding) -> str:
+        """Return one of its findings in a line: the place, the share partition, and the reason."""
+        group_id, _, partition = self.key
+        place = f"{finding.place.file}:{finding.place.line}: {group_id}, {self.topic}-{partition}"
+        return f"{place}: {finding.event.kind}: {finding.verdict.value}: {finding.reason}"
+
     def to_json(self) -> Json:
         """Return it as a JSON object."""
         group_id, topic_id, partition = self.key
@@ -155,6 +158,7 @@ class PartitionReport:
             "log_verify": REPORT_VERSION,
             "group_id": group_id,
             "topic_id": topic_id,
+            "topic": self.topic,
             "partition": partition,
             "verdict": self.verdict.value,
             "events": self.events,
@@ -202,7 +206,7 @@ def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]
     events: dict[Key, list[tuple[int, Event]]] = {}
     acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
     with open_history(path) as history:
-        lacks = history.header.lacks
+        header = history.header
         first = 1 if str(path).endswith(".parquet") else 2  # a header comes before
         for line, event in enumerate(watch(history), first):
             events.setdefault(event.key, []).append((line, event))
@@ -211,7 +215,7 @@ def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]
                 count = sum(end - begin + 1 for begin, end, _ in ranges)
                 acquired.setdefault((event.connection, event.request_no), {})[event.key[1:]] = count
     for key, each in events.items():
-        yield verify_partition(key, each, str(path), acquired, lacks)
+        yield verify_partition(key, each, str(path), acquired, header)
 
 
 def verify_partition(
@@ -219,7 +223,7 @@ def verify_partition(
     events: list[tuple[int, Event]],
     file: str,
     acquired: dict[RequestId, dict[tuple[str, int], int]],
-    lacks: frozenset[str] = frozenset(),
+    header: Header,
 ) -> PartitionReport:
     """
     Check the history of one share partition.
@@ -229,10 +233,11 @@ def verify_partition(
         events: Its events, each with its line.
         file: The history.
         acquired: How many records each request has acquired of each topic and partition.
-        lacks: The kinds of events that the history lacks.
+        header: What the history says of itself.
     """
-    report = PartitionReport(key, _observed(event for _, event in events), Counts(), len(events))
-    reason = hindrance(events, lacks)
+    observed = _observed(event for _, event in events)
+    report = PartitionReport(key, header.topic(key[1]), observed, Counts(), len(events))
+    reason = hindrance(events, header.lacks)
     if reason is not None:
         report.not_checked = len(events)
         report.findings.append(_not_checked(*events[0], file, reason))

@@ -79,19 +79,23 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties  # noqa: PLC0415 - an extra
 
         log = RequestLog(sources, on_broken=broken.note if lenient else None)
+        logs = TopicLogs(directory)
         events = LogImport(
             log,
-            TopicLogs(directory),
+            logs,
             broker=None if properties is None else read_properties(properties),
             group_id=group_id,
             profile=profile,
             redaction_key=redaction_key(redact=redact),
         )
-        lacks = frozenset({"log"}) if directory is None else frozenset()
-        source = "a broker's request log" if redact else ", ".join(path.name for path in sources)
+        header = Header(
+            source="a broker's request log" if redact else ", ".join(path.name for path in sources),
+            lacks=frozenset({"log"}) if directory is None else frozenset(),
+            topics={} if redact else logs.topic_names(),
+        )
         with (
             named_at_last(target) as path,
-            create_history(path, Header(source=source, lacks=lacks)) as file,
+            create_history(path, header) as file,
             progress("importing", log.size) as bar,
         ):
             file.write(refreshed(events, bar, lambda: log.position))
@@ -147,7 +151,7 @@ def _print_reports(reports: list[PartitionReport]) -> None:
     table = Table("group", "topic", "partition", "verdict", "fetches", "codes", "writes", "undecided", "moves")
     for report in reports:
         table.add_row(
-            *(printable(str(part)) for part in report.key),
+            *(printable(part) for part in (report.key[0], report.topic, str(report.key[2]))),
             report.verdict.value.replace("_", " "),
             *(
                 f"{getattr(report.explained, name):,} of {getattr(report.observed, name):,}"
@@ -159,7 +163,7 @@ def _print_reports(reports: list[PartitionReport]) -> None:
     tables().print(table)
     for report in reports:
         for finding in report.findings:
-            click.echo(printable(str(finding)))
+            click.echo(printable(report.line(finding)))
             if finding.observed is not None:
                 click.echo(f"  observed {write_json(finding.observed)}")
                 click.echo(f"  computed {write_json(finding.computed)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ import click
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
-from sharestate.explain import PartitionLife, RecordLife, Survey
+from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey
+from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 
@@ -23,10 +25,11 @@ _SHOWN_KEYS: Final = 10
 
 Key = tuple[str, str, int]
 Wanted = tuple[str | None, str | None, int | None]
+"""The group, the topic's name or id, and the partition; None for all."""
 
 
 group_option = click.option("--group", "group_id", help="The share group; all without it, or the only one.")
-topic_option = click.option("--topic", "topic_id", help="The topic's id; all without it, or the only one.")
+topic_option = click.option("--topic", help="The topic's name or id; all without it, or the only one.")
 partition_option = click.option(
     "--partition", type=click.IntRange(min=0), help="The partition's index; all without it, or the only one."
 )
@@ -55,7 +58,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     *,
     offset: int | None,
     group_id: str | None,
-    topic_id: str | None,
+    topic: str | None,
     partition: int | None,
     profile_name: str,
     as_json: bool,
@@ -75,7 +78,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     """
     with no_verdicts(), progress("reading") as bar:
         survey = Survey(source, lambda history: watched(history, bar))
-        keys = chosen(survey, (group_id, topic_id, partition), source, needs_one=offset is not None)
+        keys = chosen(survey, (group_id, topic, partition), source, needs_one=offset is not None)
         if offset is None:
             _print_overviews(survey, keys, PROFILES[profile_name], as_json=as_json)
         else:
@@ -94,7 +97,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
 def report_command(  # noqa: PLR0913 - one parameter for each option
     *,
     group_id: str | None,
-    topic_id: str | None,
+    topic: str | None,
     partition: int | None,
     profile_name: str,
     target: Path,
@@ -112,7 +115,7 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
         from sharestate.report import report_history  # noqa: PLC0415 - needs an extra
 
         survey = Survey(source, lambda history: watched(history, bar))
-        keys = chosen(survey, (group_id, topic_id, partition), source)
+        keys = chosen(survey, (group_id, topic, partition), source)
         if len(keys) > _MOST_REPORTED:
             message = f"{len(keys):,} share partitions are in {source}, and a page has at most {_MOST_REPORTED}: "
             raise NoVerdict(message + "choose some with --group, --topic and --partition")
@@ -125,27 +128,31 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
 def _print_record(survey: Survey, key: Key, offset: int, profile: Profile, *, as_json: bool) -> None:
     lives = survey.lives([key], lambda key, **given: RecordLife(key, offset, profile=profile, **given))
     explanation = lives[key].explanation()
-    title = f"Record {offset} of {_named(key)}"
-    _print([write_json(explanation.to_json())] if as_json else [title, "", *explanation.lines()])
+    title = f"Record {offset} of {_named(key, survey.header)}"
+    _print([_json(explanation, survey.header)] if as_json else [title, "", *explanation.lines()])
 
 
 def _print_overviews(survey: Survey, keys: list[Key], profile: Profile, *, as_json: bool) -> None:
     lives = survey.lives(keys, partial(PartitionLife, profile=profile))
     for number, key in enumerate(keys):
         overview = lives[key].overview()
-        title = _named(key)
+        title = _named(key, survey.header)
         lines = [*([""] if number else []), f"{title[0].upper()}{title[1:]}", "", *overview.lines()]
-        _print([write_json(overview.to_json())] if as_json else lines)
+        _print([_json(overview, survey.header)] if as_json else lines)
 
 
 def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = False) -> list[Key]:
     """Return the share partitions that the options name; just one if *needs_one*."""
-    keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(wanted, key, strict=True))]
+    group_id, topic, partition = wanted
+    topic_id = None if topic is None else survey.header.topic_id(topic)
+    exact = (group_id, topic_id, partition)
+    keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(exact, key, strict=True))]
     if not keys:
         message = f"no such share partition is in {source}"
         raise NoVerdict(message)
     if needs_one and len(keys) > 1:
-        listed = "; ".join("--group {} --topic {} --partition {}".format(*key) for key in keys[:_SHOWN_KEYS])
+        named = ((group_id, survey.header.topic(topic_id), partition) for group_id, topic_id, partition in keys)
+        listed = "; ".join(starmap("--group {} --topic {} --partition {}".format, islice(named, _SHOWN_KEYS)))
         more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
         message = f"{len(keys)} share partitions are in {source}; choose one: {listed}{more}"
         raise NoVerdict(message)
@@ -158,5 +165,11 @@ def _print(lines: list[str]) -> None:
         sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
 
 
-def _named(key: Key) -> str:
-    return f"partition {key[2]} of topic {key[1]}, group {key[0]}"
+def _json(explained: Explanation | Overview, header: Header) -> str:
+    """Return what was explained as JSON, with the name of the topic if it is known."""
+    name = header.topics.get(explained.key[1])
+    return write_json(explained.to_json() | ({} if name is None else {"topic": name}))
+
+
+def _named(key: Key, header: Header) -> str:
+    return f"partition {key[2]} of topic {header.topic(key[1])}, group {key[0]}"

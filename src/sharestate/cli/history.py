@@ -140,18 +140,18 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
 @history_group.command("show")
 @profile_option
 @click.option("--group", "group_id", required=True, help="The share group.")
-@click.option("--topic", "topic_id", required=True, help="The topic's id.")
+@click.option("--topic", required=True, help="The topic's name, or its id.")
 @click.option("--partition", type=click.IntRange(min=0), required=True, help="The partition's index.")
 @click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def show_command(*, profile: Profile, group_id: str, topic_id: str, partition: int, source: Path) -> None:
+def show_command(*, profile: Profile, group_id: str, topic: str, partition: int, source: Path) -> None:
     """
     Show the life of one share partition: its events, and below each what it has led to.
 
     Exit code: 0, or 2 if the file cannot be read or has nothing of this share partition.
     """
-    key = group_id, topic_id, partition
     is_known = False
     with no_verdicts(), open_history(source) as history:
+        key = group_id, history.header.topic_id(topic), partition
         outputs = frozenset({"write", "transition", "dead_letter", "difference"})
         replay = Replay(key, profile=profile, lacks=history.header.lacks, outputs=outputs)
         for event in history:
@@ -159,7 +159,7 @@ def show_command(*, profile: Profile, group_id: str, topic_id: str, partition: i
                 is_known = True
                 _print_event(event, replay.apply(event))
     if not is_known:
-        message = f"nothing of {group_id}, {topic_id}, {partition} is in {source}"
+        message = f"nothing of {group_id}, {topic}, {partition} is in {source}"
         raise NoVerdict(message)
 
 

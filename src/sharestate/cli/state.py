@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import group_option, partition_option, topic_option
+from sharestate.cli.explain import group_option, partition_option
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.errors import ShareStateError, UnreadableFileError
@@ -178,7 +178,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
 @state_group.command("explain")
 @click.option("--offset", type=click.IntRange(min=0), help="The record; that at the SPSO without one.")
 @group_option
-@topic_option
+@click.option("--topic", "topic_id", help="The topic's id; all without it, or the only one.")
 @partition_option
 @profile_option
 @limit_option

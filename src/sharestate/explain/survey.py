@@ -43,6 +43,7 @@ class Survey:
     Attributes:
         source: The file.
         keys: The share partitions, in the order in which they come up.
+        header: What the history says of itself.
 
     Raises:
         UnreadableFileError: The file cannot be read.
@@ -56,6 +57,7 @@ class Survey:
         self._is_logged: dict[Key, bool] = {}
         self._acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
         with open_history(source) as history:
+            self.header: Final = history.header
             for event in watch(history):
                 self._take(event)
         self.keys = tuple(self._is_logged)
@@ -81,7 +83,7 @@ class Survey:
         lives: dict[Key, Life_co] = {}
         logged: dict[Key, list[Event]] = {key: [] for key in keys if self._is_logged[key]}
         with open_history(self.source) as history:
-            lacks = history.header.lacks
+            lacks = self.header.lacks
             lives = {key: begin(key, lacks=lacks, replay=None) for key in keys if key not in logged}
             for event in self._watch(history):
                 key = event[:3]

@@ -135,6 +135,10 @@ def _names(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
+def _named_topics(topics: Mapping[str, str]) -> dict[str, str]:
+    return dict(topics)
+
+
 @frozen(kw_only=True)
 class Header:
     """The first line of a history."""
@@ -148,6 +152,17 @@ class Header:
     lacks: frozenset[str] = field(default=frozenset(), converter=_names)
     """The kinds that the source does not log. A replay takes what they would say for done: see ``Replay``."""
 
+    topics: Mapping[str, str] = field(factory=dict, converter=_named_topics)
+    """The names of topics by their ids, as far as the source says them."""
+
+    def topic(self, topic_id: str) -> str:
+        """Return the name of a topic, or its id if the name is not known."""
+        return self.topics.get(topic_id, topic_id)
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of the topic that is named *topic*; *topic* itself if none is."""
+        return next((topic_id for topic_id, name in self.topics.items() if name == topic), topic)
+
     def to_json(self) -> Json:
         """Return the header as it stands in a file."""
         return {
@@ -155,7 +170,13 @@ class Header:
             "source": self.source,
             "created_ms": self.created_ms,
             "lacks": sorted(self.lacks),
+            "topics": dict(self.topics),
         }
+
+
+def _topics(value: Json, path: str) -> dict[str, str]:
+    """Check the names of topics by their ids."""
+    return {topic_id: text(name, f"{path}.{topic_id}") for topic_id, name in an_object(value, path).items()}
 
 
 def _header(**fields: Any) -> Header:  # noqa: ANN401 - the fields of the table
@@ -169,6 +190,7 @@ read_header: Final[Check[Header]] = record(
         "source": Field(text, ""),
         "created_ms": Field(nullable(integer()), None),
         "lacks": Field(list_of(one_of({name: name for name in KINDS})), ()),
+        "topics": Field(_topics, {}),
     },
     _header,
 )

@@ -90,7 +90,8 @@ def report_history(
     chosen = survey.keys if keys is None else keys
     kept = max(KEPT // max(len(chosen), 1), _LEAST_KEPT)
     lives = survey.lives(chosen, partial(PartitionTimeline, profile=profile, kept=kept))
-    return report_page([life.reported() for life in lives.values()], title=survey.source.name)
+    shown = [life.reported()._replace(topic=survey.header.topic(key[1])) for key, life in lives.items()]
+    return report_page(shown, title=survey.source.name)
 
 
 def _read(name: str) -> str:

@@ -80,16 +80,18 @@ class ReportedPartition(NamedTuple):
     Attributes:
         overview: How it stands after its last event.
         timeline: What happened to it, as ``PartitionTimeline.columns`` has it.
+        topic: The name of its topic; its id if that is not known.
     """
 
     overview: Overview
     timeline: dict[str, Any]
+    topic: str
 
     @property
     def name(self) -> str:
         """What it is called on the page."""
-        group_id, topic_id, partition = self.overview.key
-        return f"partition {partition} of topic {topic_id}, group {group_id}"
+        group_id, _, partition = self.overview.key
+        return f"partition {partition} of topic {self.topic}, group {group_id}"
 
     @property
     def is_stalled(self) -> bool:
@@ -178,7 +180,8 @@ class PartitionTimeline:
 
     def reported(self) -> ReportedPartition:
         """Return the share partition for a report, as it is after the last event."""
-        return ReportedPartition(self._life.overview(), self.columns())
+        overview = self._life.overview()
+        return ReportedPartition(overview, self.columns(), topic=overview.key[1])
 
     def columns(self) -> dict[str, Any]:
         """

@@ -65,6 +65,19 @@ def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> N
     assert "no such share partition" in none.output
 
 
+def test_a_topic_goes_by_its_name(tmp_path: Path) -> None:
+    """If the header names it, the option takes the name, and the name is shown."""
+    path = tmp_path / "history.jsonl"
+    with create_history(path, Header(topics={KEY[1]: "orders"})) as file:
+        file.write(history_of(STALL))
+
+    shown = explain(path, "--offset", 15, "--topic", "orders")
+    document = json.loads(explain(path, "--offset", 15, "--topic", KEY[1], "--json").output)
+
+    assert shown.output.startswith("Record 15 of partition 0 of topic orders, group g\n")
+    assert (document["topic_id"], document["topic"]) == (KEY[1], "orders")
+
+
 def test_a_file_that_is_no_history_is_refused(tmp_path: Path) -> None:
     """The command ends with code 2, and names the file."""
     path = tmp_path / "other.jsonl"

@@ -123,7 +123,7 @@ def test_a_slice_of_a_record_batch_is_decoded_alone(made: list[Event], cut: int)
 @given(made=events())
 def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
     """JSON Lines, compressed or not, and Parquet give back the events and the header."""
-    header = Header(source="a test", created_ms=7, lacks=frozenset({"write", "log"}))
+    header = Header(source="a test", created_ms=7, lacks=frozenset({"write", "log"}), topics={"an id": "orders"})
     for suffix in FORMATS:
         path = tmp_path / f"history{suffix}"
         with create_history(path, header) as file:
