@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
+from attrs import evolve
 from hypothesis import settings
 
 from sharestate import (
+    KAFKA_4_3,
     PROFILES,
     AcknowledgementBatch,
     AcquiredRecords,
@@ -19,6 +21,7 @@ from sharestate import (
     IsolationLevel,
     Leader,
     Profile,
+    Quirk,
     RecordBatch,
     RecordState,
     ShareConfig,
@@ -27,7 +30,13 @@ from sharestate import (
     TransactionIndex,
 )
 from sharestate.persister import InitializeStateParameters, PartitionStateData
-from sharestate.testing.share_groups import Allowance, GroupSettings, Guarantee, ShareGroupMachine
+from sharestate.testing.share_groups import (
+    Allowance,
+    GroupSettings,
+    Guarantee,
+    GuaranteeBrokenError,
+    ShareGroupMachine,
+)
 
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 PRODUCER_IDS = {"p1": 1, "p2": 2}
@@ -65,7 +74,7 @@ class LeaderMachine(ShareGroupMachine):
     profile: ClassVar[Profile]
     renews = True
     delivers_ranges = True
-    allowances = ALLOWANCES
+    allowances: ClassVar[Sequence[Allowance]] = ALLOWANCES
 
     def start(self, settings: GroupSettings) -> None:
         self.log: list[RecordBatch] = []
@@ -168,3 +177,39 @@ def test_clients_get_what_they_may_expect(profile: Profile) -> None:
     test.settings = settings(max_examples=60, stateful_step_count=30)
 
     test().runTest()
+
+
+class HolesMachine(LeaderMachine):
+    """The same with a hole of one offset before each batch but the first, and without what leads to F4, F5 and F7."""
+
+    allowances: ClassVar[Sequence[Allowance]] = ()
+    delete_records = ShareGroupMachine.delete_records
+    commit_transaction = ShareGroupMachine.commit_transaction  # type: ignore[assignment]
+    abort_transaction = ShareGroupMachine.abort_transaction  # type: ignore[assignment]
+
+    def append(self, size: int, producer: str | None, control: ControlType | None = None) -> range:
+        del producer, control  # there are no transactions
+        first = self.transactions.next_offset + bool(self.log)
+        batch = RecordBatch(first, first + size - 1)
+        self.transactions.append(batch)
+        self.log.append(batch)
+        return range(first, first + size)
+
+
+def test_a_gap_of_the_log_that_nobody_passes_is_found() -> None:
+    """B10 shows where the log has holes: the SPSO waits before one, and what comes after is never delivered."""
+    quirk = frozenset({Quirk.STALLS_AT_NATURAL_GAP})
+    fetch, leave, send = ("member_fetches", "m1", 1000), ("member_leaves", "m1"), ("producer_sends", 1, None)
+    steps = [fetch, leave, fetch, send, fetch, send, leave, send, send, ("leader_fails_over",)]
+    settings = GroupSettings(delivery_count_limit=2, max_record_locks=5)
+
+    def run(profile: Profile) -> None:
+        machine = type("Holes", (HolesMachine,), {"profile": profile})()
+        machine.group_starts(settings=settings, count=1)
+        for step in steps:
+            machine.happens(event=step)
+        machine.teardown()
+
+    with pytest.raises(GuaranteeBrokenError, match="nothing_lost"):
+        run(evolve(KAFKA_4_3, name="with B10", quirks=quirk))
+    run(KAFKA_4_3.healed)
