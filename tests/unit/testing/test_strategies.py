@@ -102,6 +102,24 @@ def test_what_is_drawn_shrinks() -> None:
     assert len(history) <= 6
 
 
+def test_fetches_have_holes_and_aborted_transactions() -> None:
+    """Among what is drawn are batches of several records, holes before a batch, and aborted transactions."""
+    fetched = smallest(
+        drawn.fetches(compaction=True),
+        lambda fetched: any(before.last_offset + 1 < after.first_offset for before, after in pairwise(fetched.batches)),
+    )
+    aborted = smallest(
+        drawn.fetches(isolation=IsolationLevel.READ_COMMITTED),
+        lambda fetched: (
+            any(batch.last_offset > batch.first_offset for batch in fetched.batches)
+            and bool(fetched.aborted_transactions)
+        ),
+    )
+
+    assert len(fetched.batches) <= 4
+    assert len(aborted.batches) <= 3
+
+
 def test_settings_have_a_queue_only_where_it_is_asked_for() -> None:
     """Without dead letters no group has a queue; with them some have."""
     smallest(drawn.configurations(dead_letters=True), lambda config: config.dead_letter_queue)
