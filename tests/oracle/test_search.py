@@ -10,7 +10,8 @@ import pytest
 
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import Verdict, replay
-from sharestate.testing.search import Plan, StateError, compare, search
+from sharestate.testing import invariants_of, mix_for, observe, seeded
+from sharestate.testing.search import CommandPeer, Plan, StateError, compare, search
 from tests.oracle.build import RELEASES, Oracle
 from tests.oracle.search.divergences import DIVERGENCES
 from tests.oracle.search.profiles import profile_of
@@ -70,3 +71,17 @@ def test_kafka_is_a_peer_of_the_kit(oracle: Oracle) -> None:
 
     for level in (Level.OBSERVABLE, Level.ANSWERS):
         assert compare(oracle.command(), profile, level=level, seeds=range(15), divergences=DIVERGENCES) > 100
+
+
+def test_kafka_keeps_the_invariants(oracle: Oracle) -> None:
+    """Of what Kafka's class answers, its crashes break one invariant and B14 another; nothing breaks the rest."""
+    profile = profile_of(oracle.kafka)
+    broken = set()
+    with CommandPeer(oracle.command()) as kafka:
+        for seed in range(100):
+            try:
+                observe(seeded(seed, mix_for(profile)), kafka, invariants_of(profile))
+            except AssertionError as error:
+                broken.add(str(error).split(": ")[1])
+
+    assert broken <= {"errors_are_typed", "a_fenced_partition_stays_fenced"}
