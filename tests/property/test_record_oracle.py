@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -25,6 +26,7 @@ from sharestate.testing import (
 )
 from sharestate.testing.record_oracle import RecordOracle
 from sharestate.testing.search import by_record
+from sharestate.testing.search.library import given
 from tests.support.write_histories import seeds
 
 TOP = Path(__file__).parents[2]
@@ -83,6 +85,21 @@ def test_the_bugs_of_a_release_are_found() -> None:
         all_judged(range(20), InProcessServer(KAFKA_4_4))
     with pytest.raises(ValueError, match="take its healed form"):
         RecordOracle(KAFKA_4_3)
+
+
+@pytest.mark.parametrize(("config", "state"), [({}, 3), (None, 4)], ids=["nothing set", "no configuration"])
+def test_a_group_without_a_configuration_has_no_dead_letter_queue(config: dict[str, Any] | None, state: int) -> None:
+    """One that sets nothing keeps the topic with which the share partition was opened."""
+    requests: list[Request] = [
+        {"op": "open", "lifecycle": "ACTIVE", "config": {"dlq_topic": "dead letters"}},
+        {"op": "configure", "config": config},
+        {"op": "acquire", "member": "m1", "batch_size": 1, "max_records": 1, "fetch_offset": 0, "batches": [[0, 0]]},
+        {"op": "acknowledge", "member": "m1", "batches": [[0, 0, [3]]]},
+    ]
+    profile = KAFKA_4_4.healed
+
+    *_, rejected = observe(given(requests), InProcessServer(profile), [RecordOracle(profile)])
+    assert rejected.writes[0]["state_batches"] == [[0, 0, state, 1]]
 
 
 @pytest.mark.parametrize("part", ["state", "events"])

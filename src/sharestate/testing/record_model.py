@@ -120,7 +120,8 @@ class RecordModel(RecordAcquisition):
         self.lifecycle = request.get("lifecycle", "EMPTY")
 
     def _configure(self, request: Request) -> None:
-        wanted = {**self.opened_with, **(request["config"] or {"dlq_topic": None})}
+        without_any = {"dlq_topic": None}  # a group without a configuration has no topic either
+        wanted = {**self.opened_with, **(without_any if request["config"] is None else request["config"])}
         self.config |= {name: wanted[name] for name in self.rules.changeable}
 
     def _fence(self, _request: Request) -> None:
