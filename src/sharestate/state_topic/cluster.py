@@ -98,7 +98,7 @@ class Cluster:
         self._topic = topic
         self._timeout_s = timeout_s
         self._failures: list[KafkaError] = []
-        self._settings: dict[str, Any] = {**(settings or {}), **_ASK, "bootstrap.servers": bootstrap_servers}
+        self._settings: dict[str, Any] = {**_ASK, **(settings or {}), "bootstrap.servers": bootstrap_servers}
         try:
             self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failures.append})
         except KafkaException as error:
