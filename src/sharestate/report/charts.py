@@ -139,7 +139,7 @@ def _records(time: _Time) -> dict[str, Any]:
         alt.Chart(alt.NamedData("ranges"))
         .mark_rect(clip=True, cursor="pointer")
         .encode(
-            time.x("begin"), _offsets("first"), x2="end", y2="beyond", fill=fill, tooltip="first:Q", strokeWidth=_edge()
+            time.x("begin"), _offsets("bottom"), x2="end", y2="top", fill=fill, tooltip="first:Q", strokeWidth=_edge()
         )
     )
     labels = (

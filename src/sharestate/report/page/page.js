@@ -8,6 +8,7 @@ const MOST_ROWS = 200; // rows of a table of changes
 const MOST_MEMBERS = 20; // lanes
 const COLUMNS = 160; // of a grid
 const ROWS = 80;
+const HEIGHT = 320; // of the picture of records, in pixels
 const LATEST = 1000; // changes in the time that is shown first
 const FORGOTTEN = -2; // the end of a span that a new leader has not read
 const element = (id) => document.getElementById(id);
@@ -161,9 +162,10 @@ function offsetLines(from, to) {
     thinned(name, from, to).map(({ at, value }) => ({ at, offset: name === "end" ? value + 1 : value, line })));
 }
 
-function single(i, edge) {
-  const { first, last, begin, end } = partition.spans;
-  return { first: first[i], beyond: last[i] + 1, begin: begin[i], end: end[i], state: state(i), edge };
+/** Return what is drawn of a span; *pad* is half a pixel, or thin neighbors would let the background shine through. */
+function single(i, edge, pad) {
+  const { first, last, begin, end } = partition.spans, beyond = last[i] + 1;
+  return { first: first[i], beyond, bottom: first[i] - pad, top: beyond + pad, begin: begin[i], end: end[i], state: state(i), edge };
 }
 
 /** Return the SPSO at a time; null if it is not known. */
@@ -203,7 +205,7 @@ function grid(places, from, to, low, high, base) {
   }
   return [...counts].map(([key, cell]) => {
     const column = Math.floor(key / 100000), bottom = low + (key % 100000) * height;
-    return { first: bottom, beyond: bottom + height, begin: from + column * width, end: from + (column + 1) * width,
+    return { first: bottom, beyond: bottom + height, bottom, top: bottom + height, begin: from + column * width, end: from + (column + 1) * width,
       edge: 0, state: report.states[cell.indexOf(Math.max(...cell))], text: cell.map((n, k) => n ? `${report.states[k]}: ${whole(n)}` : "").filter(Boolean).join("\n") };
   });
 }
@@ -282,7 +284,8 @@ async function draw() {
   const [from, to] = shown, places = [...within(from, to)], isRelative = element("relative").checked;
   const lines = isRelative ? [] : offsetLines(from, to);
   const [low, high] = isRelative ? [0, mostInFlight(from, to)] : offsetsOf(places, lines), isMuch = isRelative || places.length > MOST_RANGES;
-  const ranges = isMuch ? grid(places, from, to, low, high, (time) => isRelative ? startAt(time) ?? 0 : 0) : places.map((i) => single(i, places.length > MOST_EDGED ? 0 : 0.5));
+  const pad = high - low > HEIGHT ? (high - low) / HEIGHT / 2 : 0;
+  const ranges = isMuch ? grid(places, from, to, low, high, (time) => isRelative ? startAt(time) ?? 0 : 0) : places.map((i) => single(i, places.length > MOST_EDGED ? 0 : 0.5, pad));
   const labels = isMuch || places.length > MOST_LABELED ? [] : places.map((i) => {
     const { first, last, begin, count } = partition.spans;
     return { begin: Math.max(begin[i], from), middle: (first[i] + last[i] + 1) / 2, label: ` ${state(i)} ×${count[i]}` };
