@@ -336,10 +336,10 @@ class LogImport:
 
     def _write_state(self, logged: LoggedRequest) -> None:
         group_id = logged.request["groupId"]
+        self._rpc += 1
         if not self._is_wanted(group_id):
             return
         results = _partitions(logged.response["results"])  # one for each partition, even if it has several entries
-        self._rpc += 1
         for entry, (topic_id, partition, asked) in enumerate(_entries(logged.request["topics"])):
             request = {
                 "rpc": self._rpc,
