@@ -31,8 +31,10 @@ def test_events_are_those_of_the_import_without_spark(spark: SparkSession, tmp_p
     target = tmp_path / "history"
     imported = import_logs(spark, [str(logs)], str(target), segments=[str(RUN / "segments")], properties=properties)
 
-    made = [event for path in sorted(target.iterdir()) for event in open_history(path)]
+    files = [list(open_history(path)) for path in sorted(target.iterdir())]
+    made = [event for events in files for event in events]
     assert sorted(made, key=lambda event: (event.key, event.seq)) == expected
+    assert sum(len({event.group_id for event in events}) for events in files) == 3  # each in one file
     assert imported.events == len(expected)
     assert imported.counts["lines"] == len(own)
     assert {name: imported.counts[name] for name in plain.counts} == dict(plain.counts)

@@ -113,7 +113,7 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
 
     Complexity:
         Two shuffles. Lines are parsed where they are read; the lines of one broker are folded by one task, in memory
-        for the requests of ten seconds.
+        for the requests of ten seconds; the events of a group are written by one task.
     """
     from sharestate.spark.request_log_tasks import ImportSettings  # noqa: PLC0415 - imports pyarrow
 
@@ -178,7 +178,8 @@ def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) 
     from sharestate.spark.request_log_tasks import BROKEN, FILE  # noqa: PLC0415 - imports pyarrow
 
     order = (*SHARE_PARTITION, "order_us", "broker", "seq")
-    in_order = folded.repartition(partitions, *SHARE_PARTITION).sortWithinPartitions(*order)
+    # A file has whole groups, as what a request has acquired of one share partition bears on the others.
+    in_order = folded.repartition(partitions, SHARE_PARTITION[0]).sortWithinPartitions(*order)
     scratch = directory / _WHILE_WRITTEN
     rows = in_order.mapInArrow(partial(_number, str(scratch), header), _WRITTEN).collect()
     files = sorted(row.note.removeprefix(FILE) for row in rows if row.note.startswith(FILE))
