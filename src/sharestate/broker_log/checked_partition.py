@@ -36,6 +36,7 @@ from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import LATEST
 from sharestate.values.records import AcquiredRecords, RecordState, SharePartitionKey
 from sharestate.values.requests import PersistedState, StateBatch
+from sharestate.values.snapshot import Snapshot
 
 EARLY_US: Final = 25_000
 """How much earlier than computed a lock may expire: its acquisition may have been as much earlier. [µs]"""
@@ -172,8 +173,9 @@ class CheckedPartition:
         """
         handler = self._HANDLERS[step.what]
         self._before, self._allowed = saved, step.allowed
-        if saved.snapshot is not None:
-            self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], Recent(step.at_us, saved.snapshot))
+        if self._partition is not None:
+            recent = Recent(step.at_us, self._partition.next_fetch_offset())
+            self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], recent)
         if step.allowed is Allowed.UNDECIDED:
             self.counts.undecided_fetches += 1
             return None
@@ -200,16 +202,25 @@ class CheckedPartition:
 
     def _something_before(self, step: Step, saved: Saved) -> bool:
         """Let something happen that no line shows, if its write is the next one that was observed."""
-        for happen in (self._answer_dead_letter, self._expire, self._lose):
-            if happen(step):
+        if self._now.letters:
+            if self._answer_dead_letter(step):
                 return self._see_head() is None
             self.restore(saved)
-        return False
+        if self._has_due(step):
+            if self._expire(step):
+                return self._see_head() is None
+            self.restore(saved)
+        return self._lose(step, saved) and self._see_head() is None
+
+    def _has_due(self, step: Step) -> bool:
+        """Return whether a lock may have expired."""
+        due_ms = self._active().next_deadline_ms()
+        return due_ms is not None and due_ms * 1000 <= step.at_us + EARLY_US
 
     def _answer_dead_letter(self, step: Step) -> bool:
         """Let the dead-letter queue answer: its records are archived then, and that is written."""
         content = self._writes.next_content()
-        if content is None or not self._now.letters:
+        if content is None:
             return False
         number = next((number for number, row in self._now.letters.items() if content[4] == (row,)), None)
         if number is None or self._issue(self._noted(self._active().dead_letter_answered(number)), step) is not None:
@@ -250,9 +261,8 @@ class CheckedPartition:
                     self._now.delay = Delay(self._writes.arrived_us(write) - due_ms * 1000, self._now.delay)
                 return True
 
-    def _lose(self, step: Step) -> bool:
+    def _lose(self, step: Step, saved: Saved) -> bool:
         """Let a connection that was lost be noticed: what its member has is released."""
-        saved = self.save()
         most_us = self._now.settings.config.record_lock_duration_ms * 1000 + _LOST_FOR_US
         for lost_us, member_id in self._lost:
             if not lost_us - LATE_US <= step.at_us <= lost_us + most_us:
@@ -423,12 +433,17 @@ class CheckedPartition:
         self._take_lock_duration(response)
         acquired = response.get("acquired", ())
         first: tuple[AcquiredRecords, ...] | None = None
+        found: set[Snapshot] = set()
         for way in islice(self._ways(event, acquired, step), _MOST_WAYS):
             if first is not None and self._before is not None:
                 self.restore(self._before)
                 self._take_lock_duration(response)
             computed = self._acquire(step, way)
             if computed == acquired:
+                if step.way and len(found | {self._active().snapshot()}) <= step.way:
+                    found.add(self._active().snapshot())
+                    first = computed if first is None else first
+                    continue
                 self._now.visible = max(self._now.visible, way.visible if acquired else 0)
                 self.counts.fetches_with_records += bool(acquired)
                 self.counts.empty_fetches += not acquired
@@ -469,28 +484,26 @@ class CheckedPartition:
         visible = self._now.visible
         if acquired:
             visible = max(visible, self._log.count_with(acquired[-1].last_offset))
+        next_offset = self._active().next_fetch_offset()  # the share partition is another one after each way
         yield Way(others, None, visible)
-        if self._before is not None:
-            self.restore(self._before)
         sums = sums_of_others(event, self._others.get((event.connection, event.request_no), {}))
         if not acquired:
             yield from (Way(each, 0, visible) for each in sums if each >= request.get("max_records", 0))
-        for offset in self._older_offsets(step) if acquired else ():
+        for offset in self._older_offsets(step, next_offset) if acquired else ():
             yield Way(others, None, visible, offset)
-        for count in counts_read(request, acquired, self._readable(visible, self._active().next_fetch_offset())):
+        for count in counts_read(request, acquired, self._readable(visible, next_offset)):
             yield from (Way(each, count, visible) for each in sums if each < request.get("max_records", 0))
         later = visible
         while later < len(self._log.earliest_us) and self._log.earliest_us[later] <= step.at_us + EARLY_US:
             later += 1
             yield Way(others, None, later)
 
-    def _older_offsets(self, step: Step) -> list[int]:
+    def _older_offsets(self, step: Step, now: int) -> list[int]:
         """Return where else a fetch may read: a broker looks for that some steps before it acquires."""
-        now = self._active().next_fetch_offset()
         offsets: dict[int, None] = {}
-        for at_us, snapshot in reversed(self._now.recent):
+        for at_us, offset in reversed(self._now.recent):
             if at_us >= step.earliest_us - LATE_US:
-                offsets[SharePartition.restore(snapshot).next_fetch_offset()] = None
+                offsets[offset] = None
         return [offset for offset in offsets if offset != now]
 
     def _readable(self, visible: int, offset: int) -> list[AppendedBatch]:

@@ -59,15 +59,15 @@ class Delay(NamedTuple):
 
 class Recent(NamedTuple):
     """
-    A share partition before one of the last steps.
+    Where the next fetch was before one of the last steps.
 
     Attributes:
         at_us: The time of the step. [µs since 1970]
-        snapshot: The share partition.
+        offset: The next fetch offset.
     """
 
     at_us: int
-    snapshot: Snapshot
+    offset: int
 
 
 @define

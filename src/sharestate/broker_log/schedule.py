@@ -8,12 +8,13 @@ Source:
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from sharestate.history import Event
+from sharestate.values.acknowledgements import AcknowledgementBatch
 
 OUTCOME_DELAY_US: Final = 300
 """How long after the answer to a write its outcome takes effect, at the least. [µs]"""
@@ -91,6 +92,7 @@ class Step(NamedTuple):
         event: Its event.
         write: Which of the observed writes it is about; -1 for none.
         allowed: What is allowed for it.
+        way: How many ways in which it may have read, and which lead to other states, are passed over.
     """
 
     at_us: int
@@ -101,6 +103,7 @@ class Step(NamedTuple):
     event: Event
     write: int = -1
     allowed: Allowed = Allowed.NOTHING
+    way: int = 0
 
     @property
     def may_be_undecided(self) -> bool:
@@ -147,9 +150,13 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
         with_records: The requests that have acquired records of any share partition.
     """
     events = list(events)
-    acknowledging = {(event.connection, event.request_no) for _, event in events if event.kind == "acknowledge"}
+    acknowledging = {
+        (event.connection, event.request_no): event.request["batches"]
+        for _, event in events
+        if event.kind == "acknowledge" and event.request is not None
+    }
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
-    answered = sorted(_first_known(event.done_us, event.at_us) for _, event in ordered)
+    answered = _answers_by_offset(ordered)
     steps = [step for number, (line, event) in enumerate(ordered) for step in _write_steps(number, line, event)]
     lost = []
     for line, event in events:
@@ -157,7 +164,8 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
             lost.append((event.at_us or 0, event.member_id or ""))
         elif event.kind in _STEPS:
             request = event.connection, event.request_no
-            at_us = _effect_us(event, request in acknowledging, request in with_records, answered)
+            of_write_us = _answered_us(event, acknowledging.get(request, ()), answered)
+            at_us = _effect_us(event, request in acknowledging, request in with_records, of_write_us)
             earliest = _first_known(event.taken_us, event.at_us)
             steps.append(
                 Step(at_us, _STEPS[event.kind], earliest, max(at_us, _first_known(event.done_us)), line, event)
@@ -231,8 +239,24 @@ def _first_known(*times: int | None) -> int:
     return next((each for each in times if each is not None), 0)
 
 
-def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, answered: list[int]) -> int:  # noqa: FBT001 - facts of one request
-    """Return when an event is preferred to have taken effect; *answered* are the times of the answers to writes."""
+def _answers_by_offset(writes: list[tuple[int, Event]]) -> dict[int, list[int]]:
+    """Return when writes were answered that say something of a batch, by its first offset."""
+    answered: dict[int, list[int]] = {}
+    for _, event in writes:
+        for batch in (event.request or {})["state_batches"]:
+            answered.setdefault(batch.first_offset, []).append(_first_known(event.done_us, event.at_us))
+    return answered
+
+
+def _answered_us(event: Event, batches: tuple[AcknowledgementBatch, ...], answered: dict[int, list[int]]) -> int | None:
+    """Return when the write of the acknowledgements of a fetch was answered; None if it is not known."""
+    times = answered.get(batches[0].first_offset, []) if batches else []
+    place = bisect_left(times, _first_known(event.taken_us, event.at_us))
+    return times[place] if place < len(times) else None
+
+
+def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, of_write_us: int | None) -> int:  # noqa: FBT001 - facts of one request
+    """Return when an event is preferred to have taken effect; *of_write_us* is when its write was answered."""
     taken, done = _first_known(event.taken_us, event.at_us), _first_known(event.done_us, event.at_us)
     match event.kind:
         case "acknowledge":
@@ -242,17 +266,16 @@ def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, answered
         case "fetch":
             if not is_acknowledging or done == _first_known(event.handled_us, done):
                 return done
-            return _fetched_us(event, taken, done, has_records, answered)
+            return _fetched_us(event, taken, done, has_records, of_write_us)
         case _:
             return done
 
 
-def _fetched_us(event: Event, taken: int, done: int, has_records: bool, answered: list[int]) -> int:  # noqa: FBT001
+def _fetched_us(event: Event, taken: int, done: int, has_records: bool, of_write_us: int | None) -> int:  # noqa: FBT001
     """Return when a fetch that acknowledges, too, has acquired: its answer waits for the write of that."""
     request = event.request or {}
     if has_records:
-        last = bisect_right(answered, done + OUTCOME_DELAY_US) - 1
-        has_waited_for_write = last >= 0 and answered[last] > done - ANSWERED_AFTER_US
+        has_waited_for_write = of_write_us is not None and of_write_us > done - ANSWERED_AFTER_US
         return taken if has_waited_for_write or done < taken + SOON_US else done
     waits_until = taken + request.get("max_wait_ms", 0) * 1000
     return taken if request.get("min_bytes") == 0 or done < waits_until else waits_until

@@ -37,6 +37,9 @@ MOST_AHEAD: Final = 12
 MOST_LATER: Final = 20
 """How many steps before one that does not fit may be those that came too early. [steps]"""
 
+STALLED_US: Final = 200_000
+"""How late a time of the log may be if the broker's log or its processor has stalled. [µs]"""
+
 LOOK_AHEAD: Final = 12
 """How many steps more have to fit for an order to be taken without looking for a better one. [steps]"""
 
@@ -46,14 +49,23 @@ MOST_MOVES: Final = 3
 MOST_TIPS: Final = 60
 """The most orders from which another move is tried."""
 
-MOST_ORDERS: Final = 400
+MOST_ORDERS: Final = 2_000
 """How many orders are tried from one of them."""
 
-MOST_TAKEN: Final = 6_000
+MOST_TAKEN: Final = 5_000
 """How many steps are taken at one place, over all orders. [steps]"""
 
-_BEFORE_UNDECIDED: Final = 40
-"""How many orders are tried before a fetch without records is left undecided."""
+MOST_WAYS: Final = 3
+"""How many ways to read are passed over at the most."""
+
+MOST_BETTER: Final = 100
+"""How many orders are tried to find a better one than one that explains more."""
+
+MOST_NAMED: Final = 6
+"""How many undecided fetches are named with what does not fit. [fetches]"""
+
+BEFORE_OTHERS: Final = 40
+"""How many moves are tried before more is allowed for the step that does not fit."""
 
 _FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
 _NOT_MOVED: Final = _FACTS | {What.INITIALIZE}
@@ -70,10 +82,13 @@ class Stop:
     """What does not fit."""
 
     is_exhausted: bool
-    """Whether everything was tried that the search knows."""
+    """Whether every order with one move was tried; of those with more moves it tries the likely ones."""
 
     tried: int
     """How many orders were tried."""
+
+    undecided: list[Step]
+    """The last fetches before it that are undecided: what they have done may be what does not fit."""
 
     suspects: tuple[Defect, ...]
     """The defects of Kafka that have shown since the state was read: nothing may fit because of them."""
@@ -107,6 +122,11 @@ class Tip:
         """The index of the step that does not fit; the number of steps that do."""
         return len(self.saved) - 1
 
+    def has_taken(self, step: Step) -> bool:
+        """Return whether a step, or that with more allowed, is one of those that fit."""
+        fitting = islice(self.steps, self.index)
+        return any(each.line == step.line and each.what is step.what for each in fitting)
+
     def reordered(self, order: Order) -> list[Step]:
         """Return the steps in another order."""
         return [*self.steps[: order.place], *order.steps, *self.steps[order.place + len(order.steps) :]]
@@ -119,9 +139,13 @@ class _Repair:
     index: int
     """The index in a tip of the step that did not fit at first."""
 
+    blocked: Step
+    """That step."""
+
     tried: int = 0
     taken: int = 0
     is_cut: bool = False
+    has_tried_all: bool = False
     seen: set[Hashable] = field(factory=set)
 
 
@@ -162,7 +186,7 @@ class Search:
             if mismatch is None:
                 self._index += 1
                 continue
-            repair = _Repair(len(self._places) - 1)
+            repair = _Repair(len(self._places) - 1, self._steps[self._index])
             if not self._is_repaired(repair):
                 return self._stop(mismatch, repair)
         return None
@@ -181,13 +205,15 @@ class Search:
                     self._go_on(begin, best, moves)
                     return True
             found.sort(key=lambda tip: -tip.index)
-            repair.is_cut |= len(found) > MOST_TIPS
+            if moves == 1:
+                repair.has_tried_all = not repair.is_cut
             tips = found[:MOST_TIPS]
         return False
 
     def _best(self, tip: Tip, found: list[Tip], repair: _Repair) -> Tip | None:
         """Return the order that explains the most with one move more; collect those that do not explain more."""
         best: Tip | None = None
+        left = MOST_BETTER
         orders = _orders(tip)
         for order in islice(orders, MOST_ORDERS):
             if repair.taken > MOST_TAKEN:
@@ -196,7 +222,7 @@ class Search:
             repair.tried += 1
             end = order.place + len(order.steps)
             other = self._tried(tip, order, repair)
-            if other.index < end or other.index <= repair.index:
+            if other.index <= repair.index or not other.has_taken(repair.blocked):
                 key = _key(other)
                 if key not in repair.seen:
                     repair.seen.add(key)
@@ -204,6 +230,9 @@ class Search:
             elif best is None or other.index > best.index:
                 best = other
             if best is not None and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
+                return best
+            left -= best is not None
+            if not left:
                 return best
         repair.is_cut |= next(orders, None) is not None
         return best
@@ -234,6 +263,7 @@ class Search:
         step = self._steps[self._index]
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
+        undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
         self._checked.give_up()
         self._index += 1
         while self._index < len(self._steps) and self._steps[self._index].what is not What.INITIALIZE:
@@ -243,12 +273,12 @@ class Search:
             self.passed_over += 1
             self._index += 1
         self._places.clear()
-        return Stop(step, mismatch, not repair.is_cut, repair.tried, suspects)
+        return Stop(step, mismatch, repair.has_tried_all, repair.tried, undecided[-MOST_NAMED:], suspects)
 
 
 def _key(tip: Tip) -> Hashable:
     """Return by what two orders are the same: they have led to the same state before the same steps."""
-    left = tuple((step.line, step.what, step.allowed) for step in tip.steps[tip.index :])
+    left = tuple((step.line, step.what, step.allowed, step.way) for step in tip.steps[tip.index :])
     return left, tip.saved[-1].key
 
 
@@ -256,30 +286,41 @@ def _orders(tip: Tip) -> Iterator[Order]:
     """Yield other orders of the last steps and the next ones, the likely ones first."""
     blocked = tip.steps[tip.index]
     moves = _moves(tip)
+    yield from islice(moves, BEFORE_OTHERS)
     if blocked.may_be_undecided:
-        yield from islice(moves, _BEFORE_UNDECIDED)
         yield Order(tip.index, [blocked._replace(allowed=Allowed.UNDECIDED)])
-    yield from moves
-    for allowed in (Allowed.LATE_HEAD, Allowed.OVERTAKEN):
-        if blocked.allowed is Allowed.NOTHING:
+    elif blocked.allowed is Allowed.NOTHING:
+        for allowed in (Allowed.LATE_HEAD, Allowed.OVERTAKEN):
             yield Order(tip.index, [blocked._replace(allowed=allowed)])
+    yield from moves
+    yield from _other_ways(tip)
+    yield from _moves(tip, STALLED_US)
 
 
-def _moves(tip: Tip) -> Iterator[Order]:
+def _other_ways(tip: Tip) -> Iterator[Order]:
+    """Yield orders in which one of the last fetches has read something else, with the same answer."""
+    steps, index = tip.steps, tip.index
+    for at in range(index, max(index - MOST_BACK, 0) - 1, -1):
+        if steps[at].what is What.FETCH and steps[at].way < MOST_WAYS:
+            yield Order(at, [steps[at]._replace(way=steps[at].way + 1), *steps[at + 1 : index + 1]])
+
+
+def _moves(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
+    """Yield orders in which a step is moved; the times of the log are late by *late_us* at the most."""
     steps, index = tip.steps, tip.index
     least_us = steps[index].at_us - MOST_BACK_US
     if steps[index].what not in _NOT_MOVED and steps[index].write < 0:
         yield from _last(steps, index)
-    for at in _movable(tip):
+    for at in _movable(tip, late_us):
         moved = steps[at]
         if moved.what not in _NOT_MOVED and moved.at_us >= least_us:
-            yield from _earlier(tip, at, least_us)
+            yield from _earlier(tip, at, least_us, late_us)
     for at in range(index - 1, max(index - MOST_LATER, 0) - 1, -1):
         if steps[at].what not in _NOT_MOVED:
             yield from _later(steps, at, index)
 
 
-def _movable(tip: Tip) -> Iterator[int]:
+def _movable(tip: Tip, late_us: int) -> Iterator[int]:
     """Yield the indexes of the steps that may be those to move, the likely ones first."""
     steps, index = tip.steps, tip.index
     blocked = steps[index]
@@ -289,14 +330,14 @@ def _movable(tip: Tip) -> Iterator[int]:
             last += 1
         if last > index:
             yield last
-    for at in range(index, min(index + MOST_AHEAD, len(steps))):
-        if steps[at].at_us > blocked.latest_us + 2 * LATE_US:
-            break
-        yield at
+    for at in range(index, len(steps)):
+        is_near = at < index + MOST_AHEAD and steps[at].at_us <= blocked.latest_us + 2 * late_us
+        if is_near or steps[at].at_us <= blocked.at_us:  # or it was moved to a later place
+            yield at
     yield from range(index - 1, max(index - MOST_BACK, 0), -1)
 
 
-def _earlier(tip: Tip, at: int, least_us: int) -> Iterator[Order]:
+def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
     """Yield orders in which a step, and the requests before it in its connection, come earlier."""
     steps, index, moved = tip.steps, tip.index, tip.steps[at]
     block = [step for step in steps[index:at] if _has_order(step, moved)]
@@ -308,8 +349,10 @@ def _earlier(tip: Tip, at: int, least_us: int) -> Iterator[Order]:
     places = 0
     for place in range(min(at, index) - 1, -1, -1):
         before = steps[place]
-        if before.at_us < least_us or not _may_be_before(moved, before):
+        if before.at_us < least_us or not _may_be_before(moved, before, late_us):
             return
+        if before.what is What.INITIALIZE and not all(step.may_be_undecided for step in block):
+            return  # before it nothing is known, and anything would fit
         if _has_order(before, moved):
             block.insert(0, before)
             continue
@@ -347,7 +390,7 @@ def _later(steps: list[Step], at: int, index: int) -> Iterator[Order]:
         return
     block = [step for step in steps[at : index + 1] if step is moved or _has_order(moved, step)]
     rest = [step for step in steps[at : index + 1] if step is not moved and not _has_order(moved, step)]
-    if all(_may_be_before(step, moved) for step in rest):
+    if all(step.what is not What.INITIALIZE and _may_be_before(step, moved) for step in rest):
         yield Order(at, [*rest, *block])
 
 
@@ -376,8 +419,8 @@ def _has_order(one: Step, other: Step) -> bool:
     return mine is not None and mine == its and one.write < 0 and other.write < 0
 
 
-def _may_be_before(moved: Step, other: Step) -> bool:
+def _may_be_before(moved: Step, other: Step, late_us: int = LATE_US) -> bool:
     """Return whether a step may have come before another one of another connection; outcomes have an order, too."""
-    if moved.earliest_us - LATE_US > other.latest_us:
+    if moved.earliest_us - late_us > other.latest_us:
         return False
     return moved.write < 0 or other.write < 0 or What.ARRIVAL in {moved.what, other.what}

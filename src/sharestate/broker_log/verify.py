@@ -304,6 +304,7 @@ def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: 
     is_sure = stop.is_exhausted and not undecided
     verdict = Verdict.CONTRADICTION if is_sure else Verdict.BOUND_REACHED
     line, event = (step.line, step.event) if mismatch.write < 0 else writes[mismatch.write]
+    others = [*([] if line == step.line else [step]), *stop.undecided]
     reason = _REASONS[mismatch.what]
     if not stop.is_exhausted:
         reason += f"; {stop.tried} orders were tried"
@@ -313,7 +314,7 @@ def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: 
         verdict=verdict,
         place=Place.of(event, file, line),
         event=event,
-        other_places=() if line == step.line else (Place.of(step.event, file, step.line),),
+        other_places=tuple(Place.of(each.event, file, each.line) for each in others),
         reason=reason,
         observed=mismatch.observed,
         computed=mismatch.computed,

@@ -73,6 +73,7 @@ def test_a_defect_of_kafka_is_named(tmp_path: Path) -> None:
     assert [finding["request_no"] for finding in report["findings"]] == [37, 46, 54]
     assert {finding["connection"] for finding in report["findings"]} == {"127.0.0.1:19710-127.0.0.1:52952-1-4"}
     assert all(finding["reason"].startswith("B8: ") for finding in report["findings"])
+    assert report["explained"]["fetches_with_records"] == report["observed"]["fetches_with_records"] > 10
 
 
 # ---- what cannot be checked
