@@ -15,7 +15,7 @@ import pytest
 
 from sharestate.broker_log import Verdict
 from tests.falsified_logs.harmless import HARMLESS
-from tests.falsified_logs.kinds import FALSIFIED, parts
+from tests.falsified_logs.kinds import parts
 from tests.falsified_logs.logs import RUN, Found, Run, judge
 
 LINES: Final = 1500
@@ -24,8 +24,20 @@ LINES: Final = 1500
 GROUP: Final = "seq-b"
 """A group of the run with three share partitions."""
 
-KINDS: Final = [*FALSIFIED][::3]
-"""The kinds that are tried."""
+KINDS: Final = (
+    "a fetch has acquired a much higher count",
+    "a fetch has acquired a range twice",
+    "an acknowledgement was taken",
+    "an accepted record was rejected",
+    "one record more was acknowledged",
+    "a write with a higher complete count",
+    "a write with another leader epoch",
+    "a write of an available record as accepted",
+    "a write of other records",
+    "a write is missing",
+    "a read with a batch more",
+)
+"""Kinds of each sort, of those that the search gives up on quickly: for others it tries orders for seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +54,7 @@ def test_a_falsified_line_is_named(run: Run, kind: str, tmp_path: Path) -> None:
 
     found = judge(run, falsified, run.reports(falsified.lines, tmp_path, falsified.key[0]))
 
-    assert found in {Found.NAMED, Found.NEXT} or FALSIFIED[kind].hides
+    assert found in {Found.NAMED, Found.NEXT}
 
 
 @pytest.mark.parametrize("name", HARMLESS)
