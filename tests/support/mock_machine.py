@@ -11,6 +11,7 @@ from hypothesis import Phase, settings
 
 from sharestate.testing.share_groups import (
     AcknowledgementBatch,
+    AcquireMode,
     GroupSettings,
     GuaranteeBrokenError,
     ShareGroupMachine,
@@ -24,6 +25,7 @@ class MockMachine(ShareGroupMachine):
     group_type: ClassVar[type[MockShareGroup]] = MockShareGroup
     runs: ClassVar[int] = 0
     renews = True
+    acquire_mode = AcquireMode.RECORD_LIMIT
 
     def start(self, settings: GroupSettings) -> None:
         type(self).runs += 1
@@ -69,7 +71,7 @@ def machine_of(group_type: type[MockShareGroup]) -> type[MockMachine]:
 
 
 def broken_by(
-    machine: type[ShareGroupMachine], *, max_examples: int = 200, shrinks: bool = False
+    machine: type[ShareGroupMachine], *, max_examples: int = 400, shrinks: bool = False
 ) -> GuaranteeBrokenError | None:
     """Run a machine always in the same way, and return the guarantee that it finds broken."""
     test = machine.TestCase

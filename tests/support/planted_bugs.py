@@ -208,7 +208,48 @@ class RenewalThatIsOff(MockShareGroup):
         return super().may_acknowledge(member, offset, RELEASE if type_ == RENEW else type_)
 
 
+@planted
+class RenewalAddsUp(MockShareGroup):
+    """RENEW puts a whole lock duration behind what is left of the lock."""
+
+    def change(self, offset: int, record: Record, type_: int) -> None:
+        if type_ == RENEW:
+            record.deadline_ms += self.settings.lock_duration_ms
+        else:
+            super().change(offset, record, type_)
+
+
+@planted
+class LockSharedByMember(MockShareGroup):
+    """Whoever gets another record has its locks on the earlier ones extended."""
+
+    def acquire(self, member: str, record: Record) -> None:
+        super().acquire(member, record)
+        for other in self.log.values():
+            if other.state is State.ACQUIRED and other.owner == member:
+                other.deadline_ms = record.deadline_ms
+
+
+@planted
+class LimitOfAFetchIgnored(MockShareGroup):
+    """A member that asks for two records gets three if there are as many."""
+
+    def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        return super().fetch(member, max_records + 1)
+
+
 # ---- acknowledgements
+
+
+@planted
+class ArchivedWithItsNeighbour(MockShareGroup):
+    """A record that is archived at the limit takes the next one with it, if that is available."""
+
+    def release(self, offset: int, record: Record) -> None:
+        super().release(offset, record)
+        neighbour = self.log.get(offset + 1)
+        if record.state is State.TERMINAL and neighbour is not None and neighbour.state is State.AVAILABLE:
+            self.become(offset + 1, neighbour, State.TERMINAL)
 
 
 @planted
@@ -306,6 +347,18 @@ class AbortedTransactionIgnored(MockShareGroup):
 
     def abort_transaction(self, producer: str) -> int:
         return self.end_transaction(producer)
+
+
+@planted
+class OnlyLastBatchAborted(MockShareGroup):
+    """Of an aborted transaction only the last batch is left out."""
+
+    def abort_transaction(self, producer: str) -> int:
+        before = self.aborted.copy()
+        last = max(self.undecided_offsets(producer))
+        marker = super().abort_transaction(producer)
+        self.aborted = before | {last}
+        return marker
 
 
 @planted

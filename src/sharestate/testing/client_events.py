@@ -129,7 +129,7 @@ class ClientEvents:
 
     def batch(self, pick: Pick) -> tuple[int, str | None]:
         """Pick a batch: how many records, and their producer if it has a transaction."""
-        producers = (None, "p1", "p2") if "abort_transaction" in self.has else (None,)
+        producers = (None, "p1", "p2", *self.producers()) if "abort_transaction" in self.has else (None,)
         return pick((1, 2, 3)), pick(producers)
 
     def type(self, pick: Pick) -> str:
@@ -230,6 +230,12 @@ KINDS: Final = (
         lambda events, pick: (pick(events.members), pick(_MAX_RECORDS)),
     ),
     Kind("every_member_fetches", 1, ClientEvents.is_any_available, lambda _, pick: (pick(_MAX_RECORDS),)),
+    Kind(
+        "member_fetches_all",
+        2,
+        lambda events: events.model.waiting(),
+        lambda events, pick: (pick(events.members),),
+    ),
     Kind(
         "member_acknowledges_all",
         2,

@@ -105,6 +105,7 @@ class KnownRecord:
         is_stored: Whether its TERMINAL state was persisted for certain.
         may_be_stored: Whether a change was perhaps persisted although the answer was an error.
         may_be_terminal: Whether a new leader may have read that it is TERMINAL.
+        may_be_unwritten: Whether its lock has perhaps expired while writes failed.
         why: The guarantee that forbids to deliver it again, if it is TERMINAL.
         life: What has happened to it, one line for each event.
     """
@@ -126,6 +127,7 @@ class KnownRecord:
     is_stored: bool = True
     may_be_stored: bool = False
     may_be_terminal: bool = False
+    may_be_unwritten: bool = False
     why: Guarantee | None = None
     life: list[str] = field(factory=list)
 
@@ -139,13 +141,22 @@ class ClientModel:
         clock_tolerance_ms: By how much the implementation's time may differ from this one's. [ms]
         delivers_ranges: Whether responses are ranges of acquired offsets, in which control records and holes of the log
             may be, as a broker answers; else they are the records that an application gets.
+        is_record_limit: Whether a response has at most as many records as were asked for.
     """
 
-    def __init__(self, settings: GroupSettings, *, clock_tolerance_ms: int = 0, delivers_ranges: bool = False) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        clock_tolerance_ms: int = 0,
+        delivers_ranges: bool = False,
+        is_record_limit: bool = False,
+    ) -> None:
         """Begin with an empty log."""
         self.settings = settings
         self.clock_tolerance_ms = clock_tolerance_ms
         self.delivers_ranges = delivers_ranges
+        self.is_record_limit = is_record_limit
         self.now_ms = 0
         self.log_start = 0
         self.log_end = 0
@@ -215,6 +226,9 @@ class ClientModel:
                     self._broken(Guarantee.NO_REPEATS, offset, f"{member} gets offset {offset} twice in one response")
                 self._deliver(member, self._existing(member, offset), count)
                 offsets.append(offset)
+        if self.is_record_limit and len(offsets) > max_records:
+            what = f"{member} asks for {max_records} records and gets {len(offsets)}"
+            raise GuaranteeBrokenError(Guarantee.RECORD_LIMIT, what)
         locks = sum(self._is_acquired(record) for record in self.records.values() if record.offset >= self.log_start)
         most = self.settings.max_record_locks + self.largest_batch - 1
         if locks > most:
@@ -241,7 +255,7 @@ class ClientModel:
         refused = [offset for offset, may in verdicts.items() if may is False]
         what = f"{member} acknowledges {_in_short(types)}"
         if code == ErrorCode.NONE and refused:
-            what = f"{what}, and is not refused, though it does not own {refused[0]}"
+            what = f"{what}, and is not refused, though {self._why_not(member, refused[0])}"
             self._broken(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, refused[0], what)
         elif code == ErrorCode.NONE:
             for offset, type_ in types.items():
@@ -292,6 +306,9 @@ class ClientModel:
     def writes_changed(self, *, is_failing: bool) -> None:
         """Note that from now on the state cannot be persisted, or can be again."""
         self.writes_fail = is_failing
+        for record in self.records.values():
+            if not is_failing and record.state is Knowledge.ACQUIRED and not self._is_acquired(record):
+                record.may_be_unwritten = True
 
     # ---- questions
 
@@ -349,6 +366,47 @@ class ClientModel:
             what = f"a member has accepted all that it got until it got nothing more, and {record.offset} is {state}"
             self._broken(Guarantee.NOTHING_LOST, record.offset, what)
 
+    def waiting(self) -> list[int]:
+        """
+        Return the offsets that a member gets if it goes on fetching: nobody owns them, and there is room for them.
+
+        None of them if writes fail, since a lock that expires then may come back with a write that fails.
+        """
+        is_room = self.log_end <= self.settings.max_record_locks
+        if not is_room or self.writes_fail:
+            return []
+        opened = self.open_transactions().values() if self._is_read_committed else ()
+        last_stable_offset = min(opened, default=self.log_end)
+        return [
+            record.offset
+            for record in self.left_over()
+            if record.state is Knowledge.AVAILABLE
+            and not record.may_be_unwritten
+            and record.offset < last_stable_offset
+        ]
+
+    def empty_fetches(self) -> int:
+        """
+        Return how many fetches in a row have to bring nothing for the next one to bring nothing either.
+
+        One may only find out that the log start has moved, and others pass aborted records and markers: as few at a
+        time as there is room for.
+        """
+        passed = sum(record.is_aborted or record.content is not Content.RECORD for record in self.records.values())
+        return 2 + passed // self.settings.max_record_locks
+
+    def expect_delivered(self, member: str, waiting: Iterable[int]) -> None:
+        """
+        Judge what *member*, which has fetched until it got nothing more, should have got.
+
+        Raises:
+            GuaranteeBrokenError: It did not get one of *waiting*.
+        """
+        for offset in waiting:
+            if self.records[offset].state is Knowledge.AVAILABLE:
+                what = f"{member} has fetched until it got nothing more, and {offset} is available and not delivered"
+                self._broken(Guarantee.NOTHING_LOST, offset, what)
+
     def expect_end(self, deliveries: int) -> NoReturn:
         """
         Judge a member that has accepted all that it got, and still gets more.
@@ -394,6 +452,12 @@ class ClientModel:
                 if may is not True
             ) or any(may is None for may in verdicts.values())
         return code == ErrorCode.INVALID_RECORD_STATE
+
+    def _why_not(self, member: str, offset: int) -> str:
+        """Return why *member* may not acknowledge *offset*."""
+        if self._may_be_owner(member, offset):
+            return "the group has renew_acknowledge_enable off"
+        return f"it does not own {offset}"
 
     # ---- what changes
 
@@ -497,6 +561,7 @@ class ClientModel:
         record.earliest_ms = self._deadline_ms - self.clock_tolerance_ms
         record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
         record.renewed_ms = 0
+        record.may_be_unwritten = False
 
     @property
     def _deadline_ms(self) -> int:
@@ -504,7 +569,8 @@ class ClientModel:
 
     def _release(self, record: KnownRecord, event: str, *, is_persisted: bool = False) -> None:
         """Make a record available again, or terminal if its delivery count is at the limit."""
-        is_persisted = is_persisted or not self.writes_fail
+        is_persisted = is_persisted or not (self.writes_fail or record.may_be_unwritten)
+        record.may_be_unwritten = not is_persisted
         if is_persisted:
             record.persisted = record.least
         if record.least >= self.settings.delivery_count_limit:

@@ -103,10 +103,15 @@ class Guarantee(StrEnum):
         "No more than max_record_locks records are acquired, rounded up to a batch of the log.",
         "the room that a fetch is given, and what counts as in flight",
     )
+    RECORD_LIMIT = (
+        "record_limit",
+        "With acquire mode record_limit a fetch brings max_records records at most (KIP-1206).",
+        "whether a batch that is larger than what is left of the limit is cut",
+    )
     NOTHING_LOST = (
         "nothing_lost",
         "Every committed record is delivered until it is accepted or rejected, or the delivery limit is reached.",
-        "what makes a record available again, and whether the next fetch offset goes back to it",
+        "what makes a record available again, how long locks last, and whether the next fetch offset goes back to it",
     )
     DELIVERY_ENDS = (
         "delivery_ends",

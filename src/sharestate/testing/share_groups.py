@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 try:
+    from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -28,12 +29,14 @@ from sharestate.testing.client_model import READ_COMMITTED, READ_UNCOMMITTED, Cl
 from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.records import AcquireMode
 
 __all__ = [
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
     "AcknowledgeType",
     "AcknowledgementBatch",
+    "AcquireMode",
     "Allowance",
     "Delivery",
     "GroupSettings",
@@ -63,6 +66,9 @@ class Allowance(NamedTuple):
     guarantee: Guarantee
     applies: Callable[[Any], bool]
 
+
+RUNS: Final = 400
+"""Runs by default, four for each example of a profile that has fewer of them: more than half repeat most of another."""
 
 OPTIONAL: Final = (
     "abort_transaction",
@@ -137,6 +143,9 @@ class ShareGroupMachine(RuleBasedStateMachine):
     members acknowledge as GAP. Otherwise it returns what an application gets: records only.
     """
 
+    acquire_mode: ClassVar[AcquireMode] = AcquireMode.BATCH_OPTIMIZED
+    """What ``max_records`` means: about as many, by batches of the log, or with RECORD_LIMIT no more (KIP-1206)."""
+
     clock_tolerance_ms: ClassVar[int] = 0
     """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
 
@@ -198,6 +207,14 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     # ---- what happens
 
+    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
+        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
+        super().__init_subclass__(**named)
+        profile = cls.TestCase.settings
+        cls.TestCase.settings = hypothesis_settings(
+            profile, max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples))
+        )
+
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the group."""
         super().__init__()
@@ -211,7 +228,10 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def group_starts(self, settings: GroupSettings, count: int) -> None:
         """Start the group, and produce a first batch."""
         self._model = ClientModel(
-            settings, clock_tolerance_ms=self.clock_tolerance_ms, delivers_ranges=self.delivers_ranges
+            settings,
+            clock_tolerance_ms=self.clock_tolerance_ms,
+            delivers_ranges=self.delivers_ranges,
+            is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
         self._events = ClientEvents(model=self._model, members=self.members, has=has, renews=self.renews)
@@ -248,6 +268,12 @@ class ShareGroupMachine(RuleBasedStateMachine):
         """Fetch for one member after the other."""
         for member in self.members:
             self.member_fetches(member, max_records)
+
+    def member_fetches_all(self, member: str) -> None:
+        """Fetch until that brings nothing more: what nobody owns is delivered by then."""
+        waiting = self._model.waiting()
+        self._fetch_until_nothing(member, self.member_fetches)
+        self._judge(self._model.expect_delivered, member, waiting)
 
     def member_acknowledges(self, member: str, ranges: Iterable[Range]) -> None:
         """Acknowledge ranges, with one type for all offsets or one for each; it may be wrong of the member to do so."""
@@ -335,7 +361,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
             self.writes_succeed()
         for producer in self._events.producers():
             self.transaction_ends(producer, "commit")
-        self._let_locks_expire()
 
     def _let_locks_expire(self) -> None:
         if "advance_clock" in self._events.has:
@@ -345,22 +370,28 @@ class ShareGroupMachine(RuleBasedStateMachine):
                 self.member_acknowledges_all(member, "ACCEPT")
 
     def _accept_everything(self) -> None:
-        """Accept until two fetches in a row have brought nothing, and once more after all locks have expired."""
+        """Accept until fetches bring nothing: at once, when all locks have expired, and when they have once more."""
         member = self.members[0]
-        for _ in range(2):
-            empty = 0
-            most = 2 * len(self._model.records) + 10
-            for _ in range(most):
-                if self.member_fetches(member, EVERYTHING):
-                    empty = 0
-                    self.member_acknowledges_all(member, "ACCEPT")
-                else:
-                    empty += 1
-                if empty == 2:  # noqa: PLR2004 - one fetch may only have found out that the log start has moved
-                    break
-            else:
-                self._judge(self._model.expect_end, most)
+        for _ in range(3):
+            waiting = self._model.waiting()
+            self._fetch_until_nothing(member, self._fetch_and_accept)
+            self._judge(self._model.expect_delivered, member, waiting)
             self._let_locks_expire()
+
+    def _fetch_and_accept(self, member: str, max_records: int) -> list[int]:
+        offsets = self.member_fetches(member, max_records)
+        if offsets:
+            self.member_acknowledges_all(member, "ACCEPT")
+        return offsets
+
+    def _fetch_until_nothing(self, member: str, fetch: Callable[[str, int], list[int]]) -> None:
+        empty = 0
+        most = 4 * len(self._model.records) + 10
+        for _ in range(most):
+            empty = 0 if fetch(member, EVERYTHING) else empty + 1
+            if empty == self._model.empty_fetches():
+                return
+        self._judge(self._model.expect_end, most)
 
     def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
         """Call a method of the implementation; whatever it raises ends the run."""

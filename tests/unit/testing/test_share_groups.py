@@ -29,7 +29,7 @@ SETTINGS = GroupSettings(delivery_count_limit=2, lock_duration_ms=1_000)
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
-    """Within 200 runs some guarantee is broken."""
+    """Within 400 runs, as many as there are by default, some guarantee is broken."""
     assert broken_by(machine_of(BUGS[name])) is not None
 
 
@@ -84,7 +84,10 @@ def test_what_is_printed_can_be_pasted() -> None:
 def test_known_bugs_end_a_run() -> None:
     """A guarantee that an allowance is about does not fail the test; another one does."""
     bug = machine_of(BUGS["doubled lock"])
-    bug.allowances = (Allowance("doubled lock", Guarantee.ONE_OWNER, lambda machine: machine.group.log),)
+    bug.allowances = tuple(  # just when a lock may expire, the member may have lost it, and with it the last delivery
+        Allowance("doubled lock", guarantee, lambda machine: machine.group.log)
+        for guarantee in (Guarantee.ONE_OWNER, Guarantee.DELIVERY_LIMIT)
+    )
     elsewhere = machine_of(BUGS["doubled lock"])
     elsewhere.allowances = (Allowance("some other bug", Guarantee.NOTHING_LOST, lambda _: True),)
     never = machine_of(BUGS["doubled lock"])

@@ -1,0 +1,130 @@
+"""`PersisterMachine` finds what is wrong with persisters, and says what it is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from hypothesis import Phase, settings
+
+from sharestate import Persister, StateBatch
+from sharestate.coordinator import COORDINATOR_PROFILES, CoordinatorProfile, MemoryLog
+from sharestate.persister import CoordinatorPersister, PartitionStateBatchData, WriteStateParameters
+from sharestate.testing.persister_model import PersisterModel
+from sharestate.testing.persisters import PLACES, PersisterDiffersError, PersisterMachine
+from tests.support.planted_persister_bugs import BUGS, Faulty
+
+
+class CoordinatorMachine(PersisterMachine):
+    """The library's coordinator over a log in memory."""
+
+    def make_persister(self) -> Persister:
+        """Return one over an empty log."""
+        self.log = MemoryLog()
+        return CoordinatorPersister(self.log, profile=self.follows)
+
+    def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - there is nothing to close
+        """Return another one over the same log."""
+        return CoordinatorPersister(self.log, profile=self.follows)
+
+
+class FaultyMachine(PersisterMachine):
+    """A persister with a planted bug."""
+
+    kind: ClassVar[type[Faulty]] = Faulty
+
+    def make_persister(self) -> Persister:
+        """Return one that stores nothing."""
+        return self.kind({})
+
+    def reopen(self, persister: Persister) -> Persister:
+        """Return another one over the same dictionary."""
+        assert isinstance(persister, Faulty)
+        return self.kind(persister.disk)
+
+
+def difference_of(
+    machine: type[PersisterMachine], *, max_examples: int = 100, shrinks: bool = False
+) -> PersisterDiffersError | None:
+    """Run a machine always in the same way, and return the difference that it finds."""
+    test = machine.TestCase
+    test.settings = settings(
+        test.settings,
+        max_examples=max_examples,
+        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
+        derandomize=True,
+        database=None,
+        print_blob=False,
+    )
+    try:
+        test().runTest()
+    except PersisterDiffersError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("profile", COORDINATOR_PROFILES.values(), ids=str)
+def test_nothing_is_found_in_the_coordinator(profile: CoordinatorProfile) -> None:
+    """By the rules of every release the coordinator stores what the model does."""
+    machine = type("Machine", (CoordinatorMachine,), {"follows": profile})
+
+    assert difference_of(machine, max_examples=50) is None
+
+
+def test_nothing_is_found_without_a_bug() -> None:
+    """The persister in which bugs are planted is correct without one."""
+    assert difference_of(FaultyMachine) is None
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_found(name: str) -> None:
+    """Within 400 runs, as many as there are by default, something differs."""
+    assert difference_of(type("Machine", (FaultyMachine,), {"kind": BUGS[name]}), max_examples=400) is not None
+
+
+def test_a_difference_is_explained_and_can_be_pasted() -> None:
+    """The message says what should be and what to look at; the program has few steps and runs."""
+    machine = type("FaultyMachine", (FaultyMachine,), {"kind": BUGS["start moves back"]})
+    found = difference_of(machine, shrinks=True)
+    assert found is not None
+    assert "What should be:" in str(found)
+    assert "Look at:" in str(found)
+    _, _, program = "\n".join(found.__notes__).partition("\n")
+    assert program.count("state.happens") <= 12
+
+    with pytest.raises(PersisterDiffersError):
+        exec(program, {"FaultyMachine": machine})  # noqa: S102 - that is what is tested
+
+
+def test_the_model_is_told_nothing_by_the_library() -> None:
+    """Of two states of a record the higher delivery count wins, whatever the state."""
+    model = PersisterModel()
+    model.initialize(PLACES[0], 0, 0)
+    model.write(PLACES[0], (0, 0), -1, -1, [(0, 1, 2, 1)])
+    model.write(PLACES[0], (0, 0), -1, -1, [(1, 2, 0, 2)])
+
+    assert model.stored[PLACES[0]].records == {0: (2, 1), 1: (0, 2), 2: (0, 2)}
+
+
+def test_a_request_is_what_a_leader_sends() -> None:
+    """The program of a run has plain data, of which a write is made."""
+    sent: list[WriteStateParameters] = []
+
+    class Listening(Faulty):
+        def write_state(self, request: WriteStateParameters, /):  # type: ignore[no-untyped-def] # noqa: ANN202
+            sent.append(request)
+            return super().write_state(request)
+
+    machine = type("Machine", (FaultyMachine,), {"kind": Listening})()
+    machine.happens(event=("writes", [(PLACES[1], (0, 0), -1, -1, []), (PLACES[0], (2, 1), 11, 2, [(11, 12, 2, 1)])]))
+    machine.teardown()
+
+    (request,) = sent
+    assert request.topics[0].partitions[1] == PartitionStateBatchData(
+        partition=0,
+        leader_epoch=2,
+        state_epoch=1,
+        start_offset=11,
+        delivery_complete_count=2,
+        state_batches=(StateBatch(11, 12, 2, 1),),
+    )
