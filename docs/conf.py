@@ -22,6 +22,7 @@ extensions = [
 nitpicky = True
 nitpick_ignore = [  # the standard library, whose own documentation a build without network cannot link to
     ("py:class", "ssl.SSLContext"),
+    ("py:class", "collections.Counter"),
     ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Collection"),
     ("py:class", "collections.abc.Iterable"),
@@ -39,11 +40,13 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "SparkSession"),
     ("py:class", "StreamingQuery"),
     ("py:exc", "AnalysisException"),
+    ("py:exc", "PythonException"),
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [
     ("py:class", r"Mapping\[str|Any\]( \| None)?"),  # annotations that cannot be evaluated without PySpark
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
+    ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
     ("py:class", r"sharestate\.values\.snapshot\.\w+Row"),  # what a snapshot is made of
 ]
