@@ -223,7 +223,7 @@ def a_full_window_waits_for_something(profile: Profile) -> Watch:
         if exchange.completes_write:
             unanswered.discard(exchange.request["write"])
         is_over = not unanswered and _is_over(exchange.after)
-        if exchange.before is None or exchange.before["batches"] != exchange.after["batches"]:
+        if exchange.before is None or _visible(exchange.before) != _visible(exchange.after):
             ended_by = exchange.op
         if exchange.op == "can_acquire" and exchange.result is False and exchange.after["lifecycle"] == "ACTIVE":
             demand(not is_over or ended_by in stalling, f"no fetch is taken any more, since the request {ended_by}")
@@ -235,6 +235,11 @@ The requests that may end all that a full window waits for, by bugs of Kafka tha
 
 Where the SPSO does not advance after the failed write of an expired lock, as in `KIP_932`, ``advance`` is one too.
 """
+
+
+def _visible(state: dict[str, Any]) -> dict[int, tuple[str, int, str]]:
+    """Return the records without locks and flags, which the late answer to a write changes too."""
+    return {offset: record.visible for offset, record in records(state).items()}
 
 
 def _is_over(state: dict[str, Any]) -> bool:

@@ -214,6 +214,30 @@ def test_a_bug_of_kafka_that_loses_records_is_found(name: str, locks: int) -> No
     observe(given([*requests, {"op": "can_acquire"}]), InProcessServer(KAFKA_4_3.healed), healed_over_time())
 
 
+def test_a_write_that_fails_after_the_log_start_has_archived_all_is_f4() -> None:
+    """The answer to a write that was on its way changes no record: what ended all was the log start."""
+    requests: list[Request] = [
+        {"op": "open", "lifecycle": "ACTIVE", "config": {"max_record_locks": 10}},
+        acquisition(0, 1),
+        {"op": "acknowledge", "member": "m", "batches": [[0, 1, [2]]], "answers": ["hold"]},
+        acquisition(2, 21),
+        {"op": "acknowledge", "member": "m", "batches": [[2, 21, [1]]]},
+        {"op": "log_start", "offset": 2},
+        {"op": "complete", "write": 0, "answer": {"error": "NOT_COORDINATOR"}},
+        {"op": "can_acquire"},
+    ]
+
+    *_, last = observe(given(requests), InProcessServer(KAFKA_4_3.healed), healed_over_time())
+
+    assert last.result is False
+
+
+def acquisition(first: int, last: int) -> Request:
+    """Return a request for a log batch."""
+    limits = {"batch_size": 100, "max_records": 100}
+    return {"op": "acquire", "member": "m", "fetch_offset": first, "batches": [[first, last]], **limits}
+
+
 def healed_over_time() -> list[OverTime]:
     """Return what profiles without quirks keep over time."""
     return [OverTime(begin, KAFKA_4_3.healed) for begin in HEALED_OVER_TIME]
