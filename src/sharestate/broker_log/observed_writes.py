@@ -16,7 +16,7 @@ from sharestate.values.requests import WriteShareGroupState
 UNLOGGED_US: Final = 3_000_000
 """How long before a share partition is last heard of its writes may be under way when the broker stops. [µs]"""
 
-_MOST_OVERTAKEN: Final = 2
+_MOST_OVERTAKEN: Final = 8
 """By how many writes one may be overtaken. [writes]"""
 
 _MOST_LATER: Final = 4

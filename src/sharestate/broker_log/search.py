@@ -52,11 +52,17 @@ MOST_TIPS: Final = 60
 MOST_ORDERS: Final = 2_000
 """How many orders are tried from one of them."""
 
-MOST_TAKEN: Final = 5_000
+MOST_MORE_ORDERS: Final = 100
+"""How many orders are tried from one of the others."""
+
+MOST_TAKEN: Final = 6_000
 """How many steps are taken at one place, over all orders. [steps]"""
 
 MOST_WAYS: Final = 3
 """How many ways to read are passed over at the most."""
+
+MOST_INVOLVED: Final = 16
+"""How many steps may have come at the time of one that does not fit, so that it contradicts the rules. [steps]"""
 
 MOST_BETTER: Final = 100
 """How many orders are tried to find a better one than one that explains more."""
@@ -82,7 +88,10 @@ class Stop:
     """What does not fit."""
 
     is_exhausted: bool
-    """Whether every order with one move was tried; of those with more moves it tries the likely ones."""
+    """
+    Whether every order with one move was tried, and so few steps have come at that time that these are most that there
+    are: of the orders with more moves only the likely ones are tried.
+    """
 
     tried: int
     """How many orders were tried."""
@@ -196,26 +205,30 @@ class Search:
     def _is_repaired(self, repair: _Repair) -> bool:
         """Look for an order that explains more, and go on with it."""
         begin = self._index - len(self._places) + 1
-        tips = [Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places))]
+        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places))
+        tips = [first]
         for moves in range(1, MOST_MOVES + 1):
             found: list[Tip] = []
             for tip in tips:
-                best = self._best(tip, found, repair)
+                orders = islice(_orders(tip), MOST_ORDERS if moves == 1 else MOST_MORE_ORDERS)
+                best = self._best(tip, orders, found, repair)
                 if best is not None:
                     self._go_on(begin, best, moves)
                     return True
             found.sort(key=lambda tip: -tip.index)
             if moves == 1:
-                repair.has_tried_all = not repair.is_cut
+                repair.has_tried_all = not repair.is_cut and _at_the_time_of(first) <= MOST_INVOLVED
             tips = found[:MOST_TIPS]
-        return False
+        best = self._best(first, _moves(first, STALLED_US), [], _Repair(repair.index, repair.blocked))
+        if best is not None:
+            self._go_on(begin, best, 1)
+        return best is not None
 
-    def _best(self, tip: Tip, found: list[Tip], repair: _Repair) -> Tip | None:
-        """Return the order that explains the most with one move more; collect those that do not explain more."""
+    def _best(self, tip: Tip, orders: Iterator[Order], found: list[Tip], repair: _Repair) -> Tip | None:
+        """Return the one of *orders* that explains the most; collect those in *found* that do not explain more."""
         best: Tip | None = None
         left = MOST_BETTER
-        orders = _orders(tip)
-        for order in islice(orders, MOST_ORDERS):
+        for order in orders:
             if repair.taken > MOST_TAKEN:
                 repair.is_cut = True
                 break
@@ -276,6 +289,16 @@ class Search:
         return Stop(step, mismatch, repair.has_tried_all, repair.tried, undecided[-MOST_NAMED:], suspects)
 
 
+def _at_the_time_of(tip: Tip) -> int:
+    """Return how many steps may have come at the time of the one that does not fit."""
+    blocked = tip.steps[tip.index]
+    earliest_us, latest_us = blocked.earliest_us - LATE_US, blocked.latest_us + LATE_US
+    return sum(
+        step.what not in _FACTS and step.earliest_us <= latest_us and step.latest_us >= earliest_us
+        for step in tip.steps
+    )
+
+
 def _key(tip: Tip) -> Hashable:
     """Return by what two orders are the same: they have led to the same state before the same steps."""
     left = tuple((step.line, step.what, step.allowed, step.way) for step in tip.steps[tip.index :])
@@ -294,7 +317,6 @@ def _orders(tip: Tip) -> Iterator[Order]:
             yield Order(tip.index, [blocked._replace(allowed=allowed)])
     yield from moves
     yield from _other_ways(tip)
-    yield from _moves(tip, STALLED_US)
 
 
 def _other_ways(tip: Tip) -> Iterator[Order]:
@@ -311,10 +333,12 @@ def _moves(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
     least_us = steps[index].at_us - MOST_BACK_US
     if steps[index].what not in _NOT_MOVED and steps[index].write < 0:
         yield from _last(steps, index)
-    for at in _movable(tip, late_us):
-        moved = steps[at]
-        if moved.what not in _NOT_MOVED and moved.at_us >= least_us:
-            yield from _earlier(tip, at, least_us, late_us)
+    movable = [at for at in _movable(tip, late_us) if steps[at].what not in _NOT_MOVED and steps[at].at_us >= least_us]
+    for at in movable:  # the place right before is the likely one
+        if at > index:
+            yield from islice(_earlier(tip, at, least_us, late_us), 1)
+    for at in movable:
+        yield from islice(_earlier(tip, at, least_us, late_us), int(at > index), None)
     for at in range(index - 1, max(index - MOST_LATER, 0) - 1, -1):
         if steps[at].what not in _NOT_MOVED:
             yield from _later(steps, at, index)
