@@ -59,7 +59,7 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
     position = None  # to return to: the natural gap is skipped before the steps are planned
     if _is_at_natural_gap(state, fetched):
         position = state.position()
-        _skip_natural_gap(state, fetched)
+        _skip_natural_gaps(state, fetched)
         if not _is_eligible(state, fetched):
             return ()
     limit, last_offset = _capacity(state, fetched, max_records)
@@ -169,16 +169,17 @@ def _is_at_natural_gap(state: PartitionState, fetched: FetchedRecords) -> bool:
     return floor is None or floor.last_offset < state.start_offset
 
 
-def _skip_natural_gap(state: PartitionState, fetched: FetchedRecords) -> None:
-    """Move the SPSO to where *fetched* shows that the log goes on (rule 24.1)."""
+def _skip_natural_gaps(state: PartitionState, fetched: FetchedRecords) -> None:
+    """Move the SPSO to where *fetched* shows that the log goes on, and past durable records on the way (rule 24.1)."""
     first_fetched = fetched.batches[0].first_offset
-    following = state.in_flight.higher(state.start_offset)
-    state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
-    state.end_offset = max(state.end_offset, state.start_offset)
-    window = state.active_gap_window
-    if window is not None:
-        state.shrink_gap_window(max(window.first_offset, state.start_offset))
-    advance(state)
+    while _is_at_natural_gap(state, fetched):  # a durable batch may lie between two gaps
+        following = state.in_flight.higher(state.start_offset)
+        state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
+        state.end_offset = max(state.end_offset, state.start_offset)
+        window = state.active_gap_window
+        if window is not None:
+            state.shrink_gap_window(max(window.first_offset, state.start_offset))
+        advance(state)
 
 
 # ---- the steps

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sharestate import KAFKA_4_3, Effects, Profile, SharePartition
+from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Effects, Profile, SharePartition
 from sharestate.testing import (
     HEALED_OVER_TIME,
     OVER_TIME,
@@ -236,6 +236,23 @@ def acquisition(first: int, last: int) -> Request:
     """Return a request for a log batch."""
     limits = {"batch_size": 100, "max_records": 100}
     return {"op": "acquire", "member": "m", "fetch_offset": first, "batches": [[first, last]], **limits}
+
+
+@pytest.mark.parametrize("profile", [KAFKA_4_3.healed, KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
+def test_terminal_records_between_two_holes_of_the_log_are_passed(profile: Profile) -> None:
+    """Where B10 is healed, one fetch that begins after both holes moves the SPSO past what lies between them."""
+    persisted = {"start_offset": 0, "state_batches": [[2, 3, 2, 1], [12, 14, 0, 1]]}
+    requests: list[Request] = [
+        {"op": "open", "config": {"max_record_locks": 10}},
+        {"op": "initialize", "answer": persisted},
+        {**acquisition(12, 14), "fetch_offset": 0},
+        {"op": "acknowledge", "member": "m", "batches": [[12, 14, [1]]]},
+        {"op": "can_acquire"},
+    ]
+
+    *_, last = observe(given(requests), InProcessServer(profile), healed_over_time())
+
+    assert last.result is True
 
 
 def healed_over_time() -> list[OverTime]:
