@@ -214,7 +214,7 @@ def a_full_window_waits_for_something(profile: Profile) -> Watch:
     Otherwise nothing is delivered until somebody else moves the SPSO. Not with the quirks B10 and B17, of which F1 is
     the worst case; and not after what `STALLING` names.
     """
-    stalling = STALLING if profile.advances_after_failed_expiry else {*STALLING, "advance"}
+    stalling = STALLING if profile.advances_after_failed_expiry else {*STALLING, "advance", "complete"}
     unanswered: set[int] = set()
     ended_by = ""
     while True:
@@ -233,7 +233,8 @@ STALLING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"log_start": 
 """
 The requests that may end all that a full window waits for, by bugs of Kafka that every profile has.
 
-Where the SPSO does not advance after the failed write of an expired lock, as in `KIP_932`, ``advance`` is one too.
+Where the SPSO does not advance after the failed write of an expired lock, as in `KIP_932`, ``advance`` is one too, and
+so is ``complete``: a write that fails may let a lock expire.
 """
 
 
