@@ -126,6 +126,9 @@ class Tip:
     saved: list[Saved]
     """The share partition before each of the steps that fit, and before the one that does not."""
 
+    undecided: int = 0
+    """How many fetches without records were left undecided so that the order fits. [fetches]"""
+
     @property
     def index(self) -> int:
         """The index of the step that does not fit; the number of steps that do."""
@@ -240,9 +243,9 @@ class Search:
                 if key not in repair.seen:
                     repair.seen.add(key)
                     found.append(other)
-            elif best is None or other.index > best.index:
+            elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
                 best = other
-            if best is not None and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
+            if best is not None and not best.undecided and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
                 return best
             left -= best is not None
             if not left:
@@ -256,12 +259,18 @@ class Search:
         saved = tip.saved[: order.place + 1]
         checked.restore(saved[-1])
         most = min(order.place + len(order.steps) + LOOK_AHEAD, len(steps))
-        for step in steps[order.place : most]:
+        undecided = 0
+        for at in range(order.place, most):
             repair.taken += 1
-            if checked.take(step, saved[-1]) is not None:
-                return Tip(steps, saved)
+            if checked.take(steps[at], saved[-1]) is not None:
+                if not steps[at].may_be_undecided or at >= order.place + len(order.steps):
+                    return Tip(steps, saved, undecided)
+                undecided += 1
+                steps[at] = steps[at]._replace(allowed=Allowed.UNDECIDED)
+                checked.restore(saved[-1])
+                checked.take(steps[at], saved[-1])
             saved.append(checked.save())
-        return Tip(steps, saved)
+        return Tip(steps, saved, undecided)
 
     def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
         """Go on with an order."""
