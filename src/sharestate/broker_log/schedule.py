@@ -274,8 +274,8 @@ def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, of_write
 def _fetched_us(event: Event, taken: int, done: int, has_records: bool, of_write_us: int | None) -> int:  # noqa: FBT001
     """Return when a fetch that acknowledges, too, has acquired: its answer waits for the write of that."""
     request = event.request or {}
-    if has_records:
-        has_waited_for_write = of_write_us is not None and of_write_us > done - ANSWERED_AFTER_US
-        return taken if has_waited_for_write or done < taken + SOON_US else done
+    was_woken = done >= (taken + SOON_US if of_write_us is None else of_write_us + ANSWERED_AFTER_US)
+    if not was_woken or (not has_records and request.get("min_bytes") == 0):
+        return taken
     waits_until = taken + request.get("max_wait_ms", 0) * 1000
-    return taken if request.get("min_bytes") == 0 or done < waits_until else waits_until
+    return done if has_records or done < waits_until else waits_until
