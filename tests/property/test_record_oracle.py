@@ -102,6 +102,21 @@ def test_a_group_without_a_configuration_has_no_dead_letter_queue(config: dict[s
     assert rejected.writes[0]["state_batches"] == [[0, 0, state, 1]]
 
 
+def test_the_model_passes_terminal_records_between_two_holes_of_the_log() -> None:
+    """Both holes are passed by one fetch that begins after them, so there is room for what comes next."""
+    persisted = {"start_offset": 0, "state_batches": [[1, 2, 2, 1], [5, 5, 0, 1]]}
+    batches = [[4, 5], [6, 8]]
+    requests: list[Request] = [
+        {"op": "open", "config": {"max_record_locks": 5}},
+        {"op": "initialize", "answer": persisted},
+        {"op": "acquire", "member": "m", "batch_size": 5, "max_records": 5, "fetch_offset": 0, "batches": batches},
+    ]
+    profile = KAFKA_4_4.healed
+
+    *_, acquired = observe(given(requests), InProcessServer(profile), [RecordOracle(profile)])
+    assert acquired.result["acquired"] == [[4, 4, 1], [5, 5, 2], [6, 8, 1]]
+
+
 @pytest.mark.parametrize("part", ["state", "events"])
 def test_what_is_not_shown_is_not_judged(part: str) -> None:
     """Answers alone are judged too."""

@@ -65,7 +65,7 @@ class AcquiresHoles(RecordModel):
 class WaitsAtAHole(RecordModel):
     """The SPSO waits for offsets that the log does not have."""
 
-    def _skip_natural_gap(self, first: int) -> None:
+    def _skip_natural_gaps(self, first: int) -> None:
         """Do nothing."""
 
 

@@ -48,8 +48,8 @@ class RecordAcquisition(RecordsInFlight):
         if self.lifecycle != "ACTIVE" or request["max_records"] <= 0 or not log or log[-1][1] < self.start:
             return []
         first, last = log[0][0], log[-1][1]
-        if fetch_offset <= self.start < first:
-            self._skip_natural_gap(first)
+        if fetch_offset <= self.start:
+            self._skip_natural_gaps(first)
         room = min(request["max_records"], self.config["max_record_locks"] - self._in_flight())
         if room <= 0 and fetch_offset <= self.end:  # what is in flight may always be delivered again
             room = min(request["max_records"], self.end - fetch_offset + 1)
@@ -68,16 +68,17 @@ class RecordAcquisition(RecordsInFlight):
             self._archive_aborted(log, request.get("aborted") or ())
         return [(offset, self.records[offset].count) for offset in taken if self.records[offset].state == "ACQUIRED"]
 
-    def _skip_natural_gap(self, first: int) -> None:
-        """Move the SPSO to where the log goes on, unless it lies in a batch."""
-        floor = self._floor(self.start)
-        if not self.records or (floor is not None and floor.last >= self.start):
-            return
-        self.start = min([first, *(offset for offset in self.records if offset > self.start)])
-        self.end = max(self.end, self.start)
-        if self.gap and self._has_gap():
-            self._shrink_gap(max(self.gap[0], self.start))
-        self._move_start()
+    def _skip_natural_gaps(self, first: int) -> None:
+        """Move the SPSO to where the log goes on, past what is terminal between two gaps, unless it lies in a batch."""
+        while self.records and self.start < first:
+            floor = self._floor(self.start)
+            if floor is not None and floor.last >= self.start:
+                return
+            self.start = min([first, *(offset for offset in self.records if offset > self.start)])
+            self.end = max(self.end, self.start)
+            if self.gap and self._has_gap():
+                self._shrink_gap(max(self.gap[0], self.start))
+            self._move_start()
 
     def _take_what_there_is(self, fetch: Fetch) -> list[int]:
         """Take what is available of the batches in flight, and what lies between and after them."""
