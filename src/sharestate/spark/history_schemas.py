@@ -117,5 +117,8 @@ def checked_events(events: DataFrame) -> DataFrame:
 
     present = StructType([field for field in events.schema if field.name in EVENTS.names])
     expect_columns(arrow_schema(present))
-    lacking = {name: F.lit(None).cast(EVENTS[name].dataType) for name in MAY_LACK.difference(present.names)}
-    return events.withColumns(lacking).select(*EVENTS.names)
+    lacking = MAY_LACK.difference(present.names)
+    columns = (
+        F.lit(None).cast(each.dataType).alias(each.name) if each.name in lacking else each.name for each in EVENTS
+    )
+    return events.select(*columns)
