@@ -63,7 +63,7 @@ def difference_of(
     return None
 
 
-@pytest.mark.parametrize("profile", COORDINATOR_PROFILES.values(), ids=str)
+@pytest.mark.parametrize("profile", COORDINATOR_PROFILES.values(), ids=COORDINATOR_PROFILES)
 def test_nothing_is_found_in_the_coordinator(profile: CoordinatorProfile) -> None:
     """By the rules of every release the coordinator stores what the model does."""
     machine = type("Machine", (CoordinatorMachine,), {"follows": profile})
