@@ -24,9 +24,8 @@ from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.effects import Cause
+from sharestate.values.effects import Cause, Effects
 from sharestate.values.records import RecordState
-from sharestate.values.requests import WriteShareGroupState
 
 _INPUTS: Final = dict(ACKNOWLEDGEMENTS)  # a dict is looked up twice as fast as the mapping proxy
 _KINDS: Final = frozenset(_INPUTS)
@@ -43,9 +42,7 @@ _OFFSET_OF_ANOTHER = "Member is not the owner of offset"
 _RENEW_DISABLED = "Renewing acquisition locks is not enabled for the group."
 
 
-def acknowledge(
-    state: PartitionState, member_id: str, requests: Sequence[AcknowledgementBatch]
-) -> tuple[WriteShareGroupState, ...]:
+def acknowledge(state: PartitionState, member_id: str, requests: Sequence[AcknowledgementBatch]) -> Effects:
     """Begin what *member_id* reports of the records that it holds, and issue the write (rule 8)."""
     change = Change(state)
     try:

@@ -15,10 +15,10 @@ from sharestate.partition.record_machine import Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
 from sharestate.values.records import RecordState
-from sharestate.values.requests import WriteShareGroupState
+from sharestate.values.effects import Effects
 
 
-def release(state: PartitionState, member_id: str) -> tuple[WriteShareGroupState, ...]:
+def release(state: PartitionState, member_id: str) -> Effects:
     """
     Release every record that *member_id* holds, and issue the write (rule 9).
 

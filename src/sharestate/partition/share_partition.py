@@ -20,7 +20,7 @@ from sharestate.partition.write_policies import writer_for
 from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
 from sharestate.values.config import ShareConfig
-from sharestate.values.effects import NOTHING, Effects, with_acquired, with_writes
+from sharestate.values.effects import NOTHING, Effects, with_acquired
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
@@ -281,7 +281,8 @@ class SharePartition:
             now_ms: The caller's time; renewed locks count from here. [ms]
 
         Returns:
-            ``writes``: one write, whose outcome decides; none if nothing has to be persisted.
+            ``writes``: one write, whose outcome decides; none if nothing has to be persisted: then ``wake`` says at
+                once whether the SPSO has advanced.
 
         Raises:
             InvalidRecordStateError: The member does not hold some record. No state, count or owner has changed, but
@@ -298,10 +299,10 @@ class SharePartition:
         requests = acknowledgements(batches)
         self._set_time(now_ms)
         try:
-            writes = acknowledge.acknowledge(self._state, member_id, requests)
+            effects = acknowledge.acknowledge(self._state, member_id, requests)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(with_writes(writes))
+        return self._with_transitions(effects)
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -310,7 +311,8 @@ class SharePartition:
         Records that the empty member has acquired are released too.
 
         Returns:
-            ``writes``: one write, whose outcome decides; none if nothing has to be persisted.
+            ``writes``: one write, whose outcome decides; none if nothing has to be persisted: then ``wake`` says at
+                once whether the SPSO has advanced.
 
         Raises:
             TimeReversedError: *now_ms* is before the time of an earlier command.
@@ -321,7 +323,7 @@ class SharePartition:
         if type(member_id) is not str:
             member_id = text(member_id, "member_id")
         self._set_time(now_ms)
-        return self._with_transitions(with_writes(release_.release(self._state, member_id)))
+        return self._with_transitions(release_.release(self._state, member_id))
 
     def advance_log_start(self, offset: int) -> Effects:
         """Move the log start to *offset*; ignored if that is not above the SPSO."""

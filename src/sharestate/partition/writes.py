@@ -24,7 +24,7 @@ from sharestate.partition.cells import Cell
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
 from sharestate.values.dead_letters import DeadLetter
-from sharestate.values.effects import NOTHING, WAKE, Cause, Effects
+from sharestate.values.effects import NOTHING, WAKE, Cause, Effects, with_writes
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
@@ -223,20 +223,19 @@ def _disjoint(ranges: Iterable[tuple[Batch, int, int]]) -> list[tuple[Batch, int
 # ---- issuing
 
 
-def issue(state: PartitionState, change: Change) -> tuple[WriteShareGroupState, ...]:
+def issue(state: PartitionState, change: Change) -> Effects:
     """Issue the write of *change*; if nothing of it has to be persisted, it is committed (rules 11 and 20.4)."""
     batches, config = change.state_batches(), state.config
     if not batches:
-        return ()
+        return NOTHING
     dead_letters = change.dead_letters(batches) if config.dead_letter_queue else ()
     pending = PendingWrite(change.number, config.delivery_count_limit, change.ranges(), dead_letters)
     content = state.writer.content(state, batches, is_final=False)
     if state.recorder is not None:
         change.record(pending.ranges, None if content is None else change.number)
     if content is None:
-        _commit(state, pending, None)
-        return ()
-    return (issue_content(state, content, pending),)
+        return WAKE if _commit(state, pending, None) else NOTHING
+    return with_writes((issue_content(state, content, pending),))
 
 
 def issue_final(

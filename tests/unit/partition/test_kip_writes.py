@@ -384,3 +384,15 @@ def test_a_memory_goes_with_the_kip_s_policy_only() -> None:
         with pytest.raises(SnapshotError) as refused:
             SharePartition.restore(broken, profile=broken.profile)
         assert refused.value.field == "kip_memory"
+
+
+def test_fetches_are_woken_where_nothing_is_written() -> None:
+    """Records below the log start are in no write: releasing them lets the SPSO advance at once, and fetches look."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.acquire("m2", fetched(110, 119), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m2", (110, 119, 1)).number)
+    partition.advance_log_start(110)
+
+    effects = partition.release("m1", now_ms=0)
+    assert (effects.writes, effects.wake, partition.start_offset) == ((), True, 120)
