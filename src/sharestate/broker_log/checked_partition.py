@@ -31,6 +31,7 @@ from sharestate.partition.share_partition import SharePartition
 from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import OffsetReset, ShareConfig
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import LATEST
@@ -72,10 +73,10 @@ class CheckedPartition:
         schedule: Its steps.
         log: Its log; None if nothing is known of it.
         others: How many records each request has acquired of each topic and partition.
-        record_transitions: Whether ``transitions`` lists which records have changed, and why.
+        record_transitions: Whether ``changes`` lists which records have changed, and why.
 
     Attributes:
-        transitions: The changes of records in the steps that fitted, since they were taken away.
+        changes: The changes of records, and their dead letters, in the steps that fitted, since they were taken away.
         was_initialized: Whether its state was ever read.
     """
 
@@ -101,7 +102,7 @@ class CheckedPartition:
         self._before: Saved | None = None
         self._record_transitions = record_transitions
         self.was_initialized = False
-        self.transitions: list[Transition] = []
+        self.changes: list[Transition | DeadLetterRequest] = []
 
     @property
     def partition(self) -> SharePartition | None:
@@ -138,14 +139,14 @@ class CheckedPartition:
         """Return what it takes to come back here."""
         self._now.issued = self._writes.issued
         snapshot = None if self._partition is None else self._partition.snapshot()
-        return Saved(snapshot, self._now.copy(), len(self.transitions))
+        return Saved(snapshot, self._now.copy(), len(self.changes))
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
         snapshot = saved.snapshot
         records = self._record_transitions
         self._partition = None if snapshot is None else SharePartition.restore(snapshot, record_transitions=records)
-        del self.transitions[saved.recorded :]
+        del self.changes[saved.recorded :]
         self._now = saved.progress.copy()
         self._writes.issued = self._now.issued
         self._last_ms = 0 if snapshot is None else snapshot.now_ms
@@ -275,7 +276,9 @@ class CheckedPartition:
         return False
 
     def _noted(self, effects: Effects) -> Effects:
-        self.transitions += effects.transitions
+        self.changes += effects.transitions
+        if self._record_transitions:
+            self.changes += effects.dead_letters
         for request in effects.dead_letters:
             row = StateBatch(request.first_offset, request.last_offset, RecordState.ARCHIVED, request.delivery_count)
             self._now.letters[request.number] = row
@@ -402,7 +405,7 @@ class CheckedPartition:
                 effects = self._partition.acknowledge(event.member_id or "", request["batches"], now_ms=now_ms)
             except RequestRefusedError as refusal:
                 computed = ERROR_NAMES[refusal.code]
-                self.transitions += refusal.transitions
+                self.changes += refusal.transitions
             self._noted(effects)
         if event.response is not None:
             expected = event.response.get("error")

@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.miscounts import miscounted_by
+from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
     HAPPENING_SENTENCES,
     SPECIAL_SENTENCES,
     Finding,
     Happening,
+    Reason,
     duration,
     instant,
     sentence,
 )
-from sharestate.explain.standing import UNADVANCED, Present, Standing, named
+from sharestate.explain.standing import Standing, named
 from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
-from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import Json
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import integer
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
-from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import RecordState
 
 EXPLANATION_VERSION: Final = 1
 """The version of the JSON form."""
 
-_OUTPUTS: Final = frozenset({"initialization", "transition", "dead_letter", "difference"})
 _LOCKS: Final = frozenset({Cause.ACQUIRED, Cause.RENEWED})
-_MISCOUNTED: Final = MappingProxyType(
-    {
-        Cause.ABORTED: ", and it counts as complete though the SPSO has passed it (B22)",
-        Cause.ROLLED_BACK: "; past the dead-letter queue and uncounted, B23",
-    }
-)
-"""What a sentence says where the change was counted wrongly."""
 
 
 class Moment(NamedTuple):
@@ -143,7 +133,7 @@ class Explanation(NamedTuple):
         if not self.moments:
             lines.append("Nothing in the history is about it.")
         at = "" if self.at_us is None else f", {instant(self.at_us)}"
-        lines += ["", f"At the last event{at}: deliverable: {self.standing.verdict.value}."]
+        lines += ["", f"Deliverable at the last event{at}: {self.standing.verdict.value}."]
         lines += [f"  {finding.text}" for finding in self.standing.findings]
         if self.start_offset is not None and self.start_findings != self.standing.findings:
             lines += ["", f"The SPSO is {self.start_offset}, the SPEO {self.end_offset}. At the SPSO:"]
@@ -219,19 +209,13 @@ class RecordLife:
     ) -> None:
         """Begin before the first event of the share partition *key*."""
         self._offset = integer(offset, "offset", 0)
-        self._replay = replay or Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
-        self._log = LogFacts(offset)
+        self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks, replay=replay)
         self._moments: list[Moment] = []
         self._cause: Cause | None = None
         self._owner = ""
         self._locked_until_us: int | None = None
         self._is_in_flight = False
-        self._reads_committed = False
-        self._queue = ""
-        self._archived_by: Cause | None = None
-        self._differences = 0
-        self._first_difference: int | None = None
-        self._at_us: int | None = None
+        self._queue: str | None = None
 
     def apply(self, event: Event) -> None:
         """
@@ -241,14 +225,14 @@ class RecordLife:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
             MalformedInputError: A field of it is not what it has to be; ``field`` says which.
         """
-        partition = self._replay.partition
+        partition = self._replayed.partition
         start_before = None if partition is None else partition.start_offset
-        known = len(self._moments)
-        rows = self._replay.apply(event)
-        self._take_settings(event)
-        self._take_time(event)
-        appended = self._log.apply(event)
-        if appended is not None:
+        known, known_batch = len(self._moments), self._replayed.log.batch
+        rows = self._replayed.apply(event)
+        if event.kind == "config" and event.request:
+            self._queue = event.request.get("dlq_topic", self._queue)
+        appended = self._replayed.log.batch
+        if event.kind == "log" and known_batch is None and appended is not None:
             self._add(event, Happening.APPENDED, _batch_facts(appended))
         was_in_flight = self._is_in_flight
         for row in rows:
@@ -263,46 +247,27 @@ class RecordLife:
 
     def explanation(self) -> Explanation:
         """Return the life so far, and where the record stands after the last event."""
-        partition = self._replay.partition
-        self._replay.snapshot()  # the share partition takes over the time
-        present = Present(
-            partition=partition,
-            at_us=self._at_us,
-            reads_committed=self._reads_committed,
-            archived_by=self._archived_by,
-        )
+        replayed = self._replayed
+        present, partition = replayed.present(), replayed.partition
         return Explanation(
-            self._replay.key,
+            replayed.key,
             self._offset,
-            self._replay.seq + 1,
-            self._at_us,
+            replayed.events,
+            replayed.at_us,
             None if partition is None else partition.start_offset,
             None if partition is None else partition.end_offset,
             tuple(self._moments),
-            present.standing(self._offset, self._log, self._cause),
+            present.standing(self._offset, replayed.log, self._cause),
             present.start_findings(),
-            self._differences,
-            self._first_difference,
+            replayed.differences,
+            replayed.first_difference,
         )
 
     # ---- what events say themselves
 
-    def _take_settings(self, event: Event) -> None:
-        if event.kind == "config" and event.request:
-            isolation = event.request.get("isolation")
-            if isolation is not None:
-                self._reads_committed = isolation == IsolationLevel.READ_COMMITTED.value
-            self._queue = event.request.get("dlq_topic", self._queue)
-
-    def _take_time(self, event: Event) -> None:
-        at_us = event.at_us if event.taken_us is None else event.taken_us
-        if at_us is not None:
-            self._at_us = at_us if self._at_us is None else max(self._at_us, at_us)
-
     def _take_over(self, event: Event, *, was_in_flight: bool, was_read: bool) -> None:
         """Note what a new leader has read of the record; *was_read* says that it was in the state."""
-        partition, request = self._replay.partition, event.request or {}
-        self._archived_by = None
+        partition, request = self._replayed.partition, event.request or {}
         facts: dict[str, Json] = {"leader_epoch": request.get("leader_epoch", "not known")}
         if partition is None or event.response is None or "error" in event.response:
             error = (event.response or {}).get("error", "the answer is not known")
@@ -331,7 +296,7 @@ class RecordLife:
                 self._add(event, Happening.REFUSED, facts)
 
     def _look_for_move_back(self, event: Event, start_before: int | None) -> None:
-        partition = self._replay.partition
+        partition = self._replayed.partition
         if partition is None or start_before is None or event.kind == "initialize":
             return
         if partition.start_offset <= self._offset < start_before:
@@ -341,23 +306,16 @@ class RecordLife:
     # ---- what the replay says
 
     def _take_row(self, event: Event, row: OutputRow) -> None:
-        if row.kind == "difference":
-            self._differences += 1
-            if self._first_difference is None:
-                self._first_difference = row.seq
-        elif row.kind == "transition":
+        if row.kind == "transition":
             self._take_transition(event, row)
         elif row.kind == "dead_letter":
             first, last, _, cause = row.values
             if first <= self._offset <= last:
-                topic = f" in the topic {self._queue}" if self._queue else ""
-                self._add(event, Happening.HANDED_OVER, {"topic": topic, "cause": cause}, row.at_us)
+                self._add(event, Happening.HANDED_OVER, {"dlq_topic": self._queue, "cause": cause}, row.at_us)
 
     def _take_transition(self, event: Event, row: OutputRow) -> None:
         first, last, member_id, count, name, before, after, write = row.values
         cause = Cause(name)
-        if cause in UNADVANCED:
-            self._archived_by = cause
         if not first <= self._offset <= last:
             return
         self._is_in_flight = after is not None
@@ -365,7 +323,7 @@ class RecordLife:
             self._add_throttled(event, row)
             return
         if cause in _LOCKS:
-            self._owner, self._locked_until_us = member_id, self._lock_from(row.at_us)
+            self._owner, self._locked_until_us = member_id, self._deadline_from(row.at_us)
         state = RecordState(before if after is None else after).name
         self._add(event, cause, self._facts(event, row, cause, state, count, write), row.at_us)
         if cause not in {Cause.CONFIRMED, Cause.PASSED} or self._cause is None:
@@ -375,9 +333,8 @@ class RecordLife:
         self, event: Event, row: OutputRow, cause: Cause, state: str, count: int, write: int | None
     ) -> dict[str, Any]:
         """Return the facts of the sentence of *cause*."""
-        partition = self._replay.partition
+        partition = self._replayed.partition
         facts: dict[str, Json] = {"state": state, "delivery_count": count, "write": write}
-        facts |= {"in_write": "" if write is None else f"; write {write} carries that"}
         error = (event.response or {}).get("error")
         if cause is not Cause.READ:
             facts["member"] = named(self._owner)
@@ -386,31 +343,37 @@ class RecordLife:
         if partition is not None:
             facts |= {"limit": partition.config.delivery_count_limit, "start_offset": partition.start_offset}
         if cause is Cause.ARCHIVED_AT_LIMIT:
-            facts["lost_by"] = self._lost_by(event, row.at_us)
-        elif cause in _MISCOUNTED:
-            facts["miscounted"] = _MISCOUNTED[cause] if self._is_miscounted(row) else ""
+            facts["lost_by"] = self._lost_by(event, row)
+        elif (bug := self._miscounted_by(row)) is not None:
+            facts["bug"] = bug.value
         if cause is Cause.ROLLED_BACK:
             facts["error"] = "its error is not known" if error is None else error
         elif cause is Cause.DEAD_LETTERED:
-            facts["error"] = "" if error is None else f" ({error})"
+            facts["error"] = error
         return facts
 
-    def _is_miscounted(self, row: OutputRow) -> bool:
-        partition = self._replay.partition
-        if partition is None or miscounted_by(row, partition) is None:
-            return False
-        return row.values[4] != Cause.ABORTED or self._offset < partition.start_offset
+    def _miscounted_by(self, row: OutputRow) -> Reason | None:
+        partition = self._replayed.partition
+        bug = None if partition is None else miscounted_by(row, partition)
+        if partition is None or (row.values[4] == Cause.ABORTED and self._offset >= partition.start_offset):
+            return None
+        return bug
 
-    def _lock_from(self, at_us: int | None) -> int | None:
-        partition = self._replay.partition
+    def _deadline_from(self, at_us: int | None) -> int | None:
+        """Return until when the record is locked that was acquired, or whose lock was renewed, at *at_us*."""
+        partition = self._replayed.partition
         if partition is None or at_us is None:
             return None
-        return (at_us // 1000 + partition.config.record_lock_duration_ms) * 1000
+        runs = (run for batch in partition.batches() for run in batch.runs)
+        deadline_ms = next((run.lock_deadline_ms for run in runs if self._offset <= run.last_offset), None)
+        if deadline_ms is None:  # the same request has acknowledged it
+            deadline_ms = at_us // 1000 + partition.config.record_lock_duration_ms
+        return deadline_ms * 1000
 
-    def _lost_by(self, event: Event, at_us: int | None) -> str:
+    def _lost_by(self, event: Event, row: OutputRow) -> str:
         """Return how a record left its owner that was archived at the limit instead of being available again."""
-        owner, until_us = named(self._owner), self._locked_until_us
-        if at_us is not None and until_us is not None and at_us // 1000 > until_us // 1000:
+        owner = named(self._owner)
+        if has_expired(event, row, self._owner):
             return f"The lock of {owner} expired"
         return f"{owner} released it" if event.kind == "acknowledge" else f"The share session of {owner} closed"
 
@@ -428,14 +391,14 @@ class RecordLife:
         self._moments[-1] = last._replace(facts={**facts, "member": ", ".join(members), "times": count + 1})
 
     def _add(self, event: Event, what: Cause | Happening, facts: Mapping[str, Json], at_us: int | None = None) -> None:
-        at_us = self._at_us if at_us is None else at_us
+        at_us = self._replayed.at_us if at_us is None else at_us
         self._moments.append(Moment(event.seq, at_us, what, facts, event.source))
 
 
 def _batch_facts(batch: AppendedBatch) -> dict[str, Any]:
-    of = ""
-    if batch.control is not None:
-        of = f", the {batch.control} marker of producer {batch.producer_id}"
-    elif batch.transactional:
-        of = f" of a transaction of producer {batch.producer_id}"
-    return {"first_offset": batch.first_offset, "last_offset": batch.last_offset, "of": of}
+    return {
+        "first_offset": batch.first_offset,
+        "last_offset": batch.last_offset,
+        "control": batch.control,
+        "producer_id": batch.producer_id if batch.transactional or batch.control is not None else None,
+    }

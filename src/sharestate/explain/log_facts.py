@@ -37,20 +37,17 @@ class LogFacts:
         """The offset up to which all transactions are decided; None if the history does not say."""
         return None if self.end_offset is None else self._transactions.last_stable_offset
 
-    def apply(self, event: Event) -> AppendedBatch | None:
-        """Take over what *event* says of the log; return the batch with the record if it was appended just now."""
+    def apply(self, event: Event) -> None:
+        """Take over what *event* says of the log."""
         request = event.request or {}
         if event.kind == "log":
-            before = self.batch
             for batch in request["batches"]:
                 self._transactions.append(batch.record_batch)
             self._look(request["batches"], begin=0)
-            return None if before is not None else self.batch
-        if event.kind == "log_start":
+        elif event.kind == "log_start":
             self.start_offset = max(self.start_offset, request["offset"])
         elif event.kind == "fetch" and "batches" in request:
             self._look(request["batches"], begin=request.get("fetch_offset"))
-        return None
 
     def _look(self, batches: Iterable[AppendedBatch], begin: int | None) -> None:
         """Look for the record in *batches*, between which and from *begin* on the log has nothing."""

@@ -6,27 +6,23 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.miscounts import Miscounts
-from sharestate.explain.sentences import Finding, duration, instant
-from sharestate.explain.standing import UNADVANCED, Present, named
+from sharestate.explain.replayed import ReplayedPartition, has_expired
+from sharestate.explain.sentences import Finding, counted, duration, instant
+from sharestate.explain.standing import named
 from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
-from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import RecordRun, SharePartition
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
-from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import RecordState
 
 OVERVIEW_VERSION: Final = 1
 """The version of the JSON form."""
 
-_OUTPUTS: Final = frozenset({"acquisition", "transition", "difference"})
-_OF_MEMBERS: Final = frozenset({"acknowledge", "close", "disconnect"})
 _KEPT: Final = 64
 """The number of acquisitions from which on those below the SPSO are forgotten now and then."""
 
@@ -61,12 +57,14 @@ class NearLimit(NamedTuple):
         last_offset: The last offset, included.
         state: Their state.
         delivery_count: The deliveries of each so far. [deliveries]
+        limit: The delivery count limit. [deliveries]
     """
 
     first_offset: int
     last_offset: int
     state: RecordState
     delivery_count: int
+    limit: int
 
 
 class Overview(NamedTuple):
@@ -84,6 +82,8 @@ class Overview(NamedTuple):
         room: How many records more may be acquired beyond the SPEO. [records]
         delivery_complete_count: The delivery complete count; None if the state is not known. [records]
         log_end_offset: The offset after the last record of the log; None if the history does not say.
+        last_fetch_us: When a member has fetched last; None if that is not known. [µs since 1970]
+        last_fetch_by: The member that has fetched last; None if none has.
         start_findings: What keeps the SPSO where it is.
         bug_findings: Bugs of Kafka that have made the delivery complete count wrong, or that have shown in a log.
         held: What members hold, the longest held first.
@@ -102,6 +102,8 @@ class Overview(NamedTuple):
     room: int
     delivery_complete_count: int | None
     log_end_offset: int | None
+    last_fetch_us: int | None
+    last_fetch_by: str | None
     start_findings: tuple[Finding, ...]
     bug_findings: tuple[Finding, ...]
     held: tuple[HeldRecords, ...]
@@ -119,7 +121,7 @@ class Overview(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""
         group_id, topic_id, partition = self.key
-        names = self._fields[1:10]
+        names = self._fields[1:12]
         fields = {
             "overview": OVERVIEW_VERSION,
             "group_id": group_id,
@@ -139,34 +141,45 @@ class Overview(NamedTuple):
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
         lines = self.facts()
-        lines += ["At the SPSO:", *(f"  {finding.text}" for finding in self.start_findings)]
+        at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
+        lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
         lines += _listed("Held longest:", map(self._held_line, self.held), most)
-        near = (f"{_range(each)} {each.state.name}, delivery count {each.delivery_count}" for each in self.near_limit)
-        lines += _listed("Near the delivery count limit:", near, most)
-        expiries = (f"{named(member_id)}: {records} records" for member_id, records in self.expiries)
+        lines += _listed("Near the delivery count limit:", map(_near_line, self.near_limit), most)
+        expiries = (f"{named(member_id)}: {counted(records, 'record')}" for member_id, records in self.expiries)
         lines += _listed("Lost to expired locks:", expiries, most)
         return lines
 
     def facts(self) -> list[str]:
         """Return the numbers and times in plain words, line by line."""
-        lines = [f"{self.events} events, the last at {_at(self.at_us)}."]
+        lines = [f"{counted(self.events, 'event')}, the last at {_at(self.at_us)}."]
         if self.start_offset is not None:
-            in_flight = f"{self.in_flight} offsets in flight, room for {self.room} records more"
-            lines.append(f"SPSO {self.start_offset}, SPEO {self.end_offset}: {in_flight}.")
+            end = f", SPEO {self.end_offset}" if self.in_flight else ""
+            in_flight = counted(self.in_flight, "offset") if self.in_flight else "nothing"
+            room = f"room for {counted(self.room, 'record')} more"
+            lines.append(f"SPSO {self.start_offset}{end}: {in_flight} in flight, {room}.")
             if self.start_since_us is not None and self.at_us is not None:
                 since = duration(max(0, self.at_us - self.start_since_us))
-                lines.append(f"The SPSO is there since {instant(self.start_since_us)}, for {since}.")
+                lines.append(f"The SPSO has been there since {instant(self.start_since_us)}, for {since}.")
         if self.log_end_offset is not None:
             lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
+        if self.last_fetch_us is not None and self.at_us is not None:
+            before = duration(max(0, self.at_us - self.last_fetch_us))
+            lines.append(
+                f"The last fetch was that of {named(self.last_fetch_by or '')}, {before} before the last event."
+            )
         lines += [finding.text for finding in self.bug_findings]
         if self.differences:
-            lines.append(f"{self.differences} times something was observed and computed otherwise.")
+            lines.append(f"{counted(self.differences, 'time')} something was observed and computed otherwise.")
         return lines
 
     def _held_line(self, held: HeldRecords) -> str:
         until = "" if held.locked_until_us is None else f", locked until {instant(held.locked_until_us)}"
         since = "" if held.since_us is None or self.at_us is None else f", for {duration(self.at_us - held.since_us)}"
         return f"{_range(held)} by {named(held.member_id)}{since}, delivery {held.delivery_count}{until}"
+
+
+def _near_line(near: NearLimit) -> str:
+    return f"{_range(near)} {near.state.name}, delivery count {near.delivery_count} of {near.limit}"
 
 
 def _range(records: HeldRecords | NearLimit) -> str:
@@ -210,27 +223,23 @@ class PartitionLife:
         replay: VerifiedReplay | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*; the arguments are those of ``Replay``."""
-        self._replay = replay or Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
-        self._log = LogFacts(0)
+        self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks, replay=replay)
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()
         self._miscounts = Miscounts()
         self._start: tuple[int, int | None] | None = None
-        self._reads_committed = False
-        self._archived_by: Cause | None = None
-        self._differences = 0
-        self._at_us: int | None = None
+        self._last_fetch: tuple[int | None, str | None] = None, None
 
     @property
     def partition(self) -> SharePartition | None:
         """The share partition, to read; None as long as its state is not known."""
-        return self._replay.partition
+        return self._replayed.partition
 
     @property
     def log_end_offset(self) -> int | None:
         """The offset after the last record of the log; None if the history does not say."""
-        return self._log.end_offset
+        return self._replayed.log.end_offset
 
     def apply(self, event: Event) -> list[OutputRow]:
         """
@@ -240,91 +249,72 @@ class PartitionLife:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
             MalformedInputError: A field of it is not what it has to be; ``field`` says which.
         """
-        rows = self._replay.apply(event)
-        self._log.apply(event)
-        at_us = event.at_us if event.taken_us is None else event.taken_us
-        if at_us is not None:
-            self._at_us = at_us if self._at_us is None else max(self._at_us, at_us)
-        if event.kind == "config" and event.request and "isolation" in event.request:
-            self._reads_committed = event.request["isolation"] == IsolationLevel.READ_COMMITTED.value
-        elif event.kind == "initialize":
+        rows = self._replayed.apply(event)
+        if event.kind == "initialize":
             self._acquisitions.clear()
-            self._archived_by = self._start = None
+            self._start = None
             self._miscounts.clear()
+        elif event.kind == "fetch":
+            self._last_fetch = self._replayed.at_us, event.member_id
         for row in rows:
             self._take_row(event, row)
-        partition = self._replay.partition
+        partition = self._replayed.partition
         if partition is not None:
             self._look_for_miscounts(rows, partition)
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
-            self._start = partition.start_offset, self._at_us
+            self._start = partition.start_offset, self._replayed.at_us
             self._forget_below(partition.start_offset)
         return rows
 
     def overview(self) -> Overview:
         """Return the share partition as it is after the last event."""
-        partition = self._replay.partition
-        self._replay.snapshot()  # the share partition takes over the time
-        present = Present(
-            partition=partition,
-            at_us=self._at_us,
-            reads_committed=self._reads_committed,
-            archived_by=self._archived_by,
-        )
+        replayed = self._replayed
+        present, partition = replayed.present(), replayed.partition
         runs = () if partition is None else tuple(run for batch in partition.batches() for run in batch.runs)
         held = [self._held(run) for run in runs if run.state is RecordState.ACQUIRED]
         held.sort(key=lambda each: (each.since_us is None, each.since_us, each.first_offset))
         return Overview(
-            key=self._replay.key,
-            events=self._replay.seq + 1,
-            at_us=self._at_us,
+            key=replayed.key,
+            events=replayed.events,
+            at_us=replayed.at_us,
             start_offset=None if partition is None else partition.start_offset,
             start_since_us=None if self._start is None else self._start[1],
             end_offset=None if partition is None else partition.end_offset,
             in_flight=present.in_flight,
             room=present.room,
             delivery_complete_count=None if partition is None else partition.delivery_complete_count,
-            log_end_offset=self._log.end_offset,
+            log_end_offset=replayed.log.end_offset,
+            last_fetch_us=self._last_fetch[0],
+            last_fetch_by=self._last_fetch[1],
             start_findings=present.start_findings(),
             bug_findings=tuple(self._bug_findings()),
             held=tuple(held),
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
             expiries=tuple(self._expiries.most_common()),
-            differences=self._differences,
+            differences=replayed.differences,
         )
 
     def _take_row(self, event: Event, row: OutputRow) -> None:
-        if row.kind == "difference":
-            self._differences += 1
-        elif row.kind == "acquisition":
+        if row.kind == "acquisition":
             first, last, member_id, _ = row.values
             self._acquisitions.append(_Acquisition(first, last, member_id, row.at_us))
         elif row.kind == "transition":
             first, last, _, _, name, *_ = row.values
-            cause = Cause(name)
-            if cause in UNADVANCED:
-                self._archived_by = cause
-            elif cause is Cause.LOCK_EXPIRED or (cause is Cause.ARCHIVED_AT_LIMIT and self._is_expiry(event, row)):
-                self._expiries[self._owner(first)] += last - first + 1
+            owner = self._owner(first)
+            if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
+                self._expiries[owner] += last - first + 1
 
     def _bug_findings(self) -> Iterator[Finding]:
-        if isinstance(self._replay, VerifiedReplay):
-            yield from self._replay.bug_findings(self._at_us)
-        partition = self._replay.partition
+        yield from self._replayed.bug_findings()
+        partition = self._replayed.partition
         if partition is not None:
-            yield from self._miscounts.findings(partition, self._at_us)
+            yield from self._miscounts.findings(partition, self._replayed.at_us)
 
     def _look_for_miscounts(self, rows: list[OutputRow], partition: SharePartition) -> None:
         for row in rows:
             self._miscounts.take(row, partition)
         if self._start is not None:
             self._miscounts.take_start(self._start[0], partition)
-
-    def _is_expiry(self, event: Event, row: OutputRow) -> bool:
-        """Return whether a lock has expired at the limit; rows of that have the time at which it was due."""
-        if event.kind not in _OF_MEMBERS or row.at_us is None or self._at_us is None or row.at_us < self._at_us:
-            return True
-        return self._owner(row.values[0]) != event.member_id
 
     def _last_acquisition(self, offset: int) -> _Acquisition | None:
         for each in reversed(self._acquisitions):
@@ -345,7 +335,7 @@ class PartitionLife:
     def _forget_below(self, offset: int) -> None:
         """Forget acquisitions below *offset* once there are twice as many as were kept: amortized constant time."""
         if len(self._acquisitions) > self._kept:
-            partition = self._replay.partition
+            partition = self._replayed.partition
             batches = () if partition is None else partition.batches()
             first = min(offset, batches[0].first_offset) if batches else offset  # it may lie below the SPSO
             self._acquisitions = [each for each in self._acquisitions if each.last_offset >= first]
@@ -353,6 +343,7 @@ class PartitionLife:
 
 
 def _near_limit(partition: SharePartition, runs: tuple[RecordRun, ...]) -> Iterator[NearLimit]:
+    limit = partition.config.delivery_count_limit
     for run in runs:
-        if run.state not in TERMINAL and run.delivery_count >= partition.config.delivery_count_limit - 1 > 0:
-            yield NearLimit(run.first_offset, run.last_offset, run.state, run.delivery_count)
+        if run.state not in TERMINAL and run.delivery_count >= limit - 1 > 0:
+            yield NearLimit(run.first_offset, run.last_offset, run.state, run.delivery_count, limit)

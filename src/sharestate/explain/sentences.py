@@ -1,15 +1,18 @@
 """
 The sentences of an explanation, as tables: one for each cause of a change, and one for each reason why a record waits.
 
-A sentence is a format string about "it", the record. Its fields are the facts that stand beside it in the JSON form;
-a fact ``..._us`` is a time, which the sentence has without that ending, as an instant and how far off it is.
+A sentence is a format string about "it", the record. Its fields are the facts that stand beside it in the JSON form.
+A fact ``..._us`` is a time, which the sentence has without that ending, as an instant and how far off it is;
+``{times:time}`` counts, as in "2 times"; and what stands in brackets is there only if its facts are.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -111,30 +114,36 @@ class Reason(StrEnum):
 
 CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
     {
-        Cause.READ: "A new leader read it with the state: {state}, delivery count {delivery_count}.",
+        Cause.READ: "A new leader read the state, in which it is {state}, delivery count {delivery_count}.",
         Cause.CACHED: "It came with a log batch of which the member wanted only a part: {state}, not delivered yet.",
         Cause.ACQUIRED: "{member} acquired it: delivery {delivery_count} of {limit}, locked until {locked_until}.",
-        Cause.ACCEPTED: "{member} accepted it: {state}{in_write}.",
-        Cause.RELEASED: "{member} released it: {state}{in_write}.",
-        Cause.REJECTED: "{member} rejected it as something that cannot be processed: {state}{in_write}.",
-        Cause.GAP: "{member} reported that there is no such record (GAP): {state}{in_write}.",
+        Cause.ACCEPTED: "{member} accepted it: {state}[, to be persisted by write {write}].",
+        Cause.RELEASED: "{member} released it: {state}[, to be persisted by write {write}].",
+        Cause.REJECTED: "{member} rejected it, as nobody can process it: {state}[, to be persisted by write {write}].",
+        Cause.GAP: "{member} reported that there is no such record (GAP): {state}[, to be persisted by write {write}].",
         Cause.RENEWED: "{member} renewed its lock: locked until {locked_until}.",
-        Cause.LOCK_EXPIRED: "The lock of {member} expired: {state}{in_write}.",
-        Cause.SESSION_CLOSED: "The share session of {member} closed: {state}{in_write}.",
+        Cause.LOCK_EXPIRED: "The lock of {member} expired: {state}[, to be persisted by write {write}].",
+        Cause.SESSION_CLOSED: "The share session of {member} closed: {state}[, to be persisted by write {write}].",
         Cause.ARCHIVED_AT_LIMIT: (
-            "{lost_by}, and it was delivered {delivery_count} times where the limit is {limit}: {state}{in_write}."
+            "{lost_by} after delivery {delivery_count} of {limit}, the last one: {state}"
+            "[, to be persisted by write {write}]."
         ),
-        Cause.ABORTED: "Its transaction was aborted, and the group reads committed records only: {state}{miscounted}.",
+        Cause.ABORTED: (
+            "Its transaction was aborted, and the group reads committed records only: {state}"
+            "[, and it counts as complete though the SPSO has passed it ({bug})]."
+        ),
         Cause.COMPACTED_AWAY: "A fetch showed that the log no longer has it: {state}.",
         Cause.BELOW_LOG_START: "The log start moved past it: {state}.",
         Cause.CONFIRMED: "Write {write} succeeded: {state} is persisted.",
         Cause.ROLLED_BACK: "Write {write} failed ({error}): {state} again, delivery count {delivery_count}.",
         Cause.THROTTLED: (
-            "Fetches of {member} left it {state} ({times} times): what keeps failing is delivered in smaller pieces, "
-            "and the rest waits."
+            "{member} fetched and did not get it ({times:time}): records that keep failing are delivered a few at a "
+            "time, and it has to wait."
         ),
         Cause.PASSED: "The SPSO passed it, and is {start_offset}: it was {state}.",
-        Cause.DEAD_LETTERED: "The dead-letter queue has answered{error}: {state}{in_write}.",
+        Cause.DEAD_LETTERED: (
+            "The dead-letter queue has answered[ ({error})]: {state}[, to be persisted by write {write}]."
+        ),
     }
 )
 """One sentence for each cause."""
@@ -149,7 +158,7 @@ SPECIAL_SENTENCES: Final[Mapping[tuple[Cause, str], str]] = MappingProxyType(
         ),
         (Cause.ROLLED_BACK, "ARCHIVED"): (
             "Write {write} failed ({error}) after its lock had expired at the delivery limit: ARCHIVED, in the "
-            "leader's memory only (B15{miscounted})."
+            "leader's memory only (B15)[, past the dead-letter queue and uncounted ({bug})]."
         ),
         (Cause.LOCK_EXPIRED, "ACKNOWLEDGED"): (
             "Its lock expired while a write of it was pending: that matters only if the write fails."
@@ -166,7 +175,10 @@ SPECIAL_SENTENCES: Final[Mapping[tuple[Cause, str], str]] = MappingProxyType(
 
 HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
     {
-        Happening.APPENDED: "The log has it, in the batch {first_offset}-{last_offset}{of}.",
+        Happening.APPENDED: (
+            "The log has it, in the batch {first_offset}-{last_offset}[, a transaction's {control} marker]"
+            "[, of producer {producer_id}]."
+        ),
         Happening.NOT_READ: (
             "A new leader (epoch {leader_epoch}) read the state, SPSO {start_offset}, without it: "
             "what was not persisted of it is forgotten."
@@ -176,7 +188,7 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
         ),
         Happening.STATE_NOT_READ: "A new leader (epoch {leader_epoch}) has no state: {error}.",
         Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
-        Happening.HANDED_OVER: "It was handed to the dead-letter queue{topic} ({cause}).",
+        Happening.HANDED_OVER: "It was handed to the dead-letter queue[ in the topic {dlq_topic}] ({cause}).",
         Happening.START_MOVED_BACK: "The SPSO moved back from {from_offset} to {start_offset} (B9b).",
         Happening.FENCED: "The leader was fenced: it acquires nothing any more.",
     }
@@ -228,10 +240,12 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
             "It is AVAILABLE though the SPSO, {start_offset}, is above it: it is delivered if a fetch returns it (B6).",
         ),
         Reason.THROTTLED: Rule(
-            None, "It was delivered {delivery_count} times: from {threshold} on at most {piece} records come at once."
+            None,
+            "It was delivered {delivery_count:time}: from delivery {threshold} on, fewer and fewer records come at "
+            "once, now {piece:record} at most.",
         ),
         Reason.BEHIND_THROTTLED: Rule(
-            None, "Record {offset} before it was delivered {delivery_count} times: what comes after that one waits."
+            None, "Record {offset} before it was delivered {delivery_count:time}: what comes after that one waits."
         ),
         Reason.LAST_DELIVERY_ALONE: Rule(
             None, "Its next delivery, {delivery_count} of {limit}, is its last one, and of this record alone."
@@ -255,12 +269,12 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.NEW: Rule(
             Verdict.NOW,
-            "It was never acquired: fetches begin at {next_offset}, and there is room for {room} records more.",
+            "It was never acquired: the next fetch begins at {next_offset}, and there is room for {room:record} more.",
         ),
         Reason.NO_ROOM: Rule(
             Verdict.LATER,
-            "{in_flight} offsets are in flight, {start_offset}-{end_offset}, where {max_record_locks} may be: "
-            "nothing beyond is acquired before the SPSO moves.",
+            "There is no room for it: {in_flight:offset} in flight, {start_offset}-{end_offset}, where "
+            "share.partition.max.record.locks is {max_record_locks}. Nothing beyond is acquired before the SPSO moves.",
         ),
         Reason.NOTHING_IN_FLIGHT: Rule(None, "Nothing is in flight."),
         Reason.START_WAITS: Rule(
@@ -276,58 +290,70 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.STALLED_AT_NATURAL_GAP: Rule(
             Verdict.STALLED,
-            "No batch covers offset {start_offset}, which the log does not have, so the SPSO stays before it, and "
-            "nothing else is left in flight: a stall until the log start moves or another leader takes over (B10).",
+            "Stalled by a bug of Kafka (B10): the log has no record {start_offset}, and no batch covers it, so the "
+            "SPSO stays before it, and nothing is left in flight that would move it. It ends when the log start moves "
+            "past the gap, or another leader takes over.",
         ),
         Reason.STALLED_IN_WINDOW: Rule(
             Verdict.STALLED,
-            "Everything in flight is terminal, but the gap window, {first_offset}-{last_offset}, ends only when "
-            "something beyond it is acquired, for which there is no room: a stall until max_record_locks is raised or "
-            "another leader takes over (F1).",
+            "Stalled by a bug of Kafka (F1): no fetch is served any more, whatever members do. This leader has fetched "
+            "again what the one before had not persisted: the gap window, up to {last_offset}. All that is in flight "
+            "is ACKNOWLEDGED or ARCHIVED by now, but Kafka ends that window, and moves the SPSO past it, only when it "
+            "acquires a record beyond it; and there is no room for one: {in_flight:offset} in flight where "
+            "share.partition.max.record.locks is {max_record_locks}. It ends when that setting of the group is raised "
+            "above {in_flight}, when another leader takes over, or when the last member has left the group.",
         ),
         Reason.STALLED_BELOW_LOG_START: Rule(
             Verdict.STALLED,
-            "The log start has passed the last records that were not terminal, and no write or lock is left to move "
-            "the SPSO: a stall until max_record_locks is raised (F4).",
+            "Stalled by a bug of Kafka (F4): the log start has passed the last records that were not terminal, and "
+            "Kafka moves the SPSO only with a write or an expired lock, of which none is left. {in_flight:offset} in "
+            "flight leave no room for more. It ends when share.partition.max.record.locks of the group, "
+            "{max_record_locks}, is raised above {in_flight}.",
         ),
         Reason.STALLED_GAP_BELOW_LOG_START: Rule(
             Verdict.STALLED,
-            "The log start, {start_offset}, has moved into the gap that is fetched next, at {next_offset}, where "
-            "every fetch is out of range: a stall until the log start has passed {last_offset} (F5).",
+            "Stalled by a bug of Kafka (F5): the log start, {start_offset}, has moved into the gap that is fetched "
+            "next, at {next_offset}, where every fetch is out of range. It ends when the log start has passed "
+            "{last_offset}.",
         ),
         Reason.STALLED_COMPACTED: Rule(
             Verdict.STALLED,
-            "The last records that were not terminal were compacted away, and no write or lock is left to move the "
-            "SPSO: a stall until max_record_locks is raised (F6).",
+            "Stalled by a bug of Kafka (F6): the last records that were not terminal were compacted away, and Kafka "
+            "moves the SPSO only with a write or an expired lock, of which none is left. {in_flight:offset} in flight "
+            "leave no room for more. It ends when share.partition.max.record.locks of the group, {max_record_locks}, "
+            "is raised above {in_flight}.",
         ),
         Reason.STALLED_ABORTED: Rule(
             Verdict.STALLED,
-            "The records in flight are those of an aborted transaction, archived without a write, and no lock is left "
-            "to move the SPSO: a stall until max_record_locks is raised (F7).",
+            "Stalled by a bug of Kafka (F7): the records in flight are those of an aborted transaction, which members "
+            "never get, and Kafka moves the SPSO only with a write or an expired lock, of which none is left. "
+            "{in_flight:offset} in flight leave no room for more. It ends when share.partition.max.record.locks of the "
+            "group, {max_record_locks}, is raised above {in_flight}.",
         ),
         Reason.COUNTED_BELOW_START: Rule(
             None,
-            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
-            "lag is wrong: records of an aborted transaction were archived below the SPSO, and counted (B22).",
+            "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
+            "wrong: records of an aborted transaction were archived below the SPSO, and counted (B22).",
         ),
         Reason.ARCHIVED_UNCOUNTED: Rule(
             None,
-            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
-            "lag is wrong: records on their way to the dead-letter queue were archived without being counted (B23).",
+            "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
+            "wrong: records on their way to the dead-letter queue were archived without being counted (B23).",
         ),
         Reason.COUNT_TAKEN_TWICE: Rule(
             None,
-            "The delivery complete count is {count}, but {terminal} records from the SPSO on are terminal, and so the "
-            "lag is wrong: the SPSO has moved back, and records that it passed were taken off the count twice (F2).",
+            "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
+            "wrong: the SPSO has moved back, and records that it passed were taken off the count twice (F2).",
         ),
         Reason.ACQUIRE_THREW: Rule(
             None,
-            "Fetches have failed because an aborted log batch began before the first batch in flight: {times} times, "
-            "first at {first}. What they acquired stayed locked (B8).",
+            "A bug of Kafka has shown (B8): {times:time}, first at {first}, a fetch has failed because an aborted log "
+            "batch began before the first batch in flight. What it had acquired stayed locked.",
         ),
         Reason.ADVANCE_THREW: Rule(
             None,
-            "The advance of the SPSO has failed, as it lay past a split batch: {times} times, first at {first} (B7).",
+            "A bug of Kafka has shown (B7): {times:time}, first at {first}, the SPSO has not moved because it lay past "
+            "a split batch.",
         ),
     }
 )
@@ -373,7 +399,7 @@ STORED_REASONS: Final[Mapping[StoredReason, Rule]] = MappingProxyType(
             "leader of now may have delivered it again already.",
         ),
         StoredReason.LAST_DELIVERY: Rule(
-            None, "It was delivered {delivery_count} times where the limit is {limit}: at most one delivery is left."
+            None, "It was delivered {delivery_count:time} where the limit is {limit}: at most one delivery is left."
         ),
         StoredReason.ACKNOWLEDGED: Rule(
             Verdict.NEVER, "It is stored as ACKNOWLEDGED, and waits until the SPSO, {start_offset}, passes it."
@@ -451,20 +477,48 @@ class Finding(NamedTuple):
         return {"reason": self.reason.value, **self.facts, "text": self.text}
 
 
+_OPTIONAL: Final = re.compile(r"\[([^]]*)\]")
+
+
+class _Count(int):
+    """A number that says what it counts if it is formatted with a noun."""
+
+    def __format__(self, noun: str) -> str:
+        return counted(int(self), noun) if noun else str(int(self))
+
+
 def sentence(template: str, facts: Mapping[str, Json], at_us: int | None) -> str:
     """
     Return *template* with *facts* in it, times as instants and as distances from *at_us*.
 
     >>> sentence("locked until {until}.", {"until_us": 40_000_000}, 10_000_000)
     'locked until 1970-01-01T00:00:40.000Z (30 s later).'
+    >>> sentence("{times:time}[ by {member}][ in {write}].", {"times": 1, "member": "m1", "write": None}, None)
+    '1 time by m1.'
     """
     shown: dict[str, Any] = {}
     for name, value in facts.items():
         if name.endswith("_us"):
             shown[name.removesuffix("_us")] = _with_distance(value, at_us)
-        else:
-            shown[name] = value
-    return template.format_map(shown)
+        elif value is not None:
+            shown[name] = _Count(value) if type(value) is int else value
+    return _OPTIONAL.sub(lambda part: _if_known(part[1], shown), template).format_map(shown)
+
+
+def _if_known(part: str, shown: Mapping[str, Any]) -> str:
+    """Return a part of a template; nothing if a fact of it is not there."""
+    names = {name for _, name, _, _ in Formatter().parse(part) if name is not None}
+    return part if names <= shown.keys() else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """
+    Return a number of things in words.
+
+    >>> counted(1, "record"), counted(1200, "offset")
+    ('1 record', '1200 offsets')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _with_distance(us: int | None, at_us: int | None) -> str:

@@ -303,12 +303,13 @@ class Present:
             yield self._finding(Reason.STALLED_GAP_BELOW_LOG_START, **facts)
         if self.room > 0 or self._is_under_way or self._next_offset != partition.end_offset + 1:
             return
+        full = {"in_flight": self.in_flight, "max_record_locks": partition.config.max_record_locks}
         if window is not None:
-            yield self._finding(Reason.STALLED_IN_WINDOW, **window._asdict())
+            yield self._finding(Reason.STALLED_IN_WINDOW, **window._asdict(), **full)
         elif self._run(start) is None:
             yield self._finding(Reason.STALLED_AT_NATURAL_GAP, start_offset=start)
         elif self.archived_by is not None:
-            yield self._finding(UNADVANCED[self.archived_by])
+            yield self._finding(UNADVANCED[self.archived_by], **full)
 
     def _finding(self, reason: Reason, **facts: Any) -> Finding:  # noqa: ANN401 - the facts of its sentence
         return Finding(reason, facts, self.at_us)

@@ -8,7 +8,7 @@ from typing import Final
 
 from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import Defect
-from sharestate.broker_log.schedule import RequestId, Step, What, schedule
+from sharestate.broker_log.schedule import RequestId, What, schedule
 from sharestate.broker_log.search import Search
 from sharestate.broker_log.verify import hindrance
 from sharestate.broker_log.visible_log import VisibleLog
@@ -17,6 +17,7 @@ from sharestate.history.events import Event
 from sharestate.history.record_states import RecordStates
 from sharestate.history.rows import OutputRow
 from sharestate.partition.share_partition import SharePartition
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Cause, Transition
 
 _FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
@@ -99,21 +100,26 @@ class VerifiedReplay:
             self._checked.give_up()
             self._is_lost = True
             rows.append(OutputRow(self.key, event.seq, event.taken_us, "difference", (mismatch.what, "", "")))
-        transitions = tuple(self._checked.transitions)
-        self._checked.transitions.clear()
-        return [*rows, *(row for each in transitions for row in self._rows(step, each))]
+        changes = tuple(self._checked.changes)
+        self._checked.changes.clear()
+        return [*rows, *(row for each in changes for row in self._rows(event, each))]
 
     def snapshot(self) -> None:
         """Do nothing: the time of the share partition is that of the last step."""
 
-    def _rows(self, step: Step, transition: Transition) -> Iterator[OutputRow]:
-        seq, at_us = step.event.seq, transition.at_ms * 1000
-        member_id, count, cause = transition.member_id, transition.delivery_count, transition.cause
-        for first, last, before, after in self._states.apply(transition):
+    def _rows(self, event: Event, change: Transition | DeadLetterRequest) -> Iterator[OutputRow]:
+        # The share partition has another time: that of its last command, and a fetch counts its locks from early on.
+        seq, at_us = event.seq, event.taken_us
+        if isinstance(change, DeadLetterRequest):
+            values = (change.first_offset, change.last_offset, change.delivery_count, change.cause.value)
+            yield OutputRow(self.key, seq, at_us, "dead_letter", values)
+            return
+        member_id, count, cause = change.member_id, change.delivery_count, change.cause
+        for first, last, before, after in self._states.apply(change):
             if cause is Cause.ACQUIRED:
                 yield OutputRow(self.key, seq, at_us, "acquisition", (first, last, member_id, count))
-            values = (first, last, member_id, count, cause.value, before, after, transition.write)
-            yield OutputRow(self.key, seq, at_us, "transition", values)
+            columns = (first, last, member_id, count, cause.value, before, after, change.write)
+            yield OutputRow(self.key, seq, at_us, "transition", columns)
 
 
 def is_verifiable(events: Iterable[Event], lacks: frozenset[str]) -> bool:

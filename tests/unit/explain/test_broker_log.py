@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from sharestate import Cause
+from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, StateBatch
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
-from sharestate.explain import PartitionLife, Reason, RecordLife, VerifiedReplay, is_verifiable
+from sharestate.explain import Explanation, PartitionLife, Reason, RecordLife, VerifiedReplay, is_verifiable
 from sharestate.explain.sentences import REASONS, sentence
-from sharestate.history import Event, Header, create_history
+from sharestate.history import AppendedBatch, Event, Header, create_history
 from tests.support.broker_logs import RUN
 
 
@@ -140,7 +141,7 @@ def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
     (finding,) = life.overview().bug_findings
 
     assert (finding.reason, finding.facts["times"]) == (Reason.ACQUIRE_THREW, len(failed))
-    assert finding.text.endswith("What they acquired stayed locked (B8).")
+    assert finding.text.startswith("A bug of Kafka has shown (B8): 3 times, first at 2")
     assert "{" not in sentence(REASONS[Reason.ADVANCE_THREW].sentence, finding.facts, 0)
 
 
@@ -155,3 +156,90 @@ def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) 
     seqs = [event.seq for event in replay.events() if event.kind == "log"]
 
     assert seqs == [event.seq for event in appended]
+
+
+KEY = ("orders", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
+NOON_S = 1_800_000_000
+
+
+def logged(seq: int, at_s: float, done_s: float, kind: str, **fields: Any) -> Event:  # noqa: ANN401 - columns
+    """Return an event of a request that came at a time, and was answered at another one; seconds after noon."""
+    at_us, done_us = (int((NOON_S + each) * 10**6) for each in (at_s, done_s))
+    connection = "member" if fields.get("member_id") else "leader"
+    event = Event.of(KEY, seq, kind, at_us=at_us, **fields)
+    return event._replace(taken_us=at_us, handled_us=at_us, done_us=done_us, connection=connection, request_no=seq)
+
+
+def queued() -> list[Event]:
+    """Return a log that begins with a state, of which a member rejects a record that it has waited for."""
+    read = {"state_epoch": 0, "start_offset": 0, "state_batches": (StateBatch(0, 0, 0, 1),)}
+    settings = {"profile": "kafka-4.4", "dlq_topic": "orders-dlq", "delivery_count_limit": 5}
+    fetch = {"max_records": 1, "max_wait_ms": 1000, "max_bytes": 1000, "mode": "record_limit", "batch_size": 1}
+    reject = {"batches": (AcknowledgementBatch(1, 1, (3,)),)}
+    write = {"start_offset": 0, "delivery_complete_count": 0, "state_epoch": 0, "leader_epoch": 0}
+    archiving, archived = StateBatch(1, 1, 3, 1), StateBatch(1, 1, 4, 1)
+    member = {"member_id": "m1"}
+    return [
+        logged(0, 0, 0, "config", request=settings),
+        logged(1, 0, 0, "log", request={"batches": (AppendedBatch(0, 0, bytes=80),)}),
+        logged(2, 1, 1.001, "initialize", request={"leader_epoch": 0}, response=read),
+        logged(3, 2, 2.001, "fetch", request=fetch, response={"acquired": (AcquiredRecords(0, 0, 2),)}, **member),
+        logged(4, 3, 3.9, "fetch", request=fetch, response={"acquired": (AcquiredRecords(1, 1, 1),)}, **member),
+        logged(5, 3.9, 3.9, "log", request={"batches": (AppendedBatch(1, 1, bytes=80),)}),
+        logged(6, 4, 4.005, "acknowledge", request=reject, response={}, **member),
+        logged(7, 4.001, 4.002, "write", request=write | {"state_batches": (archiving,)}, response={}),
+        logged(8, 4.01, 4.011, "write", request=write | {"state_batches": (archived,)}, response={}),
+    ]
+
+
+def explained(events: list[Event], offset: int) -> Explanation:
+    """Return the life of a record of a broker's log."""
+    replay = VerifiedReplay(KEY, events, acquired_of(events))
+    life = RecordLife(KEY, offset, replay=replay)
+    for event in replay.events():
+        life.apply(event)
+    return life.explanation()
+
+
+def test_each_moment_has_the_time_of_its_event() -> None:
+    """A read, an acquisition that has waited and the answer to a write come when these happen, not when they began."""
+    first, second = (
+        [(moment.what.value, (moment.at_us or 0) // 1000 - NOON_S * 1000) for moment in life.moments]
+        for life in (explained(queued(), offset) for offset in (0, 1))
+    )
+
+    assert first == [("appended", 0), ("read", 1001), ("acquired", 2001)]
+    assert second[:4] == [("appended", 3900), ("acquired", 3900), ("rejected", 4000), ("confirmed", 4002)]
+
+
+def test_a_dead_letter_of_a_log_says_where_it_went() -> None:
+    """The queue has answered when the broker has written that the record is archived."""
+    life = explained(queued(), 1)
+
+    assert [moment.text for moment in life.moments[-2:]] == [
+        "It was handed to the dead-letter queue in the topic orders-dlq (client_reject).",
+        "The dead-letter queue has answered: ARCHIVED, to be persisted by write 1.",
+    ]
+    assert (life.differences, [finding.reason for finding in life.standing.findings]) == (0, [Reason.ARCHIVED])
+
+
+def test_a_release_at_the_limit_is_no_expired_lock() -> None:
+    """A member that gives back records of which it had the last delivery has not lost them."""
+    events = queued()
+    released = {"batches": (AcknowledgementBatch(1, 1, (2,)),)}
+    limit = {"profile": "kafka-4.3", "delivery_count_limit": 1}
+    write = dict(events[7].request or {}) | {"state_batches": (StateBatch(1, 1, 4, 1),)}
+    own = [
+        events[0]._replace(request=limit),
+        *events[1:6],
+        events[6]._replace(request=released),
+        events[7]._replace(request=write),
+    ]
+    own[2].response["state_batches"] = ()  # type: ignore[index]  # the record before is delivered for the first time
+    own[3].response["acquired"] = (AcquiredRecords(0, 0, 1),)  # type: ignore[index]
+    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, own, acquired_of(own))))
+    for event in replay.events():
+        life.apply(event)
+
+    assert (life.overview().differences, life.overview().expiries) == (0, ())
+    assert explained(own, 1).moments[-2].facts["lost_by"] == "m1 released it"

@@ -176,7 +176,7 @@ def test_a_lock_that_expires_during_a_write_that_fails_is_bug_b15() -> None:
     assert what_of(explanation) == [
         *("acquired", "lock expired", "acquired", "accepted", "lock expired", "rolled back")
     ]
-    assert accepted.text == "m1 accepted it: ACKNOWLEDGED; write 1 carries that."
+    assert accepted.text == "m1 accepted it: ACKNOWLEDGED, to be persisted by write 1."
     assert expired.text == "Its lock expired while a write of it was pending: that matters only if the write fails."
     assert failed.text.startswith("Write 1 failed (coordinator_not_available) after its lock had expired")
     assert failed.text.endswith("in the leader's memory only (B15).")
@@ -220,14 +220,14 @@ def test_a_life_in_plain_words() -> None:
     assert [line[40:] for line in lines] == [
         "The log has it, in the batch 0-9.",
         "m1 acquired it: delivery 1 of 2, locked until 1970-01-01T00:00:11.000Z (10 s later).",
-        "The lock of m1 expired: AVAILABLE; write 0 carries that.",
+        "The lock of m1 expired: AVAILABLE, to be persisted by write 0.",
         "m2 acquired it: delivery 2 of 2, locked until 1970-01-01T00:00:30.000Z (10 s later).",
-        "m2 released it, and it was delivered 2 times where the limit is 2: ARCHIVED; write 1 carries that.",
+        "m2 released it after delivery 2 of 2, the last one: ARCHIVED, to be persisted by write 1.",
         "Write 1 succeeded: ARCHIVED is persisted.",
         "The SPSO passed it, and is 10: it was ARCHIVED.",
     ]
     assert explanation.lines()[8:10] == [
-        "At the last event, 1970-01-01T00:00:21.000Z: deliverable: never.",
+        "Deliverable at the last event, 1970-01-01T00:00:21.000Z: never.",
         "  The SPSO is 10, and has passed it.",
     ]
 

@@ -60,4 +60,4 @@ def test_the_life_of_a_miscounted_record_says_so() -> None:
 
     assert below[-1].endswith("ARCHIVED, and it counts as complete though the SPSO has passed it (B22).")
     assert above[-1].endswith("ARCHIVED.")
-    assert any(text.endswith("(B15; past the dead-letter queue and uncounted, B23).") for text in uncounted)
+    assert any(text.endswith("(B15), past the dead-letter queue and uncounted (B23).") for text in uncounted)
