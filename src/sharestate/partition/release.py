@@ -14,8 +14,8 @@ from sharestate.partition.cells import NO_MEMBER, Cell
 from sharestate.partition.record_machine import Input
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
-from sharestate.values.records import RecordState
 from sharestate.values.effects import Effects
+from sharestate.values.records import RecordState
 
 
 def release(state: PartitionState, member_id: str) -> Effects:
