@@ -45,6 +45,7 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.testing.persister_model import NONE_YET, Batch, PersisterModel, Place, Rules, as_ranges
+from sharestate.testing.thorough import PHASES
 from sharestate.values.requests import StateBatch
 
 __all__ = ["EXPLANATIONS", "PersisterDiffersError", "PersisterMachine"]
@@ -163,6 +164,7 @@ class PersisterMachine(RuleBasedStateMachine):
             profile,
             max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
             stateful_step_count=STEPS,
+            phases=set(profile.phases) & set(PHASES),
         )
 
     def __init__(self) -> None:

@@ -28,6 +28,7 @@ from sharestate.testing.client_events import EVERYTHING, SMALL_SETTINGS, ClientE
 from sharestate.testing.client_model import READ_COMMITTED, READ_UNCOMMITTED, ClientModel, Delivery, GroupSettings
 from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import AcquireMode
 
@@ -212,7 +213,9 @@ class ShareGroupMachine(RuleBasedStateMachine):
         super().__init_subclass__(**named)
         profile = cls.TestCase.settings
         cls.TestCase.settings = hypothesis_settings(
-            profile, max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples))
+            profile,
+            max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
+            phases=set(profile.phases) & set(PHASES),
         )
 
     def __init__(self) -> None:

@@ -44,6 +44,7 @@ from sharestate.testing.partition_log import LOGS, LogBatch, PartitionLog
 from sharestate.testing.partition_situations import situations
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.records_in_flight import Rules
+from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AbortedTransaction, ControlType, RecordBatch
@@ -269,7 +270,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
         super().__init_subclass__(**named)
         profile = cls.TestCase.settings
-        cls.TestCase.settings = hypothesis_settings(profile, max_examples=RUNS * profile.max_examples)
+        cls.TestCase.settings = hypothesis_settings(
+            profile, max_examples=RUNS * profile.max_examples, phases=set(profile.phases) & set(PHASES)
+        )
 
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the share partition."""

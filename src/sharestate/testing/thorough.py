@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 try:
-    from hypothesis import HealthCheck, settings
+    from hypothesis import HealthCheck, Phase, settings
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
@@ -19,9 +19,16 @@ except ModuleNotFoundError as error:
 NAME: Final = "sharestate-thorough"
 """The name of the profile."""
 
+PHASES: Final = tuple(phase for phase in Phase if phase is not Phase.explain)
+"""
+What a search of any length goes through. To explain an error Hypothesis traces each line of each program that it tries,
+with which a find took three to five times as long; and the machines say themselves what is wrong.
+"""
+
 THOROUGH: Final = settings(
     max_examples=20_000,
     stateful_step_count=60,
+    phases=PHASES,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # it is meant to be long

@@ -1,8 +1,17 @@
-"""The thorough profile is known by its name."""
+"""The thorough profile is known by its name, and no search spends its time on explanations of Hypothesis."""
 
-from hypothesis import settings
+from __future__ import annotations
 
-from sharestate.testing.thorough import NAME, THOROUGH, THOROUGH_SEEDS
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine
+
+from sharestate.testing.persisters import PersisterMachine
+from sharestate.testing.share_groups import ShareGroupMachine
+from sharestate.testing.share_partitions import SharePartitionMachine
+from sharestate.testing.thorough import NAME, PHASES, THOROUGH, THOROUGH_SEEDS
 
 
 def test_the_profile_is_registered() -> None:
@@ -10,3 +19,13 @@ def test_the_profile_is_registered() -> None:
     assert settings.get_profile(NAME) is THOROUGH
     assert THOROUGH.deadline is None
     assert THOROUGH.max_examples < len(THOROUGH_SEEDS)
+    assert THOROUGH.phases == PHASES
+
+
+@pytest.mark.parametrize("machine", [PersisterMachine, ShareGroupMachine, SharePartitionMachine])
+def test_a_machine_is_not_traced(machine: type[RuleBasedStateMachine]) -> None:
+    """Whatever the profile says, Hypothesis does not trace lines to explain what is found."""
+    inherited: Any = type("Machine", (machine,), {})
+
+    assert Phase.explain in settings().phases
+    assert inherited.TestCase.settings.phases == PHASES
