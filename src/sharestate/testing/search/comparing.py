@@ -15,7 +15,7 @@ from sharestate.testing.generator.operations import seeded
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.finding import Finding, smallest
 from sharestate.testing.search.judging import Judge, Verdict, lives
-from sharestate.testing.search.library import Answered, answered, given
+from sharestate.testing.search.library import Answered, answered
 from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import LATEST
 
@@ -100,10 +100,10 @@ def _compare_one(seed: int, sequence: Steps[None], judge: Judge, answer: Callabl
 
 
 def _both(
-    judge: Judge, answer: Callable[[Request], Response], requests: Sequence[Request]
+    judge: Judge, answer: Callable[[Request], Response], sequence: Steps[None]
 ) -> tuple[list[Answered], list[str], Verdict]:
-    """Return how both answer *requests*, and what became of them."""
-    steps = answered(given(requests), judge.profile)
+    """Return how both answer *sequence*, and what became of them."""
+    steps = answered(sequence, judge.profile)
     lines = _lines(steps, answer)
     return steps, lines, judge.verdict(range(len(steps)), steps, lines)
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from sharestate.json_lines import brief, read_json
 from sharestate.testing.exchange import Exchange, trace
-from sharestate.testing.search.shrinking import Sameness, shrunk
+from sharestate.testing.search.asked import Asked, asked, renumbered
+from sharestate.testing.search.shrinking import Shown, shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sharestate.testing.generator.model import Request
+    from sharestate.testing.generator.model import Request, Steps
     from sharestate.testing.search.divergences import Mismatch
     from sharestate.testing.search.judging import Verdict
     from sharestate.testing.search.library import Answered
+
+MOST_ATTEMPTS: Final = 5000
+"""How many shorter conversations are tried, at most: some seconds' work for a peer in process."""
 
 
 @frozen(kw_only=True)
@@ -63,7 +67,7 @@ def smallest(
     number: int,
     life: Sequence[Answered],
     failure: Verdict,
-    compare: Callable[[Sequence[Request]], tuple[list[Answered], list[str], Verdict]],
+    compare: Callable[[Steps[None]], tuple[list[Answered], list[str], Verdict]],
 ) -> Finding:
     """
     Return the finding that *failure* is, after as few requests as still show it.
@@ -72,24 +76,38 @@ def smallest(
         number: The number of the sequence.
         life: The requests of a share partition, up to the one at which it shows.
         failure: What became of it.
-        compare: Sends requests to both peers; returns the library's answers, the peer's lines and the verdict.
+        compare: Sends a sequence to both peers; returns the library's answers, the peer's lines and the verdict.
     """
-    requests = [step.request for step in life]
-    same = Sameness(requests[-1]["op"], _paths(failure.mismatch))
+    paths = _paths(failure.mismatch)
+    op = life[-1].request["op"]
+    attempts = 0
 
-    def shows(candidate: list[Request]) -> bool:
-        steps, _, judged = compare(candidate)
-        is_whole = len(steps) == len(candidate) and not str(steps[-1].response.get("crashed")).startswith("Malformed")
-        return is_whole and judged.is_failure and same.holds(candidate, judged.mismatch)
+    def shows(candidate: list[Asked]) -> Shown | None:
+        nonlocal attempts
+        attempts += 1
+        if attempts > MOST_ATTEMPTS:
+            return None
+        sent: list[Asked] = []
+        steps, _, judged = compare(renumbered(candidate, sent))
+        found = judged.mismatch
+        if not judged.is_failure or found is None or steps[found.index].request["op"] != op:
+            return None
+        if paths.isdisjoint(found.paths) or str(steps[-1].response.get("crashed")).startswith("Malformed"):
+            return None
+        length = found.index + 1
+        states = [step.response.get("state") for step in steps[:length]]
+        return Shown(sent[:length], states, tuple(map(str, found.differences)))
 
-    requests = shrunk(requests, shows)
-    steps, lines, judged = compare(requests)
+    whole = asked(life)
+    shown = shows(whole)
+    shortest = whole if shown is None else shrunk(shown, shows).requests
+    steps, lines, judged = compare(renumbered(shortest, []))
     mismatch = judged.mismatch or failure.mismatch
     return Finding(
         number=number,
-        op=same.op,
+        op=op,
         differences=() if mismatch is None else tuple(map(str, mismatch.differences)),
-        request=requests[-1],
+        request=steps[-1].request,
         conversation=_conversation(f"search-{number}", steps, lines),
         steps=len(steps),
         signature=signature(life, failure),

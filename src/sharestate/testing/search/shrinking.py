@@ -1,18 +1,20 @@
-"""Making a sequence that shows a difference shorter, for as long as it shows the same one."""
+"""Making a conversation that shows a difference shorter, for as long as it shows the same one."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
+
+from sharestate.testing.search.asked import Asked
+from sharestate.testing.search.later_start import starting_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sharestate.testing.generator.model import Request
-    from sharestate.testing.search.divergences import Mismatch
 
 OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
 """Members of requests that may be left out; only ``open`` has its config left out."""
@@ -20,81 +22,115 @@ OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch",
 LISTS: Final = ("batches", "answers", "dlq_answers", "aborted")
 """Members of which single items may be left out."""
 
+MOST_PAIRS: Final = 30
+"""From how many requests on no two are left out together: there would be too many of them. [requests]"""
+
 
 @frozen
-class Sameness:
-    """What makes two differences the same one."""
+class Shown:
+    """A conversation that shows the difference with its last request."""
 
-    op: str
-    """The operation at which they show."""
+    requests: list[Asked]
+    """The requests."""
 
-    paths: frozenset[str]
-    """The places of the response; one in common is enough."""
+    states: Sequence[dict[str, Any] | None]
+    """The library's state after each of them."""
 
-    def holds(self, requests: Sequence[Request], mismatch: Mismatch | None) -> bool:
-        """Return whether *mismatch*, which *requests* lead to, is the same difference."""
-        return (
-            mismatch is not None
-            and requests[mismatch.index]["op"] == self.op
-            and not self.paths.isdisjoint(mismatch.paths)
-        )
+    differences: tuple[str, ...]
+    """What differs."""
 
 
-def shrunk(requests: list[Request], shows: Callable[[list[Request]], bool]) -> list[Request]:
+def shrunk(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
     """
-    Return what remains of *requests* when nothing more can be left out; the first and the last stay.
+    Return what remains of *shown* when nothing more can be left out.
 
-    >>> needed = lambda requests: {"op": "b"} in requests
-    >>> shrunk([{"op": op} for op in "xabcz"], needed)
-    [{'op': 'x'}, {'op': 'b'}, {'op': 'z'}]
+    Args:
+        shown: The conversation.
+        shows: Returns how a list of requests shows the same difference, up to the request at which it does; None if
+            it does not.
 
     Complexity:
         Quadratic in the requests that remain, as two at a time are left out at last.
     """
     while True:
-        before = requests
-        for smaller in (_without_ranges, _with_smaller_requests, _without_pairs):
-            requests = smaller(requests, shows)
-            if len(requests) < len(before):
+        before = shown
+        for smaller in (
+            _without_ranges,
+            _starting_later,
+            _with_smaller_requests,
+            _with_longer_advances,
+            _without_pairs,
+        ):
+            shown = smaller(shown, shows)
+            if len(shown.requests) < len(before.requests):
                 break
-        if requests == before:
-            return requests
+        if shown.requests == before.requests:
+            return shown
 
 
-def _without_ranges(requests: list[Request], shows: Callable[[list[Request]], bool]) -> list[Request]:
-    size = len(requests) // 2
+def _without_ranges(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+    size = len(shown.requests) // 2
     while size:
         begin = 1
-        while begin < len(requests) - 1:
-            shorter = requests[:begin] + requests[min(begin + size, len(requests) - 1) :]
-            if shows(shorter):
-                requests = shorter
-            else:
+        while begin < len(shown.requests) - 1:
+            requests = shown.requests
+            shorter = shows(requests[:begin] + requests[min(begin + size, len(requests) - 1) :])
+            if shorter is None:
                 begin += size
+            else:
+                shown = shorter
         size //= 2
-    return requests
+    return shown
 
 
-def _without_pairs(requests: list[Request], shows: Callable[[list[Request]], bool]) -> list[Request]:
-    """Leave out two requests that are not beside each other, such as an acquisition and its acknowledgement."""
-    for first, second in combinations(range(1, len(requests) - 1), 2):
-        shorter = [request for place, request in enumerate(requests) if place not in {first, second}]
-        if shows(shorter):
+def _starting_later(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+    """Begin with the state that the first requests lead to, in the place of those requests."""
+    for requests in starting_later(shown.requests, shown.states):
+        shorter = shows(requests)
+        if shorter is not None and shorter.differences == shown.differences:
             return shorter
-    return requests
+    return shown
 
 
-def _with_smaller_requests(requests: list[Request], shows: Callable[[list[Request]], bool]) -> list[Request]:
-    for index in range(len(requests)):
-        shrinks = True
-        while shrinks:
-            shrinks = False
-            for smaller in _smaller(requests[index]):
-                candidate = [*requests[:index], smaller, *requests[index + 1 :]]
-                if shows(candidate):
-                    requests, shrinks = candidate, True
-                    break
-    return requests
+def _without_pairs(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+    """Leave out two requests that are not beside each other, such as an acquisition and its acknowledgement."""
+    if len(shown.requests) > MOST_PAIRS:
+        return shown
+    for left_out in combinations(range(1, len(shown.requests) - 1), 2):
+        shorter = shows([each for place, each in enumerate(shown.requests) if place not in left_out])
+        if shorter is not None:
+            return shorter
+    return shown
+
+
+def _with_longer_advances(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+    """Let time pass once in the place of twice."""
+    places = [place for place, each in enumerate(shown.requests) if each.request["op"] == "advance"]
+    for first, second in pairwise(places):
+        earlier, later = shown.requests[first], shown.requests[second]
+        longer = {**later.request, "ms": earlier.request["ms"] + later.request["ms"]}
+        for kept in (first, second):
+            requests = [*shown.requests]
+            requests[kept] = evolve(requests[kept], request=longer)
+            del requests[first + second - kept]
+            shorter = shows(requests)
+            if shorter is not None:
+                return shorter
+    return shown
+
+
+def _with_smaller_requests(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+    index = 0
+    while index < len(shown.requests):
+        each = shown.requests[index]
+        for request in _smaller(each.request):
+            smaller = shows([*shown.requests[:index], evolve(each, request=request), *shown.requests[index + 1 :]])
+            if smaller is not None:
+                shown = smaller
+                break
+        else:
+            index += 1
+    return shown
 
 
 def _smaller(request: Request) -> Iterator[Request]:
@@ -109,8 +145,29 @@ def _smaller(request: Request) -> Iterator[Request]:
             copy = deepcopy(request)
             del copy[name][index]
             yield copy
+    if request["op"] == "acquire":
+        yield from _with_plainer_batches(request)
     answer = request.get("answer")
     for index in range(len(answer.get("state_batches", ())) if isinstance(answer, dict) else 0):
         copy = deepcopy(request)
         del copy["answer"]["state_batches"][index]
         yield copy
+
+
+def _with_plainer_batches(request: Request) -> Iterator[Request]:
+    """Yield a fetch whose log batches are of no producer, one after the other, and one whose last has one record."""
+    for index, (first, last, *attributes) in enumerate(request["batches"]):
+        if attributes:
+            copy = deepcopy(request)
+            copy["batches"][index] = [first, last]
+            yield copy
+    if request["batches"]:
+        first, last, *attributes = request["batches"][-1]
+        if first < last:
+            copy = deepcopy(request)
+            copy["batches"][-1] = [first, first, *attributes]
+            yield copy
+
+
+PASSES: Final = (_without_ranges, _starting_later, _with_smaller_requests, _with_longer_advances, _without_pairs)
+"""What makes a conversation smaller, in the order in which it is tried."""

@@ -16,14 +16,14 @@ from sharestate.testing.generator.plain import by_record, plain
 from sharestate.testing.search.command import CommandPeer
 from sharestate.testing.search.finding import Finding, signature, smallest
 from sharestate.testing.search.judging import Judge, Verdict, lives
-from sharestate.testing.search.library import Answered, answered, given
+from sharestate.testing.search.library import Answered, answered
 from sharestate.testing.search.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from sharestate.json_lines import Json
-    from sharestate.testing.generator.model import Request, Steps
+    from sharestate.testing.generator.model import Steps
     from sharestate.testing.search.divergences import Divergence
     from sharestate.values.profiles import Profile
 
@@ -131,8 +131,11 @@ class Worker:
                 found += self._judge(*under_way.popleft(), tally)
         for number, steps in under_way:
             found += self._judge(number, steps, tally)
-        kinds = {signature(life, failure): (number, life, failure) for number, life, failure in reversed(found)}
-        return tally, [smallest(*first_of_kind, self.compare) for first_of_kind in reversed(kinds.values())]
+        kinds: dict[tuple[str, ...], tuple[int, list[Answered], Verdict]] = {}
+        for failure in sorted(found, key=lambda each: len(each[1])):
+            kinds.setdefault(signature(*failure[1:]), failure)
+        findings = [smallest(*shortest_of_kind, self.compare) for shortest_of_kind in kinds.values()]
+        return tally, sorted(findings, key=lambda finding: finding.steps)
 
     def _judge(self, number: int, steps: list[Answered], tally: Tally) -> list[tuple[int, list[Answered], Verdict]]:
         kind = self.task.kind_of(number)
@@ -146,9 +149,9 @@ class Worker:
                 failures.append((number, steps[life.start : judged.mismatch.index + 1], judged))
         return failures
 
-    def compare(self, requests: Sequence[Request]) -> tuple[list[Answered], list[str], Verdict]:
-        """Return how both answer *requests*, one share partition's life, and what became of it."""
-        steps = answered(given(requests), self.task.profile)
+    def compare(self, sequence: Steps[None]) -> tuple[list[Answered], list[str], Verdict]:
+        """Return how both answer *sequence*, one share partition's life, and what became of it."""
+        steps = answered(sequence, self.task.profile)
         self.peer.ask([step.line for step in steps])
         lines = [self.peer.response() for _ in steps]
         return steps, lines, self.judge.verdict(range(len(steps)), steps, lines)
