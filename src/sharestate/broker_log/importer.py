@@ -257,8 +257,8 @@ class LogImport:
             for partition in topic["partitionResponses"]:
                 log = self._logs.of(name, partition["index"])
                 if log is not None and partition["errorCode"] == 0:
-                    before = log.appended(partition["baseOffset"] - 1) if log.is_untouched else []
-                    batches = log.appended(partition["baseOffset"])
+                    before = log.appended(partition["baseOffset"] - 1, 0) if log.is_untouched else []
+                    batches = log.appended(partition["baseOffset"], logged.taken_us)
                     self._add_log(name, partition["index"], before, batches, logged, logged.handled_us)
 
     def _markers(self, logged: LoggedRequest) -> None:
@@ -268,7 +268,7 @@ class LogImport:
                     log = self._logs.of(topic["name"], partition)
                     if log is not None:
                         is_first = log.is_untouched
-                        batches = log.marked(marker["producerId"])
+                        batches = log.marked(marker["producerId"], logged.taken_us)
                         before = batches[:-1] if is_first else []
                         batches = batches[len(before) :]
                         self._add_log(topic["name"], partition, before, batches, logged, logged.done_us)

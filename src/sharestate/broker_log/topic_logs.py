@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _SEGMENT_NAME: Final = len("00000000000000000000.log")
 
+_SWAPPED_US: Final = 1_000_000
+"""How much earlier than a transaction marker something may seem to be appended that comes after it. [µs]"""
+
 _METADATA: Final = "partition.metadata"
 """The file in which a broker notes of which topic a directory is."""
 
@@ -39,23 +42,41 @@ class TopicLog:
         self.end_offset = self.start_offset = 0 if self._next is None else self._next.first_offset
         self.is_untouched = True
         self.topic_id = _topic_id(directory)
+        self._passed: dict[int, list[int]] = {}
 
-    def appended(self, base_offset: int) -> list[AppendedBatch]:
-        """Make the batches up to the one at *base_offset* visible, and return those that were not."""
+    def appended(self, base_offset: int, at_us: int) -> list[AppendedBatch]:
+        """
+        Make the batches up to the one at *base_offset* visible, and return those that were not.
+
+        Args:
+            base_offset: The first offset of the batch that was appended.
+            at_us: When. [µs since 1970]
+        """
         self.is_untouched = False
         found = []
         while self._next is not None and self._next.first_offset <= base_offset:
-            found.append(self._take(self._next))
+            found.append(self._take(self._next, at_us))
         return found
 
-    def marked(self, producer_id: int) -> list[AppendedBatch]:
-        """Make the batches up to the next transaction marker of a producer visible, and return them."""
+    def marked(self, producer_id: int, at_us: int) -> list[AppendedBatch]:
+        """
+        Make the batches up to the next transaction marker of a producer visible, and return those that were not.
+
+        Args:
+            producer_id: The producer.
+            at_us: When. [µs since 1970]
+        """
         self.is_untouched = False
+        passed = [each for each in self._passed.pop(producer_id, ()) if each >= at_us - _SWAPPED_US]
+        if passed:  # something that was appended after it has made it visible: times are not exact
+            self._passed[producer_id] = passed[1:]
+            return []
         found = []
         while self._next is not None:
             batch = self._next
-            found.append(self._take(batch))
+            found.append(self._take(batch, at_us))
             if batch.is_control and batch.producer_id == producer_id:
+                self._passed[producer_id].pop()
                 break
         return found
 
@@ -73,7 +94,9 @@ class TopicLog:
                 return
             yield _appended(batch)
 
-    def _take(self, batch: LogBatch) -> AppendedBatch:
+    def _take(self, batch: LogBatch, at_us: int) -> AppendedBatch:
+        if batch.is_control:
+            self._passed.setdefault(batch.producer_id, []).append(at_us)
         self._next = next(self._batches, None)
         self.end_offset = batch.last_offset + 1
         return _appended(batch)
