@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import groupby
 from pathlib import Path
 from statistics import quantiles
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define, fields, frozen
 
@@ -15,7 +15,7 @@ from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import REASONS, Defect
 from sharestate.broker_log.progress import Counts
 from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, schedule
-from sharestate.broker_log.search import Search, Stop
+from sharestate.broker_log.search import MOST_NAMED, Search, Stop
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
 from sharestate.history import Event, Header, HistoryReader, open_history
@@ -26,6 +26,9 @@ REPORT_VERSION: Final = 1
 
 Key = tuple[str, str, int]
 """Group id, topic id and partition."""
+
+Located = tuple[int, Event]
+"""An event, and its line of the history before it."""
 
 
 class Verdict(Enum):
@@ -242,6 +245,11 @@ def verify_partition(
         report.not_checked = len(events)
         report.findings.append(_not_checked(*events[0], file, reason))
         return report
+    repeated = repeated_requests(events)
+    if repeated:
+        report.findings.append(_repetition(repeated, file))
+        again = {event.seq for _, (_, event) in repeated}
+        events = [each for each in events if each[1].seq not in again]
     plan = schedule(events, acquired)
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
@@ -273,6 +281,50 @@ def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, 
 
 def _not_checked(line: int, event: Event, file: str, reason: str) -> Finding:
     return Finding(verdict=Verdict.NOT_CHECKED, place=Place.of(event, file, line), event=event, reason=reason)
+
+
+def repeated_requests(events: Iterable[Located]) -> list[tuple[Located, Located]]:
+    """
+    Return the events of requests that are there twice, each after the first one of them.
+
+    A connection numbers its requests. Of one that gives all of them the same number, as some clients do, none is there
+    twice unless they overlap: a broker works on one of them after the other.
+    """
+    firsts: dict[tuple[Any, ...], Located] = {}
+    numbers: dict[str, set[int]] = {}
+    found = []
+    for line, event in events:
+        if event.connection is None or event.request_no is None or event.kind not in _REQUESTS:
+            continue
+        numbers.setdefault(event.connection, set()).add(event.request_no)
+        key = event.connection, event.request_no, event.kind, (event.request or {}).get("entry")
+        first = firsts.setdefault(key, (line, event))
+        if first[1] is not event:
+            found.append((first, (line, event)))
+    return [
+        (first, again)
+        for first, again in found
+        if len(numbers[again[1].connection or ""]) > 1 or (again[1].at_us or 0) <= (first[1].done_us or 0)
+    ]
+
+
+_REQUESTS: Final = frozenset({"acknowledge", "close", "fetch", "initialize", "write"})
+"""The kinds of events of which a request has one for a share partition, or a write one for each entry."""
+
+
+def _repetition(repeated: list[tuple[Located, Located]], file: str) -> Finding:
+    (first_line, first), (line, event) = repeated[0]
+    reason = f"request {event.request_no} of the connection {event.connection} is in the log twice"
+    if len(repeated) > 1:
+        reason += f", and so are {len(repeated) - 1:,} others"
+    others = [(first_line, first), *(again for _, again in repeated[1:MOST_NAMED])]
+    return Finding(
+        verdict=Verdict.CONTRADICTION,
+        place=Place.of(event, file, line),
+        event=event,
+        other_places=tuple(Place.of(each, file, at) for at, each in others),
+        reason=reason,
+    )
 
 
 def _observed(events: Iterable[Event]) -> Counts:

@@ -9,6 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from sharestate.broker_log import LogImport, PartitionReport, RequestLog, TopicLogs, Verdict, read_properties, verify
+from sharestate.broker_log.verify import repeated_requests
 from sharestate.cli.commands import sharestate
 from sharestate.history import Header, create_history
 from tests.support.broker_logs import RUN, lines, rewritten
@@ -126,6 +127,45 @@ def test_a_contradiction_ends_with_exit_code_1(tmp_path: Path) -> None:
     assert checked.exit_code == 1
     assert f"{path}:{index + 1}: " in checked.output
     assert "contradiction: a fetch has acquired something else" in checked.output
+
+
+def test_a_request_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    """Nothing would contradict a fetch without records that has come twice, but a connection numbers its requests."""
+    own = lines()
+    index = next(
+        i
+        for i, line in enumerate(own)
+        if "SHARE_FETCH" in line and '"groupId":"seq-a"' in line and not records_in(line)
+    )
+    path = tmp_path / "request.log"
+    path.write_text("".join([*own[: index + 300], own[index]]))
+
+    (report,) = reports_of(path, tmp_path / "history.jsonl", "seq-a")
+
+    (finding,) = report.findings
+    assert finding.verdict is Verdict.CONTRADICTION
+    assert finding.reason.endswith(" is in the log twice")
+    assert {finding.place.line, *(place.line for place in finding.other_places)} == {index + 1, index + 301}
+
+
+def records_in(line: str) -> bool:
+    """Return whether a fetch has acquired records, or a session was closed."""
+    return '"acquiredRecords":[{' in line or '"shareSessionEpoch":-1' in line
+
+
+def test_a_client_that_gives_all_requests_one_number_repeats_none() -> None:
+    """As a broker works on one request of a connection after the other, those that do not overlap are others."""
+    log = RequestLog([RUN / "request.log.gz"])
+    events = [event for event in LogImport(log, TopicLogs(None), group_id="seq-a") if event.kind == "fetch"]
+    connection = events[0].connection
+    own = [event._replace(request_no=0) for event in events if event.connection == connection]
+    located = list(enumerate(own))
+    assert len(own) > 10
+
+    assert repeated_requests(located) == []
+    assert repeated_requests([located[3], (99, own[3]._replace(seq=999))]) == [
+        (located[3], (99, own[3]._replace(seq=999)))
+    ]
 
 
 def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None:
