@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _SEGMENT_NAME: Final = len("00000000000000000000.log")
 
-_SWAPPED_US: Final = 1_000_000
-"""How much earlier than a transaction marker something may seem to be appended that comes after it. [µs]"""
+_SWAPPED_US: Final = 100_000
+"""How much earlier than a transaction marker something may seem to be appended that came after it. [µs]"""
 
 _METADATA: Final = "partition.metadata"
 """The file in which a broker notes of which topic a directory is."""
@@ -67,9 +67,7 @@ class TopicLog:
             at_us: When. [µs since 1970]
         """
         self.is_untouched = False
-        passed = [each for each in self._passed.pop(producer_id, ()) if each >= at_us - _SWAPPED_US]
-        if passed:  # something that was appended after it has made it visible: times are not exact
-            self._passed[producer_id] = passed[1:]
+        if not self._is_next(producer_id) and self._has_passed(producer_id, at_us):
             return []
         found = []
         while self._next is not None:
@@ -79,6 +77,17 @@ class TopicLog:
                 self._passed[producer_id].pop()
                 break
         return found
+
+    def _is_next(self, producer_id: int) -> bool:
+        """Return whether the next batch is a marker of a producer."""
+        return self._next is not None and self._next.is_control and self._next.producer_id == producer_id
+
+    def _has_passed(self, producer_id: int, at_us: int) -> bool:
+        """Return whether the next marker of a producer is visible, as something seemed to be appended before it."""
+        passed = [each for each in self._passed.pop(producer_id, ()) if each >= at_us - _SWAPPED_US]
+        if passed:
+            self._passed[producer_id] = passed[1:]
+        return bool(passed)
 
     def visible(self) -> list[AppendedBatch]:
         """Return all batches that are visible, from the beginning; reads the files again."""

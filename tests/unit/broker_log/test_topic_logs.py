@@ -12,7 +12,8 @@ SECOND_US = 1_000_000
 
 def markers() -> list[tuple[int, int]]:
     """Return the offsets of the log's transaction markers, with their producers."""
-    return [(batch.first_offset, batch.producer_id) for batch in TopicLog(DIRECTORY).all_batches() if batch.control]
+    batches = TopicLog(DIRECTORY).all_batches()
+    return [(batch.first_offset, batch.producer_id or 0) for batch in batches if batch.control]
 
 
 def test_a_marker_that_was_passed_is_not_looked_for_again() -> None:
