@@ -127,11 +127,7 @@ class CheckedPartition:
     @property
     def late_us(self) -> tuple[int, ...]:
         """How long after its deadline each lock has expired, at the most. [µs]"""
-        found, delay = [], self._now.delay
-        while delay is not None:
-            found.append(delay.us)
-            delay = delay.before
-        return tuple(reversed(found))
+        return () if self._now.delay is None else self._now.delay.all_us()
 
     # ---- copies
 
@@ -155,7 +151,7 @@ class CheckedPartition:
         """Know nothing until the state is read again."""
         self._partition = None
         now = self._now
-        now.recent, now.known_before = (), len(now.defects)
+        now.recent, now.known_before, now.is_absent = (), len(now.defects), False
         for each in (now.numbers, now.expected, now.letters):
             each.clear()
 
@@ -211,7 +207,7 @@ class CheckedPartition:
             if self._expire(step):
                 return self._see_head() is None
             self.restore(saved)
-        return self._lose(step, saved) and self._see_head() is None
+        return (self._lose(step, saved) or self._acknowledge_unlogged(step, saved)) and self._see_head() is None
 
     def _has_due(self, step: Step) -> bool:
         """Return whether a lock may have expired."""
@@ -262,16 +258,32 @@ class CheckedPartition:
                     self._now.delay = Delay(self._writes.arrived_us(write) - due_ms * 1000, self._now.delay)
                 return True
 
+    def _lost_before(self, step: Step) -> list[str]:
+        """Return the members that may hold records, and whose connections were lost before a step."""
+        most_us = self._now.settings.config.record_lock_duration_ms * 1000 + _LOST_FOR_US
+        return [member_id for lost_us, member_id in self._lost if 0 <= step.at_us - lost_us + LATE_US <= most_us]
+
     def _lose(self, step: Step, saved: Saved) -> bool:
         """Let a connection that was lost be noticed: what its member has is released."""
-        most_us = self._now.settings.config.record_lock_duration_ms * 1000 + _LOST_FOR_US
-        for lost_us, member_id in self._lost:
-            if not lost_us - LATE_US <= step.at_us <= lost_us + most_us:
-                continue
+        for member_id in self._lost_before(step):
             effects = self._active().release(member_id, now_ms=self._now_ms(step.at_us))
             if effects.writes and self._issue(self._noted(effects), step) is None:
                 self.counts.releases += 1
                 return True
+            self.restore(saved)
+        return False
+
+    def _acknowledge_unlogged(self, step: Step, saved: Saved) -> bool:
+        """Let a member acknowledge whose request was under way when the broker has stopped: its write was logged."""
+        batches = self._writes.acknowledged_as_it_stopped(step.write) if step.what is What.ARRIVAL else []
+        for member_id in self._lost_before(step) if batches else ():
+            try:
+                effects = self._active().acknowledge(member_id, batches, now_ms=self._now_ms(step.at_us))
+                if effects.writes and self._issue(self._noted(effects), step) is None:
+                    self.counts.unlogged += 1
+                    return True
+            except RequestRefusedError:
+                pass
             self.restore(saved)
         return False
 
@@ -348,10 +360,15 @@ class CheckedPartition:
                 return
         self._noted(partition.write_succeeded(number))
 
+    def _stop(self, _: Step) -> None:
+        self.give_up()
+        self._now.is_absent = True
+
     def _initialize(self, step: Step) -> None:
         request, response = step.event.request or {}, step.event.response or {}
         self.give_up()
         self._writes.forget_before(step.earliest_us - LATE_US)
+        self._now.is_absent = "error" in response
         if "error" in response or not response:
             return
         settings = self._now.settings
@@ -390,8 +407,6 @@ class CheckedPartition:
         return self._issue(self._noted(effects), step)
 
     def _acknowledge(self, step: Step) -> Mismatch | None:
-        if self._partition is None:
-            return None
         event = step.event
         request = event.request or {}
         computed: str | None = None
@@ -399,6 +414,14 @@ class CheckedPartition:
         version, is_renew = request.get("version", _RENEW_VERSION), request.get("is_renew", False)
         if is_refused_by_broker(request["batches"], version=version, is_renew=is_renew):
             computed = "invalid_request"
+        elif event.response is not None and event.response.get("error") == _ABSENT:
+            self.give_up()
+            self._now.is_absent = True
+            computed = _ABSENT
+        elif self._partition is None:
+            if not self._now.is_absent:
+                return None
+            computed = "invalid_record_state"
         else:
             try:
                 now_ms = self._now_ms(step.at_us)
@@ -429,7 +452,11 @@ class CheckedPartition:
         if response is None:
             return None
         if self._partition is None:  # a fetch that is answered before the state was read acquires nothing
-            self.counts.empty_fetches += not (self.was_initialized or response.get("acquired"))
+            if self._now.is_absent and response.get("acquired"):
+                return Mismatch("fetch", [list(each) for each in response["acquired"]], [])
+            self.counts.empty_fetches += not response.get("acquired") and (
+                self._now.is_absent or not self.was_initialized
+            )
             return None
         if "error" in response:
             return self._failed_fetch(step, response["error"])
@@ -548,6 +575,7 @@ class CheckedPartition:
             What.LOG: _appended,
             What.LOG_START: _log_starts,
             What.OUTCOME: _outcome,
+            What.STOP: _stop,
             What.INITIALIZE: _initialize,
             What.ACKNOWLEDGE: _acknowledge,
             What.CLOSE: _close,
@@ -561,6 +589,9 @@ _AFTER_OTHERS: Final = frozenset({What.ACKNOWLEDGE, What.CLOSE, What.FETCH, What
 """The steps before which locks may expire, lost connections be noticed, and the dead-letter queue answer."""
 
 _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
+
+_ABSENT: Final = "unknown_topic_or_partition"
+"""The error of an acknowledgement to a share partition that the broker does not have: nobody has fetched from it."""
 
 _THROWN: Final = "unknown_server_error"
 """The error of a fetch whose acquire has thrown."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from attrs import evolve, frozen
@@ -11,10 +13,25 @@ from sharestate.broker_log.schedule import Allowed, Schedule
 from sharestate.history import Event
 from sharestate.history.replay_state import WriteContent, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.records import RecordState
 from sharestate.values.requests import WriteShareGroupState
 
 UNLOGGED_US: Final = 3_000_000
 """How long before a share partition is last heard of its writes may be under way when the broker stops. [µs]"""
+
+UNANSWERED_US: Final = 1_000_000
+"""How long before the broker stops a request may begin that it has not answered then: it waits for records. [µs]"""
+
+_ACKNOWLEDGED_AS: Final[Mapping[int, AcknowledgeType]] = MappingProxyType(
+    {
+        RecordState.AVAILABLE: AcknowledgeType.RELEASE,
+        RecordState.ACKNOWLEDGED: AcknowledgeType.ACCEPT,
+        RecordState.ARCHIVING: AcknowledgeType.REJECT,
+        RecordState.ARCHIVED: AcknowledgeType.REJECT,
+    }
+)
+"""A type that leads to a state; where others do, what comes after them is the same."""
 
 _MOST_OVERTAKEN: Final = 8
 """By how many writes one may be overtaken. [writes]"""
@@ -106,6 +123,14 @@ class ObservedWrites:
     def arrived_us(self, write: int) -> int:
         """Return when a write has arrived at the coordinator. [µs since 1970]"""
         return self._writes[write][1].at_us or 0
+
+    def acknowledged_as_it_stopped(self, write: int) -> list[AcknowledgementBatch]:
+        """Return what a request may have acknowledged that has this write, and that the broker has not answered."""
+        arrived_us = self.arrived_us(write)
+        if write != self.issued.count or arrived_us < self._end_us(arrived_us) - UNANSWERED_US:
+            return []
+        rows = self._contents[write][4]
+        return [AcknowledgementBatch(row[0], row[1], (_ACKNOWLEDGED_AS[row[2]],)) for row in rows]
 
     def forget_before(self, at_us: int) -> None:
         """Pass over those that have arrived before the state was read."""

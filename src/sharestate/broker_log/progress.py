@@ -43,6 +43,9 @@ class Counts:
     dead_letters: int = 0
     """Answers of the dead-letter queue."""
 
+    unlogged: int = 0
+    """Acknowledgements that were under way when the broker has stopped, or the log ends."""
+
 
 class Delay(NamedTuple):
     """
@@ -55,6 +58,14 @@ class Delay(NamedTuple):
 
     us: int
     before: Delay | None
+
+    def all_us(self) -> tuple[int, ...]:
+        """Return all delays, from the first one on. [µs]"""
+        found, delay = [self.us], self.before
+        while delay is not None:
+            found.append(delay.us)
+            delay = delay.before
+        return tuple(reversed(found))
 
 
 class Recent(NamedTuple):
@@ -110,6 +121,9 @@ class Progress:
     known_before: int = 0
     """How many of them had shown when the state was read."""
 
+    is_absent: bool = False
+    """Whether the state is known not to be read: the broker does not have the share partition, or cannot read it."""
+
     def copy(self) -> Progress:
         """Return what does not follow later changes."""
         return Progress(
@@ -125,6 +139,7 @@ class Progress:
             self.recent,
             self.defects,
             self.known_before,
+            self.is_absent,
         )
 
 

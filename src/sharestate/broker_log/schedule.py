@@ -9,8 +9,9 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from enum import IntEnum
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharestate.history import Event
@@ -27,6 +28,9 @@ QUEUED_US: Final = 100_000
 
 ANSWERED_AFTER_US: Final = 5_000
 """How soon after the answer to its write an acknowledgement is answered. [µs]"""
+
+EXPIRED_US: Final = 25_000
+"""How long after its wait is over a fetch is answered, unless its answer waits for a write. [µs]"""
 
 SOON_US: Final = 15_000
 """In how much time a write is usually answered. [µs]"""
@@ -47,19 +51,22 @@ class What(IntEnum):
     OUTCOME = 3
     """A write is answered."""
 
-    INITIALIZE = 4
+    STOP = 4
+    """The broker stops; when it has started again the state is read anew."""
+
+    INITIALIZE = 5
     """The state was read."""
 
-    ACKNOWLEDGE = 5
+    ACKNOWLEDGE = 6
     """A member acknowledges."""
 
-    CLOSE = 6
+    CLOSE = 7
     """A member is released."""
 
-    FETCH = 7
+    FETCH = 8
     """A member fetches."""
 
-    ARRIVAL = 8
+    ARRIVAL = 9
     """A write has arrived at the coordinator: by now it was issued."""
 
 
@@ -157,6 +164,7 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
     }
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
     answered = _answers_by_offset(ordered)
+    appends = _Appends(event for _, event in events if event.kind == "log")
     steps = [step for number, (line, event) in enumerate(ordered) for step in _write_steps(number, line, event)]
     lost = []
     for line, event in events:
@@ -164,25 +172,51 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
             lost.append((event.at_us or 0, event.member_id or ""))
         elif event.kind in _STEPS:
             request = event.connection, event.request_no
-            of_write_us = _answered_us(event, acknowledging.get(request, ()), answered)
-            at_us = _effect_us(event, request in acknowledging, request in with_records, of_write_us)
-            earliest = _first_known(event.taken_us, event.at_us)
-            steps.append(
-                Step(at_us, _STEPS[event.kind], earliest, max(at_us, _first_known(event.done_us)), line, event)
+            written_us = _answered_us(event, acknowledging.get(request, ()), answered)
+            known = _Known(
+                request in acknowledging, request in with_records, written_us, appends.last_acquired_us(event)
             )
+            steps.append(_step(line, event, known))
     steps = _after_those_before(steps)
     steps.sort(key=lambda step: step.order)
+    steps = sorted([*steps, *_stops(steps)], key=lambda step: step.order)
     return Schedule(steps, ordered, lost, *_lives(steps))
+
+
+def _stops(steps: list[Step]) -> Iterator[Step]:
+    """
+    Yield a step for each time that the broker has stopped: as the longest silence begins before its next life.
+
+    A broker numbers its requests for state over all of its connections, so it has started anew where a number is lower.
+    """
+    highest, heard_us = -1, [0]
+    for step in steps:
+        if step.event.connection is None:
+            continue
+        number = step.event.request_no
+        if step.what in _OF_STATE and number is not None:
+            if step.what is What.INITIALIZE and number < highest:
+                heard_us.append(step.at_us)
+                _, at_us = max((after - before, before) for before, after in pairwise(heard_us))
+                yield step._replace(at_us=at_us + 1, what=What.STOP, earliest_us=at_us + 1, latest_us=at_us + 1)
+                highest = -1
+            highest, heard_us = max(highest, number), []
+        heard_us.append(step.at_us)
+
+
+_OF_STATE: Final = frozenset({What.ARRIVAL, What.INITIALIZE})
 
 
 def _lives(steps: list[Step]) -> tuple[list[int], list[int]]:
     """Return when the state was read, and when the share partition was last heard of before that, and at the end."""
     begins_us, last_us, newest = [], [], 0
+    has_stopped = False
     for step in steps:
         if step.what is What.INITIALIZE:
             begins_us.append(step.earliest_us)
             last_us.append(newest)
-        elif step.event.connection is not None:
+        has_stopped = step.what is What.STOP or (has_stopped and step.what is not What.INITIALIZE)
+        if step.event.connection is not None and not has_stopped and step.what is not What.INITIALIZE:
             newest = step.at_us
     return begins_us, [*last_us, newest]
 
@@ -251,31 +285,79 @@ def _answers_by_offset(writes: list[tuple[int, Event]]) -> dict[int, list[int]]:
 def _answered_us(event: Event, batches: tuple[AcknowledgementBatch, ...], answered: dict[int, list[int]]) -> int | None:
     """Return when the write of the acknowledgements of a fetch was answered; None if it is not known."""
     times = answered.get(batches[0].first_offset, []) if batches else []
-    place = bisect_left(times, _first_known(event.taken_us, event.at_us))
+    place = bisect_left(times, _taken_us(event))
     return times[place] if place < len(times) else None
 
 
-def _effect_us(event: Event, is_acknowledging: bool, has_records: bool, of_write_us: int | None) -> int:  # noqa: FBT001 - facts of one request
-    """Return when an event is preferred to have taken effect; *of_write_us* is when its write was answered."""
-    taken, done = _first_known(event.taken_us, event.at_us), _first_known(event.done_us, event.at_us)
+class _Appends:
+    """
+    When records were appended to the log.
+
+    Args:
+        events: The events of kind ``log``, in order.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        """Note the last offset of each."""
+        self._times = [
+            (event.request["batches"][-1].last_offset, event.at_us or 0) for event in events if event.request
+        ]
+
+    def last_acquired_us(self, event: Event) -> int:
+        """Return when the last record was appended that a fetch has acquired; 0 without any. [µs since 1970]"""
+        acquired = (event.response or {}).get("acquired") if event.kind == "fetch" else None
+        place = bisect_left(self._times, (acquired[-1].last_offset, 0)) if acquired else len(self._times)
+        return self._times[place][1] if place < len(self._times) else 0
+
+
+class _Known(NamedTuple):
+    """
+    What is known of an event, from others.
+
+    Attributes:
+        is_acknowledging: Whether its request acknowledges.
+        has_records: Whether its request has acquired records of any share partition.
+        written_us: When the write of its acknowledgements was answered; None if that is not known. [µs since 1970]
+        appended_us: When the last record was appended that it has acquired; 0 without any. [µs since 1970]
+    """
+
+    is_acknowledging: bool
+    has_records: bool
+    written_us: int | None
+    appended_us: int
+
+
+def _step(line: int, event: Event, known: _Known) -> Step:
+    """Return the step of an event that is no write."""
+    at_us = _effect_us(event, known)
+    earliest_us = min(at_us, max(_taken_us(event), known.appended_us))
+    done_us = _first_known(event.handled_us if event.kind == "acknowledge" else None, event.done_us)
+    return Step(at_us, _STEPS[event.kind], earliest_us, max(at_us, done_us), line, event)
+
+
+def _taken_us(event: Event) -> int:
+    return _first_known(event.taken_us, event.at_us)
+
+
+def _effect_us(event: Event, known: _Known) -> int:
+    """Return when an event is preferred to have taken effect."""
+    taken, done = _taken_us(event), _first_known(event.done_us, event.at_us)
     match event.kind:
         case "acknowledge":
             return taken
         case "close":
-            return done if is_acknowledging else taken
-        case "fetch":
-            if not is_acknowledging or done == _first_known(event.handled_us, done):
-                return done
-            return _fetched_us(event, taken, done, has_records, of_write_us)
+            return done if known.is_acknowledging else taken
+        case "fetch" if known.is_acknowledging and done > _first_known(event.handled_us, done):
+            return _fetched_us(event, taken, done, known)
         case _:
             return done
 
 
-def _fetched_us(event: Event, taken: int, done: int, has_records: bool, of_write_us: int | None) -> int:  # noqa: FBT001
+def _fetched_us(event: Event, taken: int, done: int, known: _Known) -> int:
     """Return when a fetch that acknowledges, too, has acquired: its answer waits for the write of that."""
     request = event.request or {}
-    was_woken = done >= (taken + SOON_US if of_write_us is None else of_write_us + ANSWERED_AFTER_US)
-    if not was_woken or (not has_records and request.get("min_bytes") == 0):
-        return taken
-    waits_until = taken + request.get("max_wait_ms", 0) * 1000
-    return done if has_records or done < waits_until else waits_until
+    was_woken = done >= (taken + SOON_US if known.written_us is None else known.written_us + ANSWERED_AFTER_US)
+    if not was_woken or (not known.has_records and request.get("min_bytes") == 0):
+        return max(taken, known.appended_us)
+    waits_until: int = taken + request.get("max_wait_ms", 0) * 1000
+    return done if known.has_records and done < waits_until + EXPIRED_US else min(done, waits_until)

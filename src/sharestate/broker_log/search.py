@@ -74,7 +74,8 @@ BEFORE_OTHERS: Final = 40
 """How many moves are tried before more is allowed for the step that does not fit."""
 
 _FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
-_NOT_MOVED: Final = _FACTS | {What.INITIALIZE}
+_LIVES: Final = frozenset({What.STOP, What.INITIALIZE})
+_NOT_MOVED: Final = _FACTS | _LIVES
 
 
 @define
@@ -288,7 +289,7 @@ class Search:
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
         self._checked.give_up()
         self._index += 1
-        while self._index < len(self._steps) and self._steps[self._index].what is not What.INITIALIZE:
+        while self._index < len(self._steps) and self._steps[self._index].what not in _LIVES:
             after = self._steps[self._index]
             if after.what in _FACTS:
                 self._checked.take(after, self._places[-1])
@@ -384,7 +385,7 @@ def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
         before = steps[place]
         if before.at_us < least_us or not _may_be_before(moved, before, late_us):
             return
-        if before.what is What.INITIALIZE and not all(step.may_be_undecided for step in block):
+        if before.what in _LIVES and not all(step.may_be_undecided for step in block):
             return  # before it nothing is known, and anything would fit
         if _has_order(before, moved):
             block.insert(0, before)
@@ -406,7 +407,7 @@ def _last(steps: list[Step], index: int) -> Iterator[Order]:
         places < MOST_BACK
         and index + places + 1 < len(steps)
         and steps[index + places + 1].at_us <= blocked.latest_us + LATE_US
-        and steps[index + places + 1].what is not What.INITIALIZE
+        and steps[index + places + 1].what not in _LIVES
     ):
         places += 1
     for last in range(index + places, index, -1):
@@ -423,7 +424,7 @@ def _later(steps: list[Step], at: int, index: int) -> Iterator[Order]:
         return
     block = [step for step in steps[at : index + 1] if step is moved or _has_order(moved, step)]
     rest = [step for step in steps[at : index + 1] if step is not moved and not _has_order(moved, step)]
-    if all(step.what is not What.INITIALIZE and _may_be_before(step, moved) for step in rest):
+    if all(step.what not in _LIVES and _may_be_before(step, moved) for step in rest):
         yield Order(at, [*rest, *block])
 
 

@@ -1,0 +1,102 @@
+"""Events of one share partition as a request log has them, made by hand: each takes as long as it is said to take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharestate.history import AppendedBatch, Event
+from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.records import AcquiredRecords
+from sharestate.values.requests import StateBatch
+
+
+class Life:
+    """
+    What happens to a share partition; each method adds an event.
+
+    Attributes:
+        events: The events so far.
+    """
+
+    def __init__(self) -> None:
+        """Begin with the settings: records are locked for a second."""
+        self.events: list[Event] = []
+        self._starts = 1
+        settings = {
+            "auto_offset_reset": "earliest",
+            "record_lock_duration_ms": 1000,
+            "delivery_count_limit": 3,
+            "profile": "kafka-4.4",
+        }
+        self._add("config", 0, 0, None, 0, settings, None)
+
+    def _add(  # noqa: PLR0913 - the columns of an event that differ
+        self,
+        kind: str,
+        at_ms: float,
+        takes_ms: float,
+        connection: str | None,
+        number: int,
+        request: dict[str, Any] | None,
+        response: dict[str, Any] | None,
+        member_id: str | None = None,
+    ) -> None:
+        at_us = round(at_ms * 1000)
+        done_us = at_us + round(takes_ms * 1000)
+        handled_us = at_us + min(round(takes_ms * 1000), 1000)
+        times = (at_us, at_us, handled_us, done_us)
+        seq = len(self.events)
+        key = ("orders", "AAAAAAAAAAAAAAAAAAAAAQ", 0)
+        place = ("request.log", seq + 1)
+        self.events.append(
+            Event(*key, seq, *times, connection, number, kind, member_id, *place, request, response, inferred=False)
+        )
+
+    def starts_again(self) -> None:
+        """The broker is stopped and started: its own requests come over another connection."""
+        self._starts += 1
+
+    def appends(self, at_ms: float, first: int, last: int) -> None:
+        """A producer appends a batch."""
+        self._add(
+            "log", at_ms, 1, "producer", len(self.events), {"batches": (AppendedBatch(first, last, bytes=100),)}, None
+        )
+
+    def reads(self, at_ms: float, number: int, start_offset: int | None) -> None:
+        """The broker reads the state: a start offset without batches, or an error if it is None."""
+        state = {"state_epoch": 1, "start_offset": start_offset, "state_batches": ()}
+        error = {"error": "coordinator_load_in_progress"}
+        response = error if start_offset is None else state
+        self._add("initialize", at_ms, 2, f"broker {self._starts}", number, {"leader_epoch": 1}, response)
+
+    def writes(self, at_ms: float, number: int, head: tuple[int, int], *batches: tuple[int, int, int, int]) -> None:
+        """The broker writes start offset and delivery complete count, and batches."""
+        request = {
+            "rpc": number,
+            "entry": 0,
+            "start_offset": head[0],
+            "delivery_complete_count": head[1],
+            "state_epoch": 1,
+            "leader_epoch": 1,
+            "state_batches": tuple(StateBatch(*batch) for batch in batches),
+        }
+        self._add("write", at_ms, 1, f"broker {self._starts}", number, request, {})
+
+    def fetches(self, at_ms: float, takes_ms: float, member: str, number: int, *acquired: tuple[int, int, int]) -> None:
+        """A member fetches, waiting up to 100 ms, over a connection of its own."""
+        request = {"max_records": 500, "batch_size": 500, "max_bytes": 1000, "min_bytes": 1, "max_wait_ms": 100}
+        response = {"acquired": tuple(AcquiredRecords(*each) for each in acquired), "lock_ms": 1000}
+        self._add("fetch", at_ms, takes_ms, f"of {member}", number, request, response, member)
+
+    def acknowledges(  # noqa: PLR0913 - what a request says
+        self, at_ms: float, takes_ms: float, member: str, number: int, batch: tuple[int, int, int], error: str | None
+    ) -> None:
+        """A member acknowledges a batch with one type."""
+        first, last, type_ = batch
+        request = {"batches": (AcknowledgementBatch(first, last, (type_,)),), "version": 2}
+        response = {} if error is None else {"error": error}
+        self._add("acknowledge", at_ms, takes_ms, f"of {member}", number, request, response, member)
+
+    def loses(self, at_ms: float, member: str) -> None:
+        """A member's connection falls silent."""
+        self._add("disconnect", at_ms, 0, None, 0, None, None, member)

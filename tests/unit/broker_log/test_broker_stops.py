@@ -1,0 +1,95 @@
+"""What the check makes of a broker that stops: requests that it was working on are in no log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sharestate.broker_log import PartitionReport, Verdict, verify
+from sharestate.history import Header, create_history
+from tests.support.hand_made_events import Life
+
+ACCEPT = 1
+ACKNOWLEDGED = 2
+
+
+def checked(life: Life, path: Path) -> PartitionReport:
+    """Check a life."""
+    history = path / "history.jsonl"
+    with create_history(history, Header()) as file:
+        file.write(life.events)
+    (report,) = verify(history)
+    return report
+
+
+def begun() -> Life:
+    """Return a life in which a member has acquired ten records."""
+    life = Life()
+    life.appends(0, 0, 9)
+    life.reads(10, 100, 0)
+    life.fetches(20, 1, "m1", 1, (0, 9, 1))
+    return life
+
+
+def test_an_acknowledgement_that_was_not_answered_shows_in_its_write(tmp_path: Path) -> None:
+    """A request that acknowledges and waits for records is not logged if the broker stops meanwhile; its write is."""
+    life = begun()
+    life.writes(500, 101, (0, 2), (0, 0, ACKNOWLEDGED, 1), (1, 1, ACKNOWLEDGED, 1))
+    life.fetches(510, 100, "m2", 1)
+    life.loses(21, "m1")
+    life.starts_again()
+    life.fetches(8_000, 1, "m2", 3)
+    life.reads(8_010, 1, 2)
+    life.fetches(8_020, 1, "m2", 4, (2, 9, 1))
+
+    report = checked(life, tmp_path)
+
+    assert (report.verdict, report.findings) == (Verdict.EXPLAINED, [])
+    assert (report.explained.writes, report.explained.unlogged) == (1, 1)
+    assert report.explained.fetches_with_records == 2
+
+
+def test_as_long_as_the_broker_runs_an_acknowledgement_is_logged(tmp_path: Path) -> None:
+    """A write that follows from no request is one that contradicts, if the share partition lives on."""
+    life = begun()
+    life.writes(500, 101, (0, 2), (0, 0, ACKNOWLEDGED, 1), (1, 1, ACKNOWLEDGED, 1))
+    life.loses(21, "m1")
+    for number in range(1, 31):
+        life.fetches(510 + 100 * number, 90, "m2", number)
+
+    report = checked(life, tmp_path)
+
+    assert report.findings[0].event.kind == "write"
+    assert report.explained.writes == 0
+
+
+def test_until_the_state_is_read_nothing_is_there(tmp_path: Path) -> None:
+    """A broker that was started refuses acknowledgements: no batch is cached, or the share partition is not there."""
+    life = begun()
+    life.starts_again()
+    life.acknowledges(8_000, 1, "m1", 2, (0, 9, ACCEPT), "unknown_topic_or_partition")
+    life.fetches(8_005, 1, "m1", 3)
+    life.reads(8_010, 1, None)
+    life.acknowledges(8_020, 1, "m1", 4, (0, 9, ACCEPT), "invalid_record_state")
+    life.acknowledges(8_030, 1, "m1", 5, (9, 0, ACCEPT), "invalid_request")
+    life.reads(8_040, 2, 0)
+    life.fetches(8_050, 1, "m1", 6, (0, 9, 1))
+
+    report = checked(life, tmp_path)
+
+    assert (report.verdict, report.findings) == (Verdict.EXPLAINED, [])
+    assert report.explained.codes == report.observed.codes == 3
+    assert report.explained.empty_fetches == report.observed.empty_fetches == 1
+
+
+def test_before_the_state_is_read_nothing_is_acquired(tmp_path: Path) -> None:
+    """A fetch with records contradicts then."""
+    life = begun()
+    life.starts_again()
+    life.reads(8_010, 1, None)
+    life.fetches(8_020, 1, "m1", 2, (0, 9, 2))
+    life.reads(8_040, 2, 0)
+
+    report = checked(life, tmp_path)
+
+    assert report.findings[0].event.kind == "fetch"
+    assert report.findings[0].place.line == 6

@@ -1,0 +1,75 @@
+"""When the requests of a log are taken to have had their effect."""
+
+from __future__ import annotations
+
+from sharestate.broker_log.schedule import Step, What, schedule
+from tests.support.hand_made_events import Life
+
+
+def steps_of(life: Life, *with_records: int) -> list[Step]:
+    """Return the steps of a life; the requests of member m1 with these numbers have acquired records."""
+    numbers = [("of m1", number) for number in with_records]
+    return schedule(enumerate(life.events), numbers).steps
+
+
+def fetch_of(life: Life) -> Step:
+    """Return the step of the only fetch, which has acquired records."""
+    (step,) = (step for step in steps_of(life, 1) if step.what is What.FETCH)
+    return step
+
+
+def test_a_fetch_does_not_wait_for_the_write_of_its_acknowledgements() -> None:
+    """
+    Its answer does: it was taken at 304.0, waited for 100 ms at the most, and was answered at 925.8.
+
+    So it was on Kafka 4.4.0: ten records were appended at 309.9 that it has acquired, and another fetch had got the
+    next ones at 456.5; the answer to the write of its acknowledgement had come at 919.9.
+    """
+    life = Life()
+    life.appends(0, 0, 527)
+    life.acknowledges(304.0, 621.8, "m1", 1, (527, 527, 1), None)
+    life.fetches(304.0, 621.8, "m1", 1, (528, 537, 1))
+    life.appends(309.9, 528, 537)
+    life.writes(907.5, 255, (502, 20), (527, 527, 2, 1))
+
+    step = fetch_of(life)
+
+    assert 309_900 <= step.earliest_us <= step.at_us <= 404_000
+
+
+def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> None:
+    """Its last record was appended long before; more that it has read was aborted, which its answer does not show."""
+    life = Life()
+    life.appends(0, 0, 1163)
+    life.acknowledges(198.3, 99.0, "m1", 1, (1103, 1103, 1), None)
+    life.fetches(198.3, 99.0, "m1", 1, (1164, 1167, 1))
+    life.writes(199.1, 854, (1103, 46), (1103, 1103, 2, 4))
+    life.appends(220.0, 1164, 1167)
+
+    assert fetch_of(life).at_us == 297_300
+
+
+def test_an_acknowledgement_has_its_effect_while_it_is_handled() -> None:
+    """Its answer waits for its write."""
+    life = Life()
+    life.acknowledges(10, 600, "m1", 1, (0, 0, 1), None)
+
+    (step,) = (step for step in steps_of(life) if step.what is What.ACKNOWLEDGE)
+
+    assert (step.earliest_us, step.at_us, step.latest_us) == (10_000, 10_000, 11_000)
+
+
+def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
+    """It numbers its requests for state over all its connections; it has stopped as the longest silence begins."""
+    life = Life()
+    life.reads(10, 100, 0)
+    life.fetches(20, 100, "m1", 1)
+    life.fetches(140, 100, "m1", 2)
+    life.starts_again()
+    life.fetches(9_000, 1, "m1", 3)
+    life.reads(9_100, 2, None)
+    life.reads(9_300, 3, 0)
+
+    (stop,) = (step for step in steps_of(life) if step.what is What.STOP)
+
+    assert stop.at_us == 240_001
