@@ -516,9 +516,9 @@ def counted(count: int, noun: str) -> str:
     Return a number of things in words.
 
     >>> counted(1, "record"), counted(1200, "offset")
-    ('1 record', '1200 offsets')
+    ('1 record', '1,200 offsets')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _with_distance(us: int | None, at_us: int | None) -> str:

@@ -48,7 +48,7 @@ OUTCOME_NAMES: Final = (HELD, *dict.fromkeys(OUTCOMES.values()))
 _SHAPES: Final = ("stroke", "circle", "triangle-up", "square", "cross", "diamond")
 _DASHES: Final = ((1, 0), (6, 3), (2, 3))
 _TICKS: Final = alt.expr("ceil(width / 120)")
-_LEGEND: Final = alt.Legend(title=None, columns=alt.expr("width < 500 ? 3 : 0"))
+_LEGEND: Final = alt.Legend(title=None, columns=alt.expr("width < 290 ? 2 : width < 500 ? 3 : 0"))
 _CLOCK: Final = {
     "year": "%Y",
     "month": "%B",
@@ -174,7 +174,8 @@ def _members(time: _Time) -> dict[str, Any]:
 def _lag(time: _Time) -> dict[str, Any]:
     """Draw how many records are still to be delivered or finished."""
     mark = alt.Chart(alt.NamedData("lag")).mark_area(interpolate="step-after", line=True, opacity=0.35, clip=True)
-    y = alt.Y("lag:Q", axis=alt.Axis(title="records", format="d", tickMinStep=1, tickCount=4))
+    # Points at the same time are no parts of a sum.
+    y = alt.Y("lag:Q", stack=None, axis=alt.Axis(title="records", format="d", tickMinStep=1, tickCount=4))
     return _spec(mark.encode(time.x("at"), y).add_params(*_parameters("from", "to")), "Lag over the shown time", 110)
 
 

@@ -195,8 +195,8 @@ def _tables(overview: Overview) -> Tables:
         for each in overview.held
     ]
     yield "Held longest", ("records", "member", "for", "delivery count", "locked until"), held
-    near = [(_range(each), each.state.name.title(), each.delivery_count) for each in overview.near_limit]
-    yield "Near the delivery count limit", ("records", "state", "delivery count"), near
+    near = [(_range(each), each.state.name.title(), each.delivery_count, each.limit) for each in overview.near_limit]
+    yield "Near the delivery count limit", ("records", "state", "delivery count", "limit"), near
     yield "Lost to expired locks", ("member", "records"), overview.expiries
 
 
@@ -225,7 +225,7 @@ def _more(count: int) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, _Link):
-        return f'<td><a href="#partition={value.place}">{_text(value.text)}</a></td>'
+        return f'<td class="link"><a href="#partition={value.place}">{_text(value.text)}</a></td>'
     if isinstance(value, int):
         return f'<td class="number">{value}</td>'
     text = "" if value is None else _text(str(value))

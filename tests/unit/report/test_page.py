@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, Header, create_history
-from tests.support.browser import opened
+from tests.support.browser import Browser, Page
 from tests.support.recorded_histories import KEY, history_of
+from tests.support.report_pages import drawn
 
 STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
 EVIL = "<script>document.title='ran'</script>"
@@ -22,6 +23,12 @@ QUOTED = "\"'><img src=x onerror=\"document.title='ran'\">"
 def report(*arguments: str | Path) -> Result:
     """Run the command with *arguments*."""
     return CliRunner().invoke(sharestate, ["history", "report", *map(str, arguments)])
+
+
+def html(page: Page) -> str:
+    """Return a page as it is now."""
+    text: str = page.run("document.documentElement.outerHTML")
+    return text
 
 
 class Text(HTMLParser):
@@ -100,9 +107,9 @@ def test_equal_histories_give_equal_pages(stalled: Path) -> None:
     assert again.read_bytes() == stalled.read_bytes()
 
 
-def test_a_browser_draws_it(stalled: Path) -> None:
+def test_a_browser_draws_it(browser: Browser, stalled: Path) -> None:
     """The pictures are drawn, and the life of the record in the address is told as Kafka's class has answered."""
-    page = opened(stalled, "offset=3")
+    page = html(drawn(browser, stalled, "offset=3"))
     cells = Text(page).cells
 
     assert 'data-drawn="' in page
@@ -114,9 +121,9 @@ def test_a_browser_draws_it(stalled: Path) -> None:
     assert cells["deliveries"] == ["1", "5"]
 
 
-def test_a_browser_runs_nothing_of_a_name(stalled: Path) -> None:
+def test_a_browser_runs_nothing_of_a_name(browser: Browser, stalled: Path) -> None:
     """A group and a member whose names are scripts are shown as these names; without times, in the dark."""
-    page = opened(stalled, "partition=1&offset=2&from=all&relative=1", "--blink-settings=preferredColorScheme=0")
+    page = html(drawn(browser, stalled, "partition=1&offset=2&from=all&relative=1", is_dark=True))
 
     assert "<title>ran</title>" not in page
     assert 'data-drawn="' in page

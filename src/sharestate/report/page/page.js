@@ -137,12 +137,11 @@ function showLife() {
   const text = element("offset").value.trim(), section = element("life");
   section.hidden = text === "";
   if (section.hidden) return;
-  const offset = Number(text);
-  const rows = /^[0-9]+$/.test(text) ? life(offset) : [];
+  const offset = Number(text), isNumber = /^[0-9]+$/.test(text), rows = isNumber ? life(offset) : [];
   section.querySelector("h3").textContent = `Record ${text}`;
-  section.querySelector("p").textContent = !/^[0-9]+$/.test(text) ? "An offset is a number, 0 or more."
-    : `${rows.length ? "" : "Nothing in these pictures is about it. "}Why it is or is not deliverable: ` +
-      `sharestate history explain HISTORY --offset ${offset} ${partition.arguments}`;
+  section.querySelector("p").textContent = !isNumber ? "An offset is a number, 0 or more."
+    : `${rows.length ? "" : "Nothing in these pictures is about it. "}Why it is or is not deliverable:`;
+  section.querySelector("code").textContent = isNumber ? `sharestate history explain HISTORY --offset ${offset} ${partition.arguments}` : "";
   fill(section.querySelector("table"), rows.map((row, i) =>
     [when(row.at), i ? duration(row.at - rows[i - 1].at) : "", row.what, row.state, row.count, row.member]));
 }
@@ -344,7 +343,7 @@ function theme(colors) {
   return {
     background: "transparent", font: "system-ui, sans-serif", view: { stroke: edge },
     axis: { ...text, gridColor: lines, domainColor: edge, tickColor: edge },
-    legend: { ...text, orient: "top", symbolStrokeColor: edge },
+    legend: { ...text, orient: "top", symbolStrokeColor: edge, layout: { top: { direction: innerWidth < 500 ? "vertical" : "horizontal", anchor: "start" } } },
     range: { category: color(colors).split(" ") },
     line: { stroke: ink }, rule: { color: color("--bad") }, text: { color: ink, fill: ink },
     rect: { stroke: edge }, bar: { stroke: edge, fill: color("--states").split(" ")[1] },
