@@ -35,6 +35,16 @@ from sharestate.testing.share_partitions import (
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 
 
+def config_of(settings: PartitionSettings) -> ShareConfig:
+    """Return the group's part of *settings*."""
+    return ShareConfig(
+        delivery_count_limit=settings.delivery_count_limit,
+        record_lock_duration_ms=settings.lock_duration_ms,
+        max_record_locks=settings.max_record_locks,
+        dead_letter_queue=settings.has_dead_letter_queue,
+    )
+
+
 class LibraryMachine(SharePartitionMachine):
     """The share partition of this library."""
 
@@ -45,12 +55,7 @@ class LibraryMachine(SharePartitionMachine):
         self.writes: list[Any] = []
         self.dead_letters: list[Any] = []
         self.settings = settings
-        config = ShareConfig(
-            delivery_count_limit=settings.delivery_count_limit,
-            record_lock_duration_ms=settings.lock_duration_ms,
-            max_record_locks=settings.max_record_locks,
-            dead_letter_queue=settings.has_dead_letter_queue,
-        )
+        config = config_of(settings)
         self.partition = SharePartition(KEY, leader_epoch=leader_epoch, profile=self.profile, config=config)
         self.partition.initialize()
         batches = [StateBatch(*batch) for batch in state.batches]
@@ -86,7 +91,7 @@ class LibraryMachine(SharePartitionMachine):
             self.note_effects(effects)
 
     def take_writes(self) -> list[Any]:
-        taken = [(write.number, write.start_offset, write.state_batches) for write in self.writes]
+        taken = [(w.number, w.start_offset, w.state_batches, w.delivery_complete_count) for w in self.writes]
         self.writes = []
         return taken
 
@@ -107,8 +112,15 @@ class LibraryMachine(SharePartitionMachine):
     def move_log_start(self, offset: int) -> None:
         self.partition.advance_log_start(offset)
 
+    def configure(self, settings: PartitionSettings) -> None:
+        self.settings = settings
+        self.note_effects(self.partition.configure(config_of(settings)))
+
     def next_fetch_offset(self) -> int:
         return self.partition.next_fetch_offset()
+
+    def can_acquire(self) -> bool:
+        return self.partition.can_acquire()
 
     def start_offset(self) -> int:
         return self.partition.start_offset
@@ -172,7 +184,7 @@ class ModelMachine(SharePartitionMachine):
 
     def take_writes(self) -> list[Any]:
         taken = [
-            (write.number, write.start_offset, [(offset, offset, *fields) for offset, fields in write.records.items()])
+            (write.number, write.start_offset, [(o, o, *fields) for o, fields in write.records.items()], write.complete)
             for write in self.unsent
         ]
         self.unsent = []
@@ -194,6 +206,10 @@ class ModelMachine(SharePartitionMachine):
     def move_log_start(self, offset: int) -> None:
         self.ask("log_start", offset=offset)
 
+    def configure(self, settings: PartitionSettings) -> None:
+        self.settings = settings
+        self.ask("configure", config=settings.config())
+
     def next_fetch_offset(self) -> int:
         return int(self.ask("next_fetch_offset"))
 
@@ -204,7 +220,7 @@ def machine_of(model_type: type[RecordModel], machine: type[ModelMachine] = Mode
 
 
 def difference_of(
-    machine: type[SharePartitionMachine], *, max_examples: int = 300, shrinks: bool = False
+    machine: type[SharePartitionMachine], *, max_examples: int = 1600, shrinks: bool = False
 ) -> SharePartitionDiffersError | None:
     """Run a machine always in the same way, and return the difference that it finds."""
     test = machine.TestCase
@@ -214,8 +230,6 @@ def difference_of(
         derandomize=True,
         deadline=None,
         database=None,
-        report_multiple_bugs=False,
-        print_blob=False,  # where `CI` is set, Hypothesis prints one after the program
     )
     try:
         test().runTest()

@@ -247,6 +247,33 @@ class ArchivesTwice(RecordModel):
         self.answered[number] = self.held_letters[number] = letter
 
 
+class PassesOneGap(RecordModel):
+    """The SPSO passes one natural gap for a fetch, and waits before the next one."""
+
+    def _skip_natural_gaps(self, first: int) -> None:
+        floor = self._floor(self.start)
+        if self.records and self.start < first and (floor is None or floor.last < self.start):
+            super()._skip_natural_gaps(min([first, *(offset for offset in self.records if offset > self.start)]))
+
+
+class HalvesNothing(RecordModel):
+    """A batch that keeps failing is delivered as a whole until its last delivery."""
+
+    def _choose(self, batch: Batch, offsets: list[int], room: int | None) -> list[int]:
+        return super()._choose(Batch(batch.first, batch.last + len(batch.offsets)), offsets, room)
+
+
+class MixesLastDeliveries(RecordModel):
+    """A record's last delivery brings the next records of its batch, too."""
+
+    def _choose(self, batch: Batch, offsets: list[int], room: int | None) -> list[int]:
+        taken = super()._choose(batch, offsets, room)
+        following = taken[-1] + 1 if taken else -1
+        if len(taken) == 1 and following in offsets and self._is_free(following):
+            taken.append(following)
+        return taken
+
+
 BUGS: Final[dict[str, type[RecordModel]]] = {
     "rest of a batch lost": LosesTheRestOfABatch,
     "rest of a batch delivered": TakesWholeBatches,
@@ -263,6 +290,9 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "one record of a batch expires": ExpiresOneRecord,
     "record limit rounded up": IgnoresTheRecordLimit,
     "rest counted as delivered": CountsTheRest,
+    "one gap passed": PassesOneGap,
+    "batch not halved": HalvesNothing,
+    "last delivery with others": MixesLastDeliveries,
     "log start takes the whole batch": LogStartTakesWholeBatches,
     "dead letter forgotten after a failure": ForgetsDeadLettersAfterAFailure,
     "dead letter sent too early": SendsDeadLettersAtOnce,

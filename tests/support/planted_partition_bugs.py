@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sharestate.testing.record_acquisition import Request
@@ -269,6 +270,57 @@ class WritesTheNewStart(RecordModel):
         return status
 
 
+class FollowsTheLogStartBack(RecordModel):
+    """The SPSO follows the log start wherever it is said to be, also back."""
+
+    def _log_start(self, request: Request) -> None:
+        super()._log_start(request)
+        self.start = request["offset"]
+
+
+class KeepsItsFirstSettings(RecordModel):
+    """A delivery limit that changes while the share partition is in use is ignored."""
+
+    def _configure(self, request: Request) -> None:
+        limit = self.config["delivery_count_limit"]
+        super()._configure(request)
+        self.config["delivery_count_limit"] = limit
+
+
+class CountsCompleteBelowTheStart(RecordModel):
+    """The delivery complete count has what is terminal below the SPSO, too."""
+
+    def complete(self) -> int:
+        """Count all of them."""
+        return sum(record.state in {"ACKNOWLEDGED", "ARCHIVED"} for record in self.records.values())
+
+
+class RoundsDeadlines(RecordModel):
+    """Locks expire at whole 20 ms, together."""
+
+    def _lock(self, records: Iterable[Record]) -> None:
+        chosen = list(records)
+        super()._lock(chosen)
+        for record in chosen:
+            record.deadline_ms = -(-(record.deadline_ms or 0) // 20) * 20
+
+
+class ExpiresInOrderOfOffsets(RecordModel):
+    """Locks that are over expire in the order of their offsets, whenever they were taken."""
+
+    def _due(self) -> list[int]:
+        return sorted(super()._due())
+
+
+class TakesWhatIsBeyondTheEnd(RecordModel):
+    """Of an acknowledgement that reaches beyond what is in flight, the part that is in flight is taken."""
+
+    def _begin_range(self, member: str, first: int, last: int, types: list[int], changed: list[int]) -> str:
+        if len(self._from_floor(first, last)) > 1:
+            last = min(last, max(self.records))
+        return super()._begin_range(member, first, last, types, changed)
+
+
 BUGS: Final[dict[str, type[RecordModel]]] = {
     "failed write not rolled back": RollsNothingBack,
     "failed write releases": RollsBackToAvailable,
@@ -298,6 +350,12 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "in-flight bound counts owners": CountsOnlyRecords,
     "failing records not throttled": DeliversFailingTogether,
     "new start written": WritesTheNewStart,
+    "log start followed back": FollowsTheLogStartBack,
+    "new delivery limit ignored": KeepsItsFirstSettings,
+    "complete count below the start": CountsCompleteBelowTheStart,
+    "deadlines rounded": RoundsDeadlines,
+    "locks expire by offset": ExpiresInOrderOfOffsets,
+    "acknowledged beyond the end": TakesWhatIsBeyondTheEnd,
     **planted_batch_bugs.BUGS,
 }
 """All of them by name; the docstring of each says what it does."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, product
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from attrs import Factory, define
 
 from sharestate.testing.partition_log import VIEWS, PartitionLog, seen
-from sharestate.testing.record_model import NUMBERS, RecordModel
+from sharestate.testing.record_model import NUMBERS, STATES, RecordModel
 
 T = TypeVar("T")
 
@@ -18,6 +18,9 @@ Pick: TypeAlias = Callable[[Sequence[Any]], Any]
 
 Event: TypeAlias = tuple[Any, ...]
 """The name of a method of the machine, and its arguments."""
+
+NAMES: Final = {**STATES, 1: "ACQUIRED"}
+"""The names of the record states, by number."""
 
 KINDS: Final = ("ACCEPT", "RELEASE", "REJECT", "GAP", "RENEW")
 """The acknowledgement types, the plainest first."""
@@ -41,20 +44,21 @@ CHOICES: Final = (
     "log_start",
     "fail_over",
     "compact",
+    "configure",
 )
 """What may happen next, as often as it does: always in the same order, so that a program still means the same if a step
 of it is left out."""
 
 # An event takes few picks: Hypothesis leaves out a step of a program only if it takes no more than four.
 
-FETCHES: Final = tuple(product((*VIEWS[:1] * 2, *VIEWS[1:]), (0, 0, 0, 1, -1), (1, 2, 3, 5), (500, 1, 2)))
-"""Of a fetch: how it finds the log, how far beyond the next fetch offset it begins, how many batches it finds, and how
-many records are wanted."""
+FETCHES: Final = tuple(product((*VIEWS[:1] * 2, *VIEWS[1:]), (0, 0, 0, 0, 1, -1, -3), (1, 2, 3, 5), (500, 1, 2)))
+"""Of a fetch: how it finds the log, how far beyond the next fetch offset it begins (a fetch that was sent before others
+were answered begins below it, or below the SPSO), how many batches it finds, and how many records are wanted."""
 
 TYPES: Final = (*((kind,) for kind in KINDS), *((a, b) for a, b in product(KINDS, repeat=2) if a != b))
 """The acknowledgement type of a range, or of its records in turn."""
 
-LATE: Final = tuple(product((0, 1), KINDS, (1, 2)))
+LATE: Final = tuple(product((0, 1), KINDS, (1, 2, 3, 5)))
 """Of an acknowledgement by anybody: the member, the type, and of how many records."""
 
 AGES_MS: Final = 10**12
@@ -105,6 +109,16 @@ SMALL: Final[dict[str, tuple[Any, ...]]] = {
 """The settings that are drawn: small enough to be reached."""
 
 
+CONFIGURED: Final[dict[str, tuple[Any, ...]]] = {
+    "delivery_count_limit": (2, 3, 5),
+    "lock_duration_ms": (500, 1_000),
+    "max_record_locks": (200, 2, 5),
+    "isolation_level": ("read_uncommitted", "read_committed"),
+    "has_dead_letter_queue": (False, True),
+}
+"""What the settings of a group may become while a share partition is in use."""
+
+
 class StoredState(NamedTuple):
     """
     What a share coordinator has stored.
@@ -118,6 +132,26 @@ class StoredState(NamedTuple):
     batches: tuple[tuple[int, int, int, int], ...] = ()
 
 
+_PIECES: Final = ((4, 0), (1, 2), (2, None), (1, 4))
+"""Parts of a state: how many offsets, and the number of their state; None where nothing is stored."""
+
+_SHAPES: Final = tuple(product(_PIECES, repeat=4))
+
+STORED: Final = (((), 1),) * 2 * len(_SHAPES) + tuple(product(_SHAPES, (1, 2, 3, 4)))
+"""What the first leader may find: the parts of the state, and how often they were delivered."""
+
+
+def stored_state(pick: Pick) -> StoredState:
+    """Pick what the first leader finds: most is to be delivered again, or was never stored; now and then nothing."""
+    shape, count = pick(STORED)
+    offset, batches = 0, []
+    for size, state in shape:
+        if state is not None:
+            batches.append((offset, offset + size - 1, state, count))
+        offset += size
+    return StoredState(0, tuple(batches))
+
+
 @define
 class Coordinator:
     """The share coordinator's side: what has been stored."""
@@ -125,6 +159,12 @@ class Coordinator:
     start_offset: int = 0
     records: dict[int, tuple[int, int]] = Factory(dict)
     """Delivery count and number of the state of each offset."""
+
+    @classmethod
+    def of(cls, state: StoredState) -> Self:
+        """Return a share coordinator that has stored *state*."""
+        records = {o: (count, number) for first, last, number, count in state.batches for o in range(first, last + 1)}
+        return cls(state.start_offset, records)
 
     def store(self, start_offset: int, written: dict[int, tuple[int, int]]) -> None:
         """Store a write: the higher delivery count wins, and of equal ones the higher state."""
@@ -155,6 +195,9 @@ class PartitionEvents:
     has: frozenset[str]
     """The optional methods that there are."""
 
+    changeable: frozenset[str] = frozenset()
+    """The settings that may change."""
+
     answered: list[tuple[str, int]] = Factory(list)
     """The writes and the dead letters that have been answered."""
 
@@ -167,7 +210,8 @@ class PartitionEvents:
             "dead_letter": bool(self.model.held_letters),
             "answer_again": bool(self.answered),
             "log_start": "move_log_start" in self.has,
-            "compact": self.log.name != "single records" and bool(self.model.records),
+            "compact": self.log.name != "single records",
+            "configure": "configure" in self.has,
         }
         if not possible.get(method, True):
             is_full = not self.model.run({"op": "can_acquire"})  # nothing is acquired before something else happens
@@ -175,6 +219,22 @@ class PartitionEvents:
             method = next((other for other in others if possible[other]), "acquire")
         event: Event = getattr(self, f"_{method}")(pick)
         return event
+
+    def is_possible(self, event: Event) -> bool:
+        """Return whether what *event* answers is there to be answered."""
+        match event:
+            case ("write_is_answered", number, _):
+                return number in self.model.held
+            case ("dead_letter_is_answered", number, _):
+                return number in self.model.held_letters
+            case ("write_is_answered_again", number, _):
+                return ("write", number) in self.answered
+            case ("dead_letter_is_answered_again", number, _):
+                return ("dead letter", number) in self.answered
+            case ("leader_fails_over", arriving):
+                return set(arriving) <= self.model.held.keys()
+            case _:
+                return True
 
     def held(self) -> dict[int, str]:
         """Return who has acquired what."""
@@ -192,7 +252,7 @@ class PartitionEvents:
     def _acquire(self, pick: Pick) -> Event:
         next_offset = self.model.run({"op": "next_fetch_offset"})
         view, further, count, max_records = pick(FETCHES)
-        offset = max(self.model.start, next_offset + further)
+        offset = max(0, next_offset + further)
         batches = seen(self.log.batches(offset, count), view if self.log.name != "single records" else VIEWS[0])
         if view == "record by record":
             batches = [batch for batch in batches if batch[1] >= offset]
@@ -206,7 +266,7 @@ class PartitionEvents:
     def _acknowledge(self, pick: Pick) -> Event:
         member = self._owner(pick)
         held = self.held_by(member)
-        parts = [[each] for run in held for each in _parts(*run)] + [held[:2]]
+        parts = [[each] for run in held for each in _parts(*run)] + [held[:2], held[:1] * 2]
         ranges, types = pick(parts), pick(TYPES)
         return "member_acknowledges", member, [(first, last, _in_turn(types, first, last)) for first, last in ranges]
 
@@ -222,7 +282,7 @@ class PartitionEvents:
     def _time(self, pick: Pick) -> Event:
         deadlines = sorted({record.deadline_ms for record in self.model.records.values() if record.deadline_ms})
         next_ms = max(0, next((ms for ms in deadlines if ms >= self.model.now_ms), 0) - self.model.now_ms)
-        return "time_passes", pick((next_ms + 1, next_ms, max(1, next_ms // 2), AGES_MS))
+        return "time_passes", pick((next_ms + 1, next_ms, max(1, next_ms // 2), 1, AGES_MS))
 
     def _answer(self, pick: Pick) -> Event:
         return "write_is_answered", pick(sorted(self.model.held)), pick(ANSWERS)
@@ -239,17 +299,24 @@ class PartitionEvents:
     def _log_start(self, pick: Pick) -> Event:
         in_flight = [offset for offset in sorted(self.model.records) if offset >= self.model.start]
         pending = [offset for offset in in_flight if self.model.records[offset].write is not None]
-        return "log_start_moves", pick([offset + 1 for offset in (*pending, *in_flight)] or [self.model.start + 1])
+        back_and_beyond = (max(0, self.model.start - 1), self.model.end + 3)
+        return "log_start_moves", pick([offset + 1 for offset in (*pending, *in_flight)] + [*back_and_beyond])
 
     def _fail_over(self, pick: Pick) -> Event:
         held = sorted(self.model.held)
         return "leader_fails_over", pick([[], held, held[::2], held[1:]])
 
     def _compact(self, pick: Pick) -> Event:
-        """Let the log lose a batch of data, of which something is in flight."""
-        found = {self.log.batches(offset, 1)[0] for offset in self.model.records}
+        """Let the log lose a batch of data: one of which something is in flight, or the next one to be fetched."""
+        next_offset = self.model.run({"op": "next_fetch_offset"})
+        found = {self.log.batches(offset, 1)[0] for offset in (*self.model.records, self.model.start, next_offset)}
         first = [batch[0] for batch in sorted(found) if len(batch) <= 3]  # noqa: PLR2004 - no marker
         return ("log_is_compacted", pick(first)) if first else self._acquire(pick)
+
+    def _configure(self, pick: Pick) -> Event:
+        names = [name for name in CONFIGURED if name in self.changeable]
+        name = pick(names)
+        return "group_is_configured", name, pick(CONFIGURED[name])
 
 
 def _parts(first: int, last: int) -> Iterable[tuple[int, int]]:
@@ -268,6 +335,22 @@ def in_words(record: Any) -> tuple[str, int, str]:  # noqa: ANN401 - a record of
     return record.state, record.count, record.member
 
 
+def name_of(state: Any) -> str:  # noqa: ANN401 - a number, an enumeration's member or a name
+    """Return the name of a record state, given that or its number."""
+    if isinstance(state, int):
+        return NAMES.get(int(state), str(int(state)))
+    return str(getattr(state, "name", state))
+
+
 def number_of(state: Any) -> int:  # noqa: ANN401 - a number, an enumeration's member or a name
     """Return the number of a record state, given that or its name."""
     return NUMBERS[state.upper()] if isinstance(state, str) else int(state)
+
+
+def by_record(batches: Iterable[Sequence[Any]]) -> object:
+    """Return state and delivery count of each offset; the batches as they are if they name an offset twice."""
+    named = [tuple(batch) for batch in batches]
+    numbers = {
+        offset: (number_of(state), count) for first, last, state, count in named for offset in range(first, last + 1)
+    }
+    return numbers if len(numbers) == sum(last - first + 1 for first, last, *_ in named) else named

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from attrs import Factory, define
 
+from sharestate.values.records import ControlType, RecordBatch
+
 LogBatch: TypeAlias = tuple[Any, ...]
 """
 A batch of the log, as it is printed: (first offset, last offset), with the producer's id if it belongs to a
@@ -38,6 +40,7 @@ LOGS: Final[Mapping[str, Sequence[Piece]]] = {
     "single records": (Piece(1),),
     "batches": (Piece(3), Piece(1), Piece(2)),
     "holes": (Piece(2), Piece(1, is_hole=True), Piece(3), Piece(2, is_hole=True)),
+    "compacted": (Piece(6, is_hole=True), Piece(2), Piece(1, is_hole=True), Piece(3)),
     "transactions": (Piece(2, (1,)), Piece(1), Piece(1, (1, ABORT)), Piece(2, (1,)), Piece(1, (1, COMMIT))),
     "overlapping": (
         Piece(1, (1,)),
@@ -112,3 +115,21 @@ def seen(batches: Iterable[LogBatch], view: str) -> list[LogBatch]:
         else:
             larger.append((first, last, *attributes))
     return larger
+
+
+def in_json(batch: LogBatch) -> list[Any]:
+    """Return a batch of the log as the line protocol has it."""
+    first, last, *attributes = batch
+    if not attributes:
+        return [first, last]
+    producer, control = (*attributes, None)[:2]
+    return [first, last, {"producer_id": producer, "transactional": True, "control": control}]
+
+
+def record_batch(first: int, last: int, producer_id: int | None = None, control: str | None = None) -> RecordBatch:
+    """Return a batch of the log, as it is printed, as one of the library's."""
+    if producer_id is None:
+        return RecordBatch(first, last)
+    return RecordBatch(
+        first, last, producer_id, is_transactional=True, control=ControlType(control) if control else None
+    )

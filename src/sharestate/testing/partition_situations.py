@@ -117,6 +117,18 @@ def _moves_into_batch(model: RecordModel, offset: int) -> bool:
     return offset in model.records and model.records[offset].batch.first < offset
 
 
+def _moves_back(model: RecordModel, offset: int) -> bool:
+    return offset < model.start
+
+
+def _moves_beyond(model: RecordModel, offset: int) -> bool:
+    return bool(model.records) and offset > model.end + 1
+
+
+def _has_records(model: RecordModel, *_: object) -> bool:
+    return bool(model.records)
+
+
 def _overtakes(model: RecordModel, number: int, _how: str) -> bool:
     return number > min(model.held)
 
@@ -178,7 +190,10 @@ SITUATIONS: Final[Mapping[str, Mapping[str, Judgement]]] = {
         "the log start moves into a pending release": _moves_into_release,
         "the log start moves into what is acquired": _moves_into_acquired,
         "the log start moves into the middle of a batch": _moves_into_batch,
+        "the log start moves past all that is in flight": _moves_beyond,
+        "the log start moves back": _moves_back,
     },
+    "group_is_configured": {"a setting changes while records are in flight": _has_records},
     "write_is_answered": {
         "a write is answered before an older one": _overtakes,
         "a write is stored and reported as failed": _is_lost,

@@ -74,6 +74,7 @@ class RecordAcquisition(RecordsInFlight):
             floor = self._floor(self.start)
             if floor is not None and floor.last >= self.start:
                 return
+            self.met.add("B10")
             self.start = min([first, *(offset for offset in self.records if offset > self.start)])
             self.end = max(self.end, self.start)
             if self.gap and self._has_gap():
@@ -86,13 +87,14 @@ class RecordAcquisition(RecordsInFlight):
         base = max(fetch.first, self.start)
         if floor is not None and floor.last >= fetch.first:
             base = floor.first
+        self._meet_at(fetch, base, floor)
         overlap = [batch for batch in self.batches() if min(fetch.first, base) <= batch.first <= fetch.last]
         if not overlap:
             return self._take_new(fetch, base, fetch.last, fetch.room)
         taken: list[int] = []
         for batch in overlap:
             if self._has_gap() and len(taken) < fetch.room:
-                taken += self._take_new(fetch, max(base, self.start), batch.first - 1, fetch.room - len(taken))
+                taken += self._take_new(fetch, self._not_below_start(base), batch.first - 1, fetch.room - len(taken))
                 base = batch.last + 1
             if len(taken) >= fetch.room:
                 return taken
@@ -103,8 +105,20 @@ class RecordAcquisition(RecordsInFlight):
             taken += again
             if is_throttled and again:
                 return taken
-        after = max(overlap[-1].last + 1, self.start)
+        after = self._not_below_start(overlap[-1].last + 1)
         return taken + self._take_new(fetch, after, fetch.last, fetch.room - len(taken))
+
+    def _meet_at(self, fetch: Fetch, base: int, floor: Batch | None) -> None:
+        """Note which bugs of Kafka show where an acquisition begins."""
+        if floor is not None and floor.last < fetch.first < self.start:
+            self.met.add("B6")
+        if min(fetch.first, base) > fetch.last:
+            self.met.add("B1'")
+
+    def _not_below_start(self, offset: int) -> int:
+        if offset < self.start:
+            self.met.add("B6")
+        return max(offset, self.start)
 
     # ---- what was never in flight
 
@@ -219,4 +233,8 @@ class RecordAcquisition(RecordsInFlight):
             elif attributes[0]["transactional"] and producer in aborting:
                 floor = self._floor(first)
                 low = first if floor is None else floor.first
+                if floor is None:
+                    self.met.add("B8")
+                if first < self.start:
+                    self.met.add("B22")
                 self._archive("ACQUIRED", first, last, [batch for batch in self.batches() if batch.first >= low])

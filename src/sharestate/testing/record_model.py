@@ -250,9 +250,7 @@ class RecordModel(RecordAcquisition):
             return "INVALID_REQUEST"
         if last < self.start:
             return ""
-        batches = self._from_floor(first, last)
-        if not batches and first < self.start:
-            batches = self._from_floor(self.start, last)
+        batches = self._touched(first, last)
         if not batches or batches[-1].last < last:
             return "INVALID_REQUEST" if batches else "INVALID_RECORD_STATE"
         for batch in batches:
@@ -267,6 +265,15 @@ class RecordModel(RecordAcquisition):
             if refusal := self._begin_records(member, kinds, changed):
                 return refusal
         return ""
+
+    def _touched(self, first: int, last: int) -> list[Batch]:
+        """Return the batches that a range touches, with the floor of where it begins, or of the SPSO within it."""
+        batches = self._from_floor(first, last)
+        if batches or first >= self.start:
+            return batches
+        if self._floor(self.start) is None:
+            self.met.add("B5")
+        return self._from_floor(self.start, last)
 
     def _begin_records(self, member: str, kinds: dict[int, int], changed: list[int]) -> str:
         """Return why records cannot be acknowledged; those before the one that cannot have changed."""
@@ -371,8 +378,10 @@ class RecordModel(RecordAcquisition):
             record.write = None
             if is_success or record.is_given_up:
                 self._unlock(record)
-            else:
-                self._restore(record)
+                continue
+            if record.lock_is_over:
+                self.met |= {"B15", "B23"}
+            self._restore(record)
         if is_success or (write.is_final and not self.rules.is_kip):
             self._move_start()
         if is_success or write.is_final:

@@ -127,6 +127,9 @@ class RecordsInFlight:
     locks: int = 0
     """How many locks there were."""
 
+    met: set[str] = Factory(set)
+    """The bugs of Kafka, by their ids, that would have shown by now: what comes after them may be otherwise there."""
+
     # ---- what others look at
 
     def complete(self) -> int:
@@ -186,6 +189,8 @@ class RecordsInFlight:
         """Give each record a lock of its own, which expires when that of the batch would have."""
         if not batch.is_split:
             batch.is_split = True
+            if self.records[batch.first].write is not None:
+                self.met.add("B4")
             for offset in batch.offsets:
                 record = self.records[offset]
                 if record.deadline_ms is not None:
@@ -218,6 +223,8 @@ class RecordsInFlight:
     def _move_start(self) -> None:
         """Pass all that is done, from the beginning on."""
         floor = self._floor(self.start)
+        if floor is not None and floor.is_split and floor.last < self.start:
+            self.met.add("B7")
         if floor is None or not self._is_durable(min(self.start, floor.last)):
             return  # what comes first has not been fetched yet, or is not done
         gap = self.gap[0] if self.gap and self._has_gap() else None
@@ -225,6 +232,8 @@ class RecordsInFlight:
         for offset in sorted(self.records):
             if not self._is_durable(offset) or (gap is not None and offset > gap):
                 break
+            if gap is not None and self.gap and self.records[offset].batch.last >= self.gap[0]:
+                self.met.add("B17")
             if gap is not None:
                 gap = max(gap, offset + 1)
             last = offset
@@ -235,10 +244,14 @@ class RecordsInFlight:
         """Move the SPSO past the offset *last*, which was the last one to be done; forget batches of which all are."""
         following = min((offset for offset in self.records if offset > last), default=None)
         self.records = {offset: record for offset, record in self.records.items() if record.batch.last > last}
+        if self.start > (last + 1 if following is None else following):
+            self.met.add("B9b")
         if following is None:
             self.start = self.end = max(self.start, last + 1)
             return
         if self.gap and self._has_gap():
+            if self.gap[0] < max(self.start, last + 1):
+                self.met |= {"B9b", "B17"}
             following = min(following, max(self.gap[0], last + 1))
         self.start = max(self.start, following)
         if self.gap and self._has_gap():

@@ -10,8 +10,10 @@ the rules.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from random import Random
 from typing import Any, ClassVar, Final
 
 try:
@@ -29,7 +31,9 @@ except ModuleNotFoundError as error:
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner
+from sharestate.testing.partition_differences import EXPLANATIONS, KAFKA_BUGS, SharePartitionDiffersError
 from sharestate.testing.partition_events import (
+    CONFIGURED,
     SMALL,
     Coordinator,
     Event,
@@ -37,20 +41,24 @@ from sharestate.testing.partition_events import (
     PartitionSettings,
     Pick,
     StoredState,
+    by_record,
     in_words,
-    number_of,
+    name_of,
+    stored_state,
 )
-from sharestate.testing.partition_log import LOGS, LogBatch, PartitionLog
+from sharestate.testing.partition_log import LOGS, LogBatch, PartitionLog, in_json, record_batch
+from sharestate.testing.partition_programs import References, Run, Step, add_events, search
 from sharestate.testing.partition_situations import situations
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.records_in_flight import Rules
 from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.records import AbortedTransaction, ControlType, RecordBatch
+from sharestate.values.records import AbortedTransaction
 
 __all__ = [
     "EXPLANATIONS",
+    "KAFKA_BUGS",
     "AcknowledgeType",
     "AcknowledgementBatch",
     "FetchedRecords",
@@ -61,71 +69,21 @@ __all__ = [
     "StoredState",
 ]
 
-EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "acquired": (
-        "A member gets what is available, as far as it wants and there is room, and that counts as a delivery.",
-        "what is available after a write has failed, what counts as in flight, throttling, and the batches of a fetch",
-    ),
-    "status": (
-        "An acknowledgement is refused, all of it, unless the member has acquired every record.",
-        "who owns a record after a write has failed or a lock has expired, and what a refusal takes back",
-    ),
-    "writes": (
-        "Each change that is to last goes out in one write, with the SPSO from before it.",
-        "which changes are written, and when: acquisitions, renewals and moves of the log start are not",
-    ),
-    "records": (
-        "States, delivery counts and owners are what the commands and the answers to writes have made of them.",
-        "what a write that fails restores, what expired meanwhile, and what the log start has archived",
-    ),
-    "next fetch offset": (
-        "The next fetch begins with the lowest record that is available or that the leader before has left unknown.",
-        "which releases, expiries and failed writes make a record available again",
-    ),
-    "start offset": (
-        "The SPSO passes what is terminal once its write has succeeded, and nothing else.",
-        "when the SPSO moves: after the answer to a write, not with it",
-    ),
-    "dead letters": (
-        "What is rejected, or delivered as often as it may be, goes to the dead-letter queue once that was persisted.",
-        "which records go there and when, and what becomes of them when a write fails or the leader fails over",
-    ),
-    "second answer": (
-        "A second answer to a write, or of the dead-letter queue, changes nothing; it may be refused.",
-        "what finds by its number what is answered",
-    ),
-}
-"""What should be, and what to look at, by what is compared."""
+_NOTHING_STORED: Final = StoredState()
 
-
-RUNS: Final = 4
-"""Runs for each example of the profile: they are short, and seven in ten begin with the same events as another one."""
+RUNS: Final = 16
+"""Runs for each example of the profile: they are short."""
 
 OPTIONAL: Final = (
     "move_log_start",
+    "configure",
     "take_dead_letters",
     "next_fetch_offset",
+    "can_acquire",
     "start_offset",
     "records",
 )
 """The methods that an implementation may lack, and with them what they do or show."""
-
-
-class SharePartitionDiffersError(AssertionError):
-    """A share partition does not do what the rules say."""
-
-    def __init__(self, what: str, wanted: object, got: object, so_far: Iterable[Event]) -> None:
-        """Say *what* differs, and what has led to it."""
-        meaning, look_at = EXPLANATIONS[what]
-        lines = [
-            f"{what}: expected {wanted}, got {got}",
-            f"  What should be: {meaning}",
-            "  So far:",
-            *(f"    {' '.join(map(str, event))}" for event in so_far),
-            f"  Look at: {look_at}.",
-        ]
-        super().__init__("\n".join(lines))
-        self.what = what
 
 
 @cache
@@ -153,6 +111,12 @@ def _logs(draw: DrawFn) -> str:
 
 
 @st.composite
+def _states(draw: DrawFn) -> StoredState:
+    machine: SharePartitionMachine = draw(st.runner())
+    return machine.pick_state(_picker(draw))
+
+
+@st.composite
 def _events(draw: DrawFn) -> Event:
     machine: SharePartitionMachine = draw(st.runner())
     return machine.pick_event(_picker(draw))
@@ -174,6 +138,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     follows: ClassVar[Rules] = Rules()
     """The rules: those of Kafka, unless it is said otherwise."""
+
+    copied_bugs: ClassVar[Collection[str]] = ()
+    """The bugs of Kafka that the implementation has too, by their ids in ``KAFKA_BUGS``: a run ends where one shows."""
 
     members: ClassVar[Sequence[str]] = ("m1", "m2")
     """The member ids."""
@@ -224,7 +191,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def take_writes(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
-        """Return the writes since the last call: (number, start offset, batches of (first, last, state, count))."""
+        """
+        Return the writes since the last call.
+
+        Each is (number, start offset, batches of (first, last, state, count)), and the delivery complete count if the
+        implementation has one.
+        """
         raise NotImplementedError
 
     def answer_write(self, number: int, *, succeeds: bool) -> Any:  # noqa: ANN401 - None, or an awaitable
@@ -235,6 +207,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def move_log_start(self, offset: int) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Take note that the log begins at *offset* now."""
+
+    def configure(self, settings: PartitionSettings) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Take note that the settings are these from now on."""
 
     def take_dead_letters(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
         """
@@ -253,12 +228,20 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Return where the next fetch begins."""
         raise NotImplementedError
 
+    def can_acquire(self) -> bool | Awaitable[bool]:
+        """Return whether a fetch could bring something: what is available again, or, as there is room, new records."""
+        raise NotImplementedError
+
     def start_offset(self) -> int | Awaitable[int]:
         """Return the SPSO."""
         raise NotImplementedError
 
     def records(self) -> Mapping[int, tuple[Any, int, str]] | Awaitable[Any]:
-        """Return state, delivery count and owner (or an empty string) of each record in flight."""
+        """
+        Return state, delivery count and owner (or an empty string) of each record in flight, by its offset.
+
+        A state is Kafka's name or number of it, or a member of an enumeration with that name: ACQUIRED, or 1.
+        """
         raise NotImplementedError
 
     def stop(self) -> Any:  # noqa: ANN401 - None, or an awaitable
@@ -267,12 +250,75 @@ class SharePartitionMachine(RuleBasedStateMachine):
     # ---- what happens
 
     def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
-        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
+        """
+        Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards.
+
+        Raises:
+            ValueError: *copied_bugs* has an id that is not in ``KAFKA_BUGS``.
+        """
+        if unknown := set(cls.copied_bugs) - KAFKA_BUGS.keys():
+            message = f"{cls.__name__}.copied_bugs: {sorted(unknown)} are none of {', '.join(KAFKA_BUGS)}"
+            raise ValueError(message)
         super().__init_subclass__(**named)
-        profile = cls.TestCase.settings
-        cls.TestCase.settings = hypothesis_settings(
+        case = cls.TestCase
+        profile = case.settings
+        case.settings = hypothesis_settings(
             profile, max_examples=RUNS * profile.max_examples, phases=set(profile.phases) & set(PHASES)
         )
+
+        def run(self: Any) -> None:  # noqa: ANN401 - a class that Hypothesis makes
+            cls._search(self.settings)
+
+        run.__dict__.update(vars(case.runTest))  # pytest and Hypothesis know by it that this is Hypothesis's test
+        case.runTest = run  # type: ignore[method-assign] # Hypothesis has no other way to act on what it has found
+
+    @classmethod
+    def _search(cls, settings: hypothesis_settings) -> None:
+        def run(seed: int) -> None:
+            machine = cls()
+            machine._happens_at_random(Random(seed).choice, settings.stateful_step_count)  # noqa: S311 - to be repeated
+
+        plain = {name: small[0] for name, small in SMALL.items() if getattr(cls, name, None) is None}
+        search(settings, run, cls._replay, plain, cls.__name__)
+
+    def _happens_at_random(self, pick: Pick, count: int) -> None:
+        """Let *count* events happen."""
+        try:
+            self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
+            for _ in range(count):
+                self.happens(self.pick_event(pick))
+        finally:
+            self.teardown()
+
+    @classmethod
+    def _replay(cls, steps: Sequence[Step]) -> Run:
+        """Run the steps that are possible, up to the first that fails."""
+        machine, run = cls(), Run([], [], None, {})
+        try:
+            for step in steps:
+                event = machine._references.numbered(step.event)
+                if machine._events.is_possible(event):
+                    run.steps.append(Step(step.number, machine._references.named(event)))
+                    run.events.append(event)
+                    machine._run(step.number, event)
+        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
+            run = run._replace(error=error)
+        machine.teardown()
+        further = (index for index, event in enumerate(run.events) if event[0] == "leader_fails_over")
+        run.leaders.update(zip(further, machine._starts[1:], strict=False))  # the last one may not have come so far
+        return run
+
+    def _run(self, number: int, event: Event) -> None:
+        """Run step *number* of a program, and note the writes that it has led to."""
+        name, *arguments = event
+        writes, letters = self._model.issued, self._model.handed_over
+        if name == "partition_starts":
+            self.partition_starts(*arguments)
+        else:
+            self.happens(event)
+        if name in {"partition_starts", "leader_fails_over"}:
+            writes = letters = 0
+        self._references.issued(number, range(writes, self._model.issued), range(letters, self._model.handed_over))
 
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the share partition."""
@@ -285,7 +331,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self._log = PartitionLog()
         self._epoch = 0
         self._so_far: list[Event] = []
+        self._starts: list[Event] = []
         self._settings = PartitionSettings()
+        self._has_ended = False
         self._begin()
 
     def _begin(self) -> None:
@@ -293,23 +341,49 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self._model = RecordModel(self.follows, default_answer="hold", default_letter_answer="hold")
         self._numbers: dict[int, int] = {}
         self._letters: dict[int, int] = {}
-        self._events = PartitionEvents(self._model, self._log, self._settings, self.members, self._has)
+        changeable = frozenset(name for name in CONFIGURED if self._declared()[name] is None)
+        self._events = PartitionEvents(self._model, self._log, self._settings, self.members, self._has, changeable)
+        self._references = References()
 
-    @initialize(settings=_settings(), log=_logs())
-    def partition_starts(self, settings: PartitionSettings, log: str = "single records") -> None:
-        """Start the share partition, of which nothing is in flight; *log* is what fetches will find."""
+    @initialize(settings=_settings(), log=_logs(), state=_states())
+    def partition_starts(
+        self, settings: PartitionSettings, log: str = "single records", state: StoredState = _NOTHING_STORED
+    ) -> None:
+        """Start the share partition, of which *state* is stored; *log* is what fetches will find."""
         self._settings, self._log = settings, PartitionLog(log)
-        self._take_over()
+        self._coordinator = Coordinator.of(state)
+        with self._failing():
+            self._take_over()
+            self._compare()
 
     @rule(event=_events())
     def happens(self, event: Event) -> None:
         """Let one of the following events happen: its name, and its arguments."""
+        if self._has_ended:
+            return
         for situation in situations(self._model, event):
             self.note(situation)
         self._so_far.append(event)
         name, *arguments = event
-        getattr(self, name)(*arguments)
-        self._compare()
+        with self._failing():
+            getattr(self, name)(*arguments)
+            self._compare()
+        self._has_ended = self._shows_copied_bug()
+
+    def _shows_copied_bug(self) -> bool:
+        return not self._model.met.isdisjoint(self.copied_bugs)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Let an error know the events that have led to it."""
+        try:
+            yield
+        except Exception as error:
+            if self._shows_copied_bug():
+                self._has_ended = True
+                return
+            add_events(error, [self._starts[0], *self._so_far])
+            raise
 
     def note(self, situation: str) -> None:
         """Take note of a situation that the run comes into: Hypothesis counts it in its statistics."""
@@ -325,7 +399,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             "acquire",
             member=member,
             fetch_offset=first,
-            batches=[_in_json(batch) for batch in batches],
+            batches=[in_json(batch) for batch in batches],
             aborted=aborted,
             isolation=isolation,
             mode=mode,
@@ -334,7 +408,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         )
         fetched = FetchedRecords(
             fetch_offset=first,
-            batches=[_record_batch(*batch) for batch in batches],
+            batches=[record_batch(*batch) for batch in batches],
             aborted_transactions=[AbortedTransaction(*transaction) for transaction in aborted],
             isolation=IsolationLevel(isolation),
         )
@@ -367,6 +441,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Move the log start offset."""
         self._ask("log_start", offset=offset)
         self._call(self.move_log_start, offset)
+
+    def group_is_configured(self, name: str, value: Any) -> None:  # noqa: ANN401 - of a setting
+        """Change one setting of the group."""
+        self._settings = self._events.settings = self._settings._replace(**{name: value})
+        self._ask("configure", config=self._settings.config())
+        self._call(self.configure, self._settings)
 
     def log_is_compacted(self, first: int) -> None:
         """Let the log lose the batch that begins at *first*; only fetches show it."""
@@ -411,11 +491,13 @@ class SharePartitionMachine(RuleBasedStateMachine):
         finally:
             self._runner.close()
 
+    def pick_state(self, pick: Pick) -> StoredState:
+        """Pick what is stored when the first leader takes over."""
+        return stored_state(pick)
+
     def pick_settings(self, pick: Pick) -> PartitionSettings:
         """Pick the settings: those that are declared, the others small."""
-        declared: dict[str, Any] = {name: getattr(self, name, None) for name in SMALL}
-        if "take_dead_letters" not in self._has or self.follows.is_kip or not self.follows.has_dead_letters:
-            declared["has_dead_letter_queue"] = False
+        declared = self._declared()
         picked = {name: pick(small) if declared[name] is None else declared[name] for name, small in SMALL.items()}
         return PartitionSettings(**picked)
 
@@ -425,8 +507,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     # ---- behind the events
 
+    def _declared(self) -> dict[str, Any]:
+        """Return the settings that are not drawn; the others are None."""
+        declared: dict[str, Any] = {name: getattr(self, name, None) for name in SMALL}
+        if "take_dead_letters" not in self._has or self.follows.is_kip or not self.follows.has_dead_letters:
+            declared["has_dead_letter_queue"] = False
+        return declared
+
     def _take_over(self) -> None:
         state = self._coordinator.state()
+        self._starts.append(("partition_starts", self._settings, self._log.name, state))
         self._epoch += 1
         self._begin()
         self._ask("open", config=self._settings.config())
@@ -467,24 +557,28 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self._compare_dead_letters()
         if "next_fetch_offset" in self._has:
             self._expect("next fetch offset", self._ask("next_fetch_offset"), self._call(self.next_fetch_offset))
+        if "can_acquire" in self._has:
+            self._expect("room", self._ask("can_acquire"), self._call(self.can_acquire))
         if "start_offset" in self._has:
             self._expect("start offset", model.start, self._call(self.start_offset))
         if "records" in self._has:
             wanted = {offset: in_words(record) for offset, record in sorted(model.records.items())}
             shown = self._call(self.records)
-            got = {o: (str(getattr(s, "name", s)), count, member) for o, (s, count, member) in shown.items()}
+            got = {offset: (name_of(state), count, member) for offset, (state, count, member) in shown.items()}
             self._expect("records", wanted, got)
 
     def _compare_writes(self) -> None:
         wanted = [(write.start_offset, write.records) for write in self._model.writes]
         taken = list(self._call(self.take_writes))
-        got = [(start, _by_record(batches)) for _, start, batches in taken]
+        got = [(start, by_record(batches)) for _, start, batches, *_ in taken]
         if self.follows.is_kip:  # what the KIP's writes contain is more than what has changed
             self._expect("writes", len(wanted), len(got))
         else:
             self._expect("writes", wanted, got)
-        for write, (number, *_) in zip(self._model.writes, taken, strict=True):
+        for write, (number, _, _, *count) in zip(self._model.writes, taken, strict=True):
             self._numbers[write.number] = number
+            if count:
+                self._expect("delivery complete count", write.complete, count[0])
         self._model.writes = []
 
     def _compare_dead_letters(self) -> None:
@@ -499,26 +593,3 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def _expect(self, what: str, wanted: object, got: object) -> None:
         if wanted != got:
             raise SharePartitionDiffersError(what, wanted, got, self._so_far)
-
-
-def _in_json(batch: LogBatch) -> list[Any]:
-    """Return a batch of the log as the line protocol has it."""
-    first, last, *attributes = batch
-    if not attributes:
-        return [first, last]
-    producer, control = (*attributes, None)[:2]
-    return [first, last, {"producer_id": producer, "transactional": True, "control": control}]
-
-
-def _record_batch(first: int, last: int, producer_id: int | None = None, control: str | None = None) -> RecordBatch:
-    if producer_id is None:
-        return RecordBatch(first, last)
-    return RecordBatch(
-        first, last, producer_id, is_transactional=True, control=ControlType(control) if control else None
-    )
-
-
-def _by_record(batches: Iterable[Sequence[Any]]) -> dict[int, tuple[int, int]]:
-    return {
-        offset: (number_of(state), count) for first, last, state, count in batches for offset in range(first, last + 1)
-    }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sharestate.testing.partition_events import Pick
 from sharestate.testing.partition_situations import SITUATIONS
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.share_partitions import (
@@ -19,19 +20,20 @@ from sharestate.testing.share_partitions import (
 )
 from tests.support import naive_bugs
 from tests.support.partition_machine import ModelMachine, difference_of, machine_of
-from tests.support.planted_partition_bugs import BUGS, DeliversWhatIsPending
+from tests.support.planted_partition_bugs import BUGS, DeliversWhatIsPending, ForgetsTheLockOfAFailedWrite
 from tests.support.record_planted_partition_bugs import BROKERS, PARTITIONS, steps_of
 
 ROWS: list[dict[str, Any]] = json.loads(PARTITIONS.read_text())["rows"]
 BROKER_ROWS: list[dict[str, Any]] = json.loads(BROKERS.read_text())["rows"]
 
-AT_ONCE = [row["bug"] for row in ROWS if row["runs"] <= 4]
+AT_ONCE = [row["bug"] for row in ROWS if row["runs"] <= 20]
 """Bugs that are found so soon that they are searched for anew."""
 
 
 def run(program: list[str], model_type: type[RecordModel], machine: type[ModelMachine] = ModelMachine) -> None:
     """Run a program as Hypothesis has printed it."""
-    names = {"ModelMachine": machine_of(model_type, machine), "PartitionSettings": PartitionSettings}
+    names: dict[str, type] = {each.__name__: each for each in (PartitionSettings, StoredState)}
+    names["ModelMachine"] = machine_of(model_type, machine)
     exec("\n".join(program), names)  # noqa: S102 - that is what is tested
 
 
@@ -136,6 +138,42 @@ def test_a_difference_says_what_it_means_and_what_to_look_at() -> None:
         "    member_acknowledges_all m1 RELEASE",
         f"  Look at: {look_at}.",
     ]
+
+
+def test_what_is_not_needed_is_left_out() -> None:
+    """What the leader before did is left out, and writes are named as they are numbered without the rest."""
+
+    class Programmed(machine_of(ForgetsTheLockOfAFailedWrite)):  # type: ignore[misc] # it is made for each bug
+        def _happens_at_random(self, _pick: Pick, _count: int) -> None:
+            self.partition_starts(PartitionSettings(), "batches")
+            self.happens(event=("member_acquires", "m2", 0, [(0, 0), (1, 3)], [], 500))
+            self.happens(event=("leader_fails_over", []))
+            self.happens(event=("member_acquires", "m2", 0, [(0, 0)], [], 500))
+            self.happens(event=("member_acknowledges_all", "m2", "ACCEPT"))
+            self.happens(event=("member_acquires", "m1", 1, [(1, 1)], [], 500))
+            self.happens(event=("member_leaves", "m1"))
+            self.happens(event=("time_passes", 1001))
+            self.happens(event=("write_is_answered", 1, "fails"))
+
+    error = difference_of(Programmed, shrinks=True)
+
+    assert error is not None
+    assert [line for line in error.__notes__[-1].splitlines() if ".happens(" in line] == [
+        "state.happens(event=('member_acquires', 'm1', 1, [(1, 1)], [], 500))",
+        "state.happens(event=('member_leaves', 'm1'))",
+        "state.happens(event=('time_passes', 1001))",
+        "state.happens(event=('write_is_answered', 0, 'fails'))",
+    ]
+
+
+def test_a_share_partition_may_copy_bugs_of_kafka() -> None:
+    """A bug that is named is not reported, one that is not named is, and a name that Kafka's bugs lack is refused."""
+    waiting = machine_of(BUGS["start waits at a hole"])
+
+    assert difference_of(waiting, max_examples=100) is not None
+    assert difference_of(type("ModelMachine", (waiting,), {"copied_bugs": ("B10",)}), max_examples=100) is None
+    with pytest.raises(ValueError, match=r"copied_bugs: \['B99'\] are none of B1', B4"):
+        type("ModelMachine", (waiting,), {"copied_bugs": ("B99",)})
 
 
 def test_everything_that_is_printed_can_be_evaluated() -> None:

@@ -1,0 +1,279 @@
+"""
+The search for a program of events that ends in a failure of a share partition, and how the program becomes short.
+
+Hypothesis chooses the seed of a run and nothing else: to choose each event takes it four times as long as what happens
+then, and to make a program short by leaving out choices takes minutes. Here events are left out. One that refers to a
+write or to a dead letter names it by the event that has led to it, so that the others may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from attrs import Factory, define
+from hypothesis import Phase, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from sharestate.testing.partition_events import Event, PartitionSettings, StoredState
+from sharestate.testing.shrinking import shrunk
+
+MOST_EVENTS: Final = 8_000
+"""How many events are run at most to make a program shorter: a few seconds for a leader in memory. [events]"""
+
+
+_EVENTS: Final = "sharestate_events"
+"""The attribute of an error that has the events that have led to it."""
+
+
+def add_events(error: Exception, events: Sequence[Event]) -> None:
+    """Let *error* know the start, and the events that have led to it."""
+    vars(error)[_EVENTS] = events
+
+
+def search(
+    settings: hypothesis_settings,
+    run: Callable[[int], None],
+    replay: Replay,
+    plain_settings: Mapping[str, Any],
+    machine: str,
+) -> None:
+    """
+    Search, and raise the error of the shortest program found that fails, with its text as a note.
+
+    Args:
+        settings: The number of runs, and whether programs are made short (``Phase.shrink``).
+        run: Runs what a seed leads to; its error knows the events.
+        replay: Runs steps.
+        plain_settings: The plainest value of each setting that may be another one.
+        machine: The name of the machine's class.
+    """
+    phases = [phase for phase in settings.phases if phase not in {Phase.shrink, Phase.explain}]
+
+    @hypothesis_settings(settings, phases=phases, print_blob=False)
+    @given(seed=st.integers(0, 2**24 - 1))  # of larger ones Hypothesis prefers the small ones
+    def run_one(seed: int) -> None:
+        run(seed)
+
+    try:
+        run_one()
+    except Exception as error:
+        events = vars(error).get(_EVENTS)
+        found = shortest(events, replay, plain_settings) if events and Phase.shrink in settings.phases else None
+        if found is None or found.error is None:
+            raise
+        found.error.add_note(f"Failing test case: <state machine>\n{found.text(machine)}")
+        raise found.error from None
+
+
+class Origin(NamedTuple):
+    """
+    What has led to a write, or to a dead letter.
+
+    Attributes:
+        step: The number of the step.
+        place: Which one it is of those that the step has led to.
+    """
+
+    step: int
+    place: int
+
+
+class Step(NamedTuple):
+    """
+    One event of a program.
+
+    Attributes:
+        number: The number that it keeps whatever is left out.
+        event: The event; it refers to writes and dead letters by their origin.
+    """
+
+    number: int
+    event: Event
+
+
+@define
+class _Names:
+    """The writes, or the dead letters, of the leader of now: their numbers by their origins, and the reverse."""
+
+    numbers: dict[Origin, int] = Factory(dict)
+    origins: dict[int, Origin] = Factory(dict)
+
+    def issued(self, step: int, numbers: range) -> None:
+        for place, number in enumerate(numbers):
+            origin = Origin(step, place)
+            self.numbers[origin] = number
+            self.origins[number] = origin
+
+
+_ANSWERS: Final = {
+    "write_is_answered": "write",
+    "write_is_answered_again": "write",
+    "dead_letter_is_answered": "dead letter",
+    "dead_letter_is_answered_again": "dead letter",
+}
+"""The events that answer something, and what."""
+
+
+@define
+class References:
+    """What the events of a program refer to, as far as the leader of now has issued it."""
+
+    names: dict[str, _Names] = Factory(lambda: {"write": _Names(), "dead letter": _Names()})
+
+    def issued(self, step: int, writes: range, dead_letters: range) -> None:
+        """Note which writes and dead letters a step has led to."""
+        self.names["write"].issued(step, writes)
+        self.names["dead letter"].issued(step, dead_letters)
+
+    def named(self, event: Event) -> Event:
+        """Return *event* with origins in the place of numbers."""
+        return self._with(event, lambda kind, each: self.names[kind].origins.get(each, each))
+
+    def numbered(self, event: Event) -> Event:
+        """Return *event* with numbers in the place of origins; those that are not there now stay."""
+        return self._with(event, lambda kind, each: self.names[kind].numbers.get(each, each))
+
+    @staticmethod
+    def _with(event: Event, other: Callable[[str, Any], Any]) -> Event:
+        name, *arguments = event
+        if name in _ANSWERS:
+            return name, other(_ANSWERS[name], arguments[0]), *arguments[1:]
+        if name == "leader_fails_over":
+            return name, [other("write", each) for each in arguments[0]]
+        return event
+
+
+class Run(NamedTuple):
+    """
+    What has become of a program.
+
+    Attributes:
+        steps: The steps that were possible, up to a failure; the first one is the start.
+        events: The same with the numbers of the leader.
+        error: How the last one fails; None if it does not.
+        leaders: The starts that would find what each further leader has found, by the index of the step.
+    """
+
+    steps: list[Step]
+    events: list[Event]
+    error: Exception | None
+    leaders: dict[int, Event]
+
+    def later_starts(self) -> Iterator[list[Step]]:
+        """Go through the programs that begin with a further leader, the last one first."""
+        for index, start in sorted(self.leaders.items(), reverse=True):
+            yield [Step(self.steps[index].number, start), *self.steps[index + 1 :]]
+
+    def text(self, machine: str) -> str:
+        """Return the program as Hypothesis prints it: it runs when it is pasted."""
+        (_, settings, log, state), *events = self.events
+        lines = [
+            f"state = {machine}()",
+            f"state.partition_starts(settings={settings!r}, log={log!r}, state={state!r})",
+            *(f"state.happens(event={event!r})" for event in events),
+            "state.teardown()",
+        ]
+        return "\n".join(lines)
+
+
+Replay: TypeAlias = Callable[[Sequence[Step]], Run]
+"""A function that runs steps as far as they are possible, up to a failure."""
+
+
+def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[str, Any]) -> Run | None:
+    """
+    Return the shortest program found that fails as *events* do; None if they do not fail when they are run again.
+
+    Args:
+        events: The start, and what has happened up to the failure.
+        replay: Runs steps.
+        plain_settings: The plainest value of each setting that may be another one.
+    """
+    found = replay([Step(number, event) for number, event in enumerate(events)])
+    if found.error is None:
+        return None
+    kind, left = type(found.error), MOST_EVENTS
+
+    def shows(candidate: list[Step]) -> bool:
+        nonlocal left
+        if left <= 0:
+            return False
+        run = replay(candidate)
+        left -= len(run.steps)
+        return type(run.error) is kind
+
+    while True:
+        steps = next((later for later in found.later_starts() if shows(later)), found.steps)
+        steps = shrunk(steps, shows, lambda step: _smaller_steps(step, plain_settings))
+        shorter = replay(steps)
+        if shorter.error is None or shorter.steps == found.steps:  # the first: it does not fail always
+            return found
+        found = shorter
+
+
+def _smaller_steps(step: Step, plain_settings: Mapping[str, Any]) -> Iterator[Step]:
+    """Go through the plainer events that may stand in the place of one."""
+    name, *arguments = step.event
+    smaller = _SMALLER.get(name)
+    if name == "partition_starts":
+        yield from (Step(step.number, (name, *plainer)) for plainer in _plainer_starts(plain_settings, *arguments))
+    elif smaller is not None:
+        yield from (Step(step.number, (name, *plainer)) for plainer in smaller(*arguments))
+
+
+def _plainer_starts(
+    plain_settings: Mapping[str, Any], settings: PartitionSettings, log: str, state: StoredState
+) -> Iterator[Sequence[Any]]:
+    if log != "single records":
+        yield settings, "single records", state
+    for name, plain in plain_settings.items():
+        if getattr(settings, name) != plain:
+            yield settings._replace(**{name: plain}), log, state
+    for index in range(len(state.batches)):
+        yield settings, log, state._replace(batches=state.batches[:index] + state.batches[index + 1 :])
+
+
+def _plainer_fetches(
+    member: str, first: int, batches: Sequence[Any], aborted: Sequence[Any], most: int
+) -> Iterator[Sequence[Any]]:
+    if most != _ALL:
+        yield member, first, batches, aborted, _ALL
+    for fewer in ([*batches[:-1]], [*batches[1:]]):
+        if fewer:
+            yield member, first, fewer, aborted, most
+    if aborted:
+        yield member, first, batches, [], most
+    if first != batches[0][0]:
+        yield member, batches[0][0], batches, aborted, most
+    for index, (begin, end, *attributes) in enumerate(batches):
+        if begin < end:
+            yield member, first, [*batches[:index], (begin, begin, *attributes), *batches[index + 1 :]], aborted, most
+
+
+def _plainer_acknowledgements(member: str, ranges: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for index, (first, last, names) in enumerate(ranges):
+        if len(ranges) > 1:
+            yield member, [*ranges[:index], *ranges[index + 1 :]]
+        if list(names) != ["ACCEPT"]:
+            yield member, [*ranges[:index], (first, last, ["ACCEPT"]), *ranges[index + 1 :]]
+        if len(names) > 1:
+            yield member, [*ranges[:index], (first, last, [names[0]]), *ranges[index + 1 :]]
+
+
+def _plainer_answers(number: Any, how: str) -> Iterator[Sequence[Any]]:  # noqa: ANN401 - an origin
+    if how != "succeeds":
+        yield number, "succeeds"
+
+
+_ALL: Final = 500
+"""As many records as there are. [records]"""
+
+_SMALLER: Final[Mapping[str, Callable[..., Iterator[Sequence[Any]]]]] = {
+    "member_acquires": _plainer_fetches,
+    "member_acknowledges": _plainer_acknowledgements,
+    "member_acknowledges_all": lambda member, name: iter([(member, "ACCEPT")] if name != "ACCEPT" else []),
+    "write_is_answered": _plainer_answers,
+    "leader_fails_over": lambda arriving: iter([([],)] if arriving else []),
+}
