@@ -88,7 +88,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
     Try it:
       sharestate compare --profile kafka-4.3 -- sharestate serve --profile kafka-4.2
 
-    Exit code: 0 if all agree but for what is known, 1 if a response differs, 2 if the peer cannot be run or ends.
+    Exit code: 0 if all agree but for what is known, 1 if a response differs, 2 if the peer cannot be run.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
     divergences = _known(known)
     task = Task(command=command, profile=profile, level=level, sequences=sequences, divergences=divergences)

@@ -120,7 +120,8 @@ class PersisterModel:
         return ErrorCode.NONE
 
     def _take_count(self, state: StoredPartition, start_offset: int, complete_count: int) -> None:
-        is_higher = start_offset == state.start_offset and complete_count > max(0, state.complete_count or 0)
+        stored = NONE_YET if state.complete_count is None else state.complete_count
+        is_higher = start_offset == state.start_offset and complete_count > stored
         if self.rules.takes_any_count or start_offset > state.start_offset or is_higher:
             state.complete_count = complete_count
 

@@ -106,6 +106,15 @@ def test_the_model_is_told_nothing_by_the_library() -> None:
     assert model.stored[PLACES[0]].records == {0: (2, 1), 1: (0, 2), 2: (0, 2)}
 
 
+def test_a_count_of_none_is_replaced_by_any() -> None:
+    """After a write without a delivery complete count, one of 0 with the same start offset is stored (Kafka 4.4.0)."""
+    machine = CoordinatorMachine()
+    machine.happens(event=("writes", [(PLACES[0], (2, 1), 11, -1, [])]))
+    machine.happens(event=("writes", [(PLACES[0], (2, 1), 11, 0, [])]))
+
+    machine.happens(event=("sums", PLACES[0], 0))
+
+
 def test_a_request_is_what_a_leader_sends() -> None:
     """The program of a run has plain data, of which a write is made."""
     sent: list[WriteStateParameters] = []

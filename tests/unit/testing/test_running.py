@@ -79,6 +79,36 @@ def test_a_peer_that_cannot_be_run_is_no_difference() -> None:
     assert missing.stderr == "Error: /nowhere/at/all: no such program\n"
 
 
+FAILING = """
+import sys
+from sharestate.testing import InProcessServer
+from sharestate import KAFKA_4_4
+from sharestate.json_lines import read_json, write_json
+serve = InProcessServer(KAFKA_4_4)
+for line in sys.stdin:
+    request = read_json(line)
+    if request["op"] == "release": {failure}
+    print(write_json(serve(request)), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ("raise RuntimeError('oops')", "RuntimeError: oops"),
+        ("print('java.lang.Error', flush=True); continue", "not JSON"),
+    ],
+)
+def test_a_peer_that_fails_at_a_request_differs_there(failure: str, told: str) -> None:
+    """If it ends in the middle, or writes something else, the shortest conversation up to there is shown."""
+    ended = compared("--ops", "1", "--", sys.executable, "-c", FAILING.format(failure=failure))
+
+    assert ended.returncode == 1, ended.stderr
+    assert 'at {"op":"release"' in ended.stdout
+    assert told in ended.stdout
+    assert ended.stderr == ""
+
+
 def test_known_divergences_are_read(tmp_path: Path) -> None:
     """Each field is that of a `Divergence`; what is wrong is named."""
     file = tmp_path / "known.json"

@@ -12,7 +12,7 @@ from sharestate.json_lines import write_json
 from sharestate.testing.generator.mix import mix_for
 from sharestate.testing.generator.model import Request, Response
 from sharestate.testing.generator.operations import seeded
-from sharestate.testing.search.command import CommandPeer, PeerDiedError
+from sharestate.testing.search.command import CommandPeer, PeerDiedError, error_response
 from sharestate.testing.search.finding import Finding, smallest
 from sharestate.testing.search.judging import Judge, Verdict, lives
 from sharestate.testing.search.library import Answered, answered
@@ -54,7 +54,8 @@ def compare(  # noqa: PLR0913 - each has a default
     """
     Compare *peer* with the library under *reference*, and return how many requests both have answered alike.
 
-    A peer that raises an error has answered with that error, until the next ``open``. Progress shows on a terminal.
+    A peer that raises an error has answered with that error, until the next ``open``; so has a command that ends.
+    Progress shows on a terminal.
 
     Args:
         peer: A callable that takes a request of the line protocol and returns its response, or a command that does so
@@ -67,7 +68,7 @@ def compare(  # noqa: PLR0913 - each has a default
 
     Raises:
         DifferenceError: They differ; it has the shortest conversation that was found, for ``sharestate replay``.
-        PeerDiedError: The command has ended before it had answered everything.
+        PeerDiedError: The command has ended before it had answered anything.
 
     >>> from sharestate import KAFKA_4_3
     >>> from sharestate.testing import InProcessServer
@@ -122,6 +123,6 @@ def _lines(steps: Iterable[Answered], answer: Callable[[Request], Response]) -> 
             except PeerDiedError:
                 raise
             except Exception as raised:  # noqa: BLE001 - whatever it is, the peer has answered with it
-                error = {"raised": {"exception": type(raised).__name__, "message": str(raised)}}
-        lines.append(write_json({"result": error, "events": [], "state": None}))
+                error = error_response(raised)
+        lines.append(write_json(error))
     return lines

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from sharestate.json_lines import brief, read_json
+from sharestate.json_lines import brief
 from sharestate.testing.exchange import Exchange, trace
 from sharestate.testing.search.asked import Asked, asked, renumbered
+from sharestate.testing.search.judging import read_response
 from sharestate.testing.search.shrinking import Shown, shrunk
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _paths(mismatch: Mismatch | None) -> frozenset[str]:
 
 def _conversation(name: str, steps: Sequence[Answered], lines: Sequence[str]) -> str:
     exchanges = [
-        Exchange(request=step.request, response=read_json(line), before=None)
+        Exchange(request=step.request, response=read_response(line), before=None)
         for step, line in zip(steps, lines, strict=True)
     ]
     return trace(name, exchanges)

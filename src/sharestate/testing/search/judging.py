@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from sharestate.conversation.compare import Level
-from sharestate.json_lines import read_json, write_json
+from sharestate.errors import MalformedInputError
+from sharestate.json_lines import Json, read_json, write_json
+from sharestate.testing.search.command import error_response
 from sharestate.testing.search.divergences import Divergence, Mismatch, Scene
 
 if TYPE_CHECKING:
@@ -45,6 +47,14 @@ def lives(sequence: Sequence[Answered]) -> Iterator[range]:
         yield range(begin, end)
 
 
+def read_response(line: str) -> Json:
+    """Return the response that *line* is; a peer that has written something else has raised an error."""
+    try:
+        return read_json(line)
+    except MalformedInputError as error:
+        return error_response(error)
+
+
 @frozen(kw_only=True)
 class Judge:
     """What makes a mismatch, and what accounts for one."""
@@ -75,7 +85,7 @@ class Judge:
         for index in life:
             response, line = sequence[index].response, lines[index]
             if write_json(response) != line:
-                peer = read_json(line)
+                peer = read_response(line)
                 if found := self.level.differences(peer, response):
                     return Mismatch(index, peer, found)
         return None

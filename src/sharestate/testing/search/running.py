@@ -102,7 +102,7 @@ def search(plan: Plan, show: Callable[[Progress], None] = lambda _: None) -> Pro
     Raises:
         BrokenProcessPool: A process has ended.
         OSError: There is no such program, or the state file cannot be written.
-        PeerDiedError: The peer has ended before it had answered everything.
+        PeerDiedError: The peer has ended before it had answered anything.
         StateError: The state file is of another search, or cannot be read.
     """
     program = plan.task.command[0]
