@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from sharestate.errors import HistoryOrderError, MalformedInputError
+from sharestate.errors import HistoryError, HistoryOrderError, MalformedInputError
 from sharestate.history.arrow import EventDecoder, encode_rows, expect_columns
+from sharestate.history.columns import EVENT_COLUMNS
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
@@ -41,13 +42,13 @@ def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = Non
     the same.
 
     Raises:
-        HistoryError: A column is missing or of another type, or a value is not what it has to be.
+        HistoryError: A column is missing or of another type, or a value is not what it has to be; the message names the
+            event and its share partition, as record batches have no file.
         HistoryOrderError: A share partition's events are not in order, or are split.
         MalformedInputError: An event is malformed; the message names it and its share partition.
         SnapshotError: A state is malformed.
     """
     fold = _Fold(ReplaySettings() if settings is None else settings)
-    decoder = EventDecoder()
     checked = None
     for batch in batches:
         if batch.schema != checked:
@@ -55,7 +56,7 @@ def replay_batches(batches: Iterable[Any], settings: ReplaySettings | None = Non
             checked = batch.schema
         rows: list[OutputRow] = []
         for at in range(0, batch.num_rows, DECODED_ROWS):
-            rows += fold.rows_of(batch.slice(at, DECODED_ROWS), decoder)
+            rows += fold.rows_of(batch.slice(at, DECODED_ROWS))
         yield from encode_rows(rows)
     yield from encode_rows(fold.finish())
 
@@ -67,14 +68,14 @@ class _Fold:
         self._settings = settings
         self._replay: Replay | None = None
 
-    def rows_of(self, batch: Any, decoder: EventDecoder) -> list[OutputRow]:  # noqa: ANN401 - Arrow's batches have no types
+    def rows_of(self, batch: Any) -> list[OutputRow]:  # noqa: ANN401 - Arrow's batches have no types
         """Return the rows of one record batch."""
         rows: list[OutputRow] = []
         states = _states(batch)
         if states is None:
-            return self._apply(decoder.decode(batch))
+            return self._apply(_decoded(batch))
         is_event = pa.array([state is None for state in states])
-        events = iter(decoder.decode(batch.filter(is_event)))
+        events = _decoded(batch.filter(is_event))
         for state, group in groupby(states):
             if state is None:
                 rows += self._apply(islice(events, len(list(group))))
@@ -105,6 +106,16 @@ class _Fold:
     def finish(self) -> list[OutputRow]:
         """Return the rows of the end of the share partition that is at hand."""
         return [] if self._replay is None else self._replay.finish()
+
+
+def _decoded(batch: Any) -> Iterator[Event]:  # noqa: ANN401 - Arrow's batches have no types
+    try:
+        return EventDecoder().decode(batch)
+    except HistoryError as error:
+        row = (error.line or 1) - 1
+        *key, seq = (batch.column(column.name)[row].as_py() for column in EVENT_COLUMNS[:4])
+        message = f"event {seq}: {error.message} ({'{}-{}-{}'.format(*key)})"
+        raise HistoryError(message, field=error.field) from error
 
 
 def _states(batch: Any) -> list[str | None] | None:  # noqa: ANN401 - Arrow's batches have no types

@@ -96,6 +96,15 @@ def test_an_event_that_is_malformed_is_named() -> None:
         list(replay_batches(batches(events, 100)))
 
 
+def test_a_value_that_is_malformed_is_named() -> None:
+    """So it is if a value is none that its field may have, wherever it is in its record batch."""
+    events = [*life(3), *life(2)]
+    events[-2] = events[-2]._replace(kind="fetched")
+
+    with pytest.raises(HistoryError, match=r"^kind: event 2: expected one of .* \(g-dGhlIHRvcGljJ3MgaWQhIQ-2\)$"):
+        list(replay_batches(batches(events, 4)))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_a_stream_goes_on_from_its_states(cut: int) -> None:
     """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""
