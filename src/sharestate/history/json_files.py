@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Self, TextIO
 
 from sharestate.errors import HistoryError, MalformedInputError
-from sharestate.history.events import Event, Header, SequenceCheck, read_event, read_header, write_event
+from sharestate.history.events import (
+    Event,
+    Header,
+    PartSequenceCheck,
+    SequenceCheck,
+    read_event,
+    read_header,
+    write_event,
+)
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
 
 
@@ -56,7 +64,18 @@ class JsonHistory:
             HistoryError: A line is no event, or a share partition's events are not in order; those before it were
                 yielded.
         """
-        sequence = SequenceCheck()
+        return self._events(SequenceCheck())
+
+    def part(self) -> Iterator[Event]:
+        """
+        Yield the events of a file that has a part of a history: a share partition's may begin with any number.
+
+        Raises:
+            HistoryError: As from the iteration.
+        """
+        return self._events(PartSequenceCheck())
+
+    def _events(self, sequence: SequenceCheck) -> Iterator[Event]:
         with self:
             for number, line in self._lines:
                 try:

@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 from sharestate.errors import HistoryError
 from sharestate.history import open_history
 from sharestate.history.files import is_parquet
+from sharestate.history.json_files import JsonHistory
 from sharestate.spark.history_schemas import EVENTS, LACKS
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ _LOCAL: Final = "file:"
 def read_history(spark: SparkSession, path: str) -> DataFrame:
     """
     Return the events of a history: a file, or all files of a directory or a pattern.
+
+    A share partition's events may be in several files, such as those of one leader after the other. In a file of JSON
+    Lines they are in order and without holes; rows of Parquet may be in any order.
 
     Args:
         spark: The session.
@@ -109,9 +113,8 @@ def _read_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     for batch in batches:
         for path in batch.column(0).to_pylist():
-            with open_history(path.removeprefix(_LOCAL)) as history:
-                events = iter(history)
-                yield from map(encode_events, iter(partial(_next, events), []))
+            events = JsonHistory(path.removeprefix(_LOCAL)).part()
+            yield from map(encode_events, iter(partial(_next, events), []))
 
 
 def _next(events: Iterator[Any]) -> list[Any]:

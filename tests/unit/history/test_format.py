@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sharestate.history import KINDS, Event, Header, HistoryError, create_histor
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
 from sharestate.history.columns import EVENT_COLUMNS, OUTPUTS, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.history.events import read_event, write_event
+from sharestate.history.json_files import JsonHistory
 from sharestate.json_lines import Json
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
@@ -159,6 +161,7 @@ def lines(tmp_path: Path, *values: Json) -> Path:
         ({"seq": "0"}, "seq"),
         ({"seq": True}, "seq"),
         ({"at_us": 1.5}, "at_us"),
+        ({"group_id": "\ud800"}, "group_id"),
         ({"partition": 2**31}, "partition"),
         ({"member": "m1"}, "member"),
         ({"request": None}, "request.offset"),
@@ -207,6 +210,19 @@ def test_a_hole_or_a_repetition_is_noticed(tmp_path: Path, suffix: str, numbers:
 
     assert error.field == "seq"
     assert error.line == line + (suffix != ".parquet")
+
+
+def test_a_part_may_begin_with_any_number(tmp_path: Path) -> None:
+    """The events of a share partition that began in another file are read, and a hole among them is noticed."""
+    path = lines(
+        tmp_path, HEADER, {**LINE, "seq": 7}, {**LINE, "partition": 1}, {**LINE, "seq": 8}, {**LINE, "seq": 10}
+    )
+
+    with pytest.raises(HistoryError, match="event 9 is missing") as caught:
+        list(JsonHistory(path).part())
+
+    assert (caught.value.file, caught.value.line, caught.value.field) == (str(path), 5, "seq")
+    assert [event.seq for event in islice(JsonHistory(path).part(), 3)] == [7, 0, 8]
 
 
 @pytest.mark.parametrize("header", [{"sharestate_history": 2}, {"sharestate_history": True}, {}, LINE])
