@@ -243,6 +243,7 @@ def test_kinds_are_counted_and_unknown_types_skipped(spark: SparkSession) -> Non
     [
         ([logged(0, START), logged(1, CHANGE), logged(1, CHANGE)], "offset 1: offset: there twice"),
         ([LoggedRecord("", None, None, 0, 4, None, b"\0", b"")], "offset 4: key: byte 0: "),
+        ([LoggedRecord("", None, None, 0, 4, None, b"\5", b"")], "offset 4: key: byte 0: "),  # of no unknown type
         ([LoggedRecord("", None, None, 0, None, None, *encode_record(StateRecord(KEY, START)))], "offset: null"),
         (
             [LoggedRecord("", None, None, 2, 8, None, encode_record(StateRecord(KEY, CHANGE))[0], None)],

@@ -45,6 +45,9 @@ SHARE_PARTITION: Final = ("topic", "partition", "share_partition")
 _STORED: Final = tuple(each.name for each in fields(StoredState) if each.name in STATES.fieldNames())
 _BATCH: Final = tuple(column.name for column in columns.STATE_BATCH)
 
+_TYPE_BYTES: Final = 2
+"""The size of the record type in a key. [bytes]"""
+
 _ROWS_PER_BATCH: Final = 1000
 """How many states go to Spark at once. [share partitions]"""
 
@@ -129,8 +132,9 @@ def count_records(records: DataFrame) -> DataFrame:
 
 
 def record_type(key: Column) -> Column:
-    """Return the number of the record type by which a *key* begins, as a column of integers."""
-    return F.conv(F.hex(F.substring(key, 1, 2)), 16, 10).cast("int")
+    """Return the number of the record type by which a *key* begins, as a column of integers; null if it is cut off."""
+    number = F.substring(key, 1, 2)
+    return F.when(F.length(number) == _TYPE_BYTES, F.conv(F.hex(number), 16, 10).cast("int"))
 
 
 def known_records(records: DataFrame) -> DataFrame:
