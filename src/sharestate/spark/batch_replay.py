@@ -11,7 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.types import StructType
 
 from sharestate.errors import HistoryError
 from sharestate.history import DEFAULT_OUTPUTS, ReplaySettings
@@ -110,11 +112,13 @@ class ReplayResult:
         """
         Return the result that was written to *path*, by ``write`` or by ``sharestate history replay``.
 
+        A replay of no events leaves no files. Its result has no rows, and refuses no kind.
+
         Raises:
             HistoryError: It is of a version that is not known.
-            AnalysisException: It cannot be read, or is empty.
+            AnalysisException: It cannot be read.
         """
-        fields = {each.name: each for each in spark.read.parquet(path).schema}
+        fields = {each.name: each for each in _columns_at(spark, path)}
         mark = fields["seq"].metadata if "seq" in fields else {}
         if mark.get(ROWS_MARK, ROWS_VERSION) != ROWS_VERSION:
             message = f"expected version {ROWS_VERSION}, got {mark[ROWS_MARK]!r}"
@@ -216,6 +220,16 @@ def settings_of(
 def _lacks(events: DataFrame) -> frozenset[str]:
     found = [field.metadata.get(LACKS, []) for field in events.schema if field.name == "kind"]
     return frozenset(*found)
+
+
+def _columns_at(spark: SparkSession, path: str) -> StructType:
+    """Return the columns of the Parquet files at *path*; none if it is a directory without files."""
+    try:
+        return spark.read.parquet(path).schema
+    except AnalysisException as error:
+        if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+            raise
+        return StructType()
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:
