@@ -187,11 +187,14 @@ def start_offsets(result: ReplayResult) -> DataFrame:
     Raises:
         MalformedInputError: They were not made.
     """
-    in_order = Window.partitionBy(*SHARE_PARTITION).orderBy("seq")
+    # Locks of different times may expire before one event, and of one time, each with a move of its own.
+    in_order = Window.partitionBy(*SHARE_PARTITION).orderBy("seq", "at_us", "start_offset")
     left_us = F.coalesce(F.lead("at_us").over(in_order), "end_us")
     ends = result.rows.groupBy(*SHARE_PARTITION).agg(F.max("at_us").alias("end_us"))
     stays = (
         result.table("start_offset")
+        .withColumn("before", F.lag("start_offset").over(in_order))
+        .where(F.col("before").isNull() | (F.col("before") != F.col("start_offset")))  # a new leader may not move it
         .join(ends, [*SHARE_PARTITION])
         .withColumn("is_last", F.lead("seq").over(in_order).isNull())
         .withColumn("stayed_ms", (left_us - F.col("at_us")) / _US_PER_MS)
