@@ -195,7 +195,8 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
         from sharestate.spark import health_table, rebuild_state  # noqa: PLC0415 - needs an extra
 
         with job.step("opening"):
-            records = _records(job.spark, sources, format_, servers, settings_path)
+            # Both tables are of the same records, although brokers delete some meanwhile, and those are read once.
+            records = _records(job.spark, sources, format_, servers, settings_path).persist()
         profile = COORDINATOR_PROFILES[profile_name]
         with job.step("rebuilding", "records"):
             rebuild_state(records, profile=profile).write.parquet(f"{target}/states")
