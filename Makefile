@@ -278,9 +278,10 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable '.[cli,consumer,kafka,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
+# Python compiles what is imported, which is a small part of what is installed.
 $(SPARK_READY): pyproject.toml
 	@echo "== installing sharestate, PySpark and what else its tests take into .venv-spark"
 	@$(PYTHON) -m venv .venv-spark
 	@$(SPARK_BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(SPARK_BIN)/python -m pip install --quiet --editable '.[cli,kafka,plots,segments,spark-kafka]' --group spark
+	@$(SPARK_BIN)/python -m pip install --quiet --no-compile --editable '.[cli,kafka,plots,segments,spark-kafka]' --group spark
 	@touch $@

@@ -1,8 +1,8 @@
 """
-Streams as users write them, of events and of records of the state topic: ``stream_job.py DIRECTORY [PLACE BATCH]``.
+Streams as users write them, of events and of records of the state topic: ``stream_job.py DIRECTORY PLACE BATCH``.
 
-With a place it kills itself, and the JVM with it, when both streams have got there in that batch: no handler runs, and
-nothing is flushed.
+It kills itself, and the JVM with it, when both streams have got to a place in a batch: no handler runs, and nothing is
+flushed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from threading import Barrier
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +19,9 @@ from sharestate.history import OUTPUTS
 from sharestate.spark import EVENTS, STATE_RECORDS, rebuild_stream, replay_stream
 from sharestate.spark.batch_directory import BatchDirectory
 from tests.spark.conftest import QUICK
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PLACES: Final = {"before it is written": "batch", "before it is committed": "commit", "before Spark commits": "retain"}
 """The method of a directory of batches that is called first after each place."""
@@ -42,11 +45,8 @@ def kill_at(place: str, number: int) -> None:
     setattr(BatchDirectory, name, killing)
 
 
-def main(directory: str, place: str | None = None, number: str = "") -> None:
+def follow(spark: SparkSession, directory: str) -> tuple[StreamingQuery, StreamingQuery]:
     """Replay the files in ``events``, and rebuild the states of those in ``records``, each as a batch."""
-    if place is not None:
-        kill_at(place, int(number))
-    spark = SparkSession.builder.master("local[2]").config(map={**QUICK}).getOrCreate()
     files = spark.readStream.option("maxFilesPerTrigger", 1)
     trigger = {"availableNow": True}
     events = files.schema(EVENTS).parquet(f"{directory}/events")
@@ -55,9 +55,15 @@ def main(directory: str, place: str | None = None, number: str = "") -> None:
     )
     records = files.schema(STATE_RECORDS).parquet(f"{directory}/records")
     rebuilding = rebuild_stream(records, f"{directory}/states", f"{directory}/states.checkpoint", trigger=trigger)
-    for query in (replaying, rebuilding):
+    return replaying, rebuilding
+
+
+def main(directory: str, place: str, number: str) -> None:
+    """Run both streams until they kill all processes."""
+    kill_at(place, int(number))
+    spark = SparkSession.builder.master("local[2]").config(map={**QUICK}).getOrCreate()
+    for query in follow(spark, directory):
         query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":

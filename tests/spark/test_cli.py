@@ -69,11 +69,13 @@ def test_what_stops_a_job_is_one_line(history: Path, tmp_path: Path) -> None:
     assert "group-0" in run.stderr
 
 
-def test_a_rebuild_shows_on_a_terminal_how_far_it_is(tmp_path: Path) -> None:
+def test_a_rebuild_shows_on_a_terminal_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts the share partitions that Kafka's own shard has, writes both tables, and shows what it does."""
     rebuilt = map(json.loads, (SEGMENTS / "rebuilt.jsonl").read_text().splitlines())
     states = [key for line in rebuilt if line["dump"] == "segments/state.jsonl" for key in line["keys"]]
 
+    for name, value in JAVA.items():
+        monkeypatch.setenv(name, value)
     shown = on_terminal(tmp_path / "out", "spark", "rebuild", "--json", SEGMENTS, tmp_path / "tables")
 
     assert json.loads((tmp_path / "out").read_text())["share_partitions"] == len(states)

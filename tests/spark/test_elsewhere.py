@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -70,6 +71,11 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(HERE / "conf"), **more}
 
 
+def options(settings: Mapping[str, str]) -> list[str]:
+    """Return *settings* as options of ``spark-submit``."""
+    return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+
+
 def like_json(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows as the loop without Spark writes them, in its order."""
     names = ("group_id", "topic_id", "partition", "state_epoch", "leader_epoch", "snapshot_epoch", "start_offset")
@@ -108,8 +114,12 @@ def test_spark_connect_gives_the_same(
     path, expected = records
     history_path, writes = events
     result = tmp_path / "states.json"
-    # SPARK_TESTING is PySpark's switch for any free port: the server's usual one may be taken.
-    variables = environment(SPARK_REMOTE="local[2]", SPARK_TESTING="1", PYSPARK_PYTHON=sys.executable)
+    variables = environment(
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_SUBMIT_ARGS=shlex.join([*options(QUICK), "pyspark-shell"]),  # for the server
+        SPARK_REMOTE="local[2]",
+        SPARK_TESTING="1",  # PySpark's switch for any free port: the server's usual one may be taken
+    )
     topic = StateTopic()
     topic.read(state_topic_files(SEGMENTS))
 
@@ -150,14 +160,13 @@ def test_a_cluster_needs_the_archive_only(
     settings = {**QUICK, "spark.driver.host": "127.0.0.1", "spark.executor.extraJavaOptions": JAVA}
 
     with cluster(tmp_path, variables) as master:
-        options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         memory = ["--driver-memory", "512m", "--executor-memory", "512m"]
         submit: list[str | Path] = [
             SPARK_HOME / "bin/spark-submit",
             "--master",
             master,
             *memory,
-            *options,
+            *options(settings),
             "--py-files",
             archive,
         ]

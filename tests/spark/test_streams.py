@@ -29,9 +29,9 @@ from sharestate.spark import (
     replay_stream,
 )
 from sharestate.state_topic import LoggedRecord
+from tests.spark import stream_job
 from tests.spark.conftest import HERE
 from tests.spark.histories import frame, history, plain
-from tests.spark.stream_job import PLACES
 from tests.spark.test_rebuild import last_offsets, on_spark, without_spark
 from tests.spark.test_replay import on_spark as rows_on_spark
 from tests.spark.test_replay import without_spark as rows_without_spark
@@ -146,9 +146,9 @@ def test_every_kill_leaves_each_batch_once(spark: SparkSession, tmp_path: Path) 
     variables |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(HERE / "conf")}
     root = HERE.parents[1]
 
-    def run(*place: str) -> tuple[int, str]:
+    def run_until(place: str) -> tuple[int, str]:
         done = subprocess.run(
-            [*command, *place],
+            [*command, place, "1"],
             cwd=root,
             env=variables,
             capture_output=True,
@@ -162,17 +162,17 @@ def test_every_kill_leaves_each_batch_once(spark: SparkSession, tmp_path: Path) 
     def states() -> list[dict[str, Any]]:
         return on_spark(read_rebuild_stream(spark, str(tmp_path / "states")))
 
-    for place in PLACES:
-        code, errors = run(place, "1")
+    for place in stream_job.PLACES:
+        code, errors = run_until(place)
         assert code == -signal.SIGKILL, errors
         committed = ["0.json", "1.json"][: 1 + (place == "before Spark commits")]
         for made in ("rows", "states"):
             assert sorted(path.name for path in (tmp_path / made / "_commits").iterdir()) == committed, place
         read_replay_stream(spark, str(tmp_path / "rows")).rows.count()
         assert states() == expected_states(records[: len(committed)]), place
-    code, errors = run()
+    for query in stream_job.follow(spark, str(tmp_path)):
+        assert query.awaitTermination(PATIENCE_S)
 
-    assert code == 0, errors
     result = read_replay_stream(spark, str(tmp_path / "rows"))
     assert rows_on_spark(result) == rows_without_spark(replay_events(events, EVERYTHING))
     assert len(states()) > 20
