@@ -7,6 +7,7 @@ from typing import Final
 
 from generate.data import DATA, read_rows
 from generate.markdown import NOTICE, table
+from sharestate.testing.search import KAFKA_DIVERGENCES
 
 INTRODUCTION: Final = """\
 Kafka decides whether this library does what a broker does: not the library's own output, and not somebody's reading of
@@ -73,6 +74,7 @@ def _comparisons() -> Iterator[list[str]]:
 
 
 def _divergences() -> Iterator[list[str]]:
-    for row in read_rows("divergences.json", "divergences"):
-        vectors = ", ".join(f"`{name}`" for name in row["vectors"])
-        yield [row["id"], row["kafka"], row["library"], row["trigger"], vectors]
+    rows = {row["id"]: row for row in read_rows("divergences.json", "divergences")}
+    for known in KAFKA_DIVERGENCES:
+        vectors = ", ".join(f"`{name}`" for name in rows[known.id]["vectors"])
+        yield [known.id, known.peer, known.library, known.is_set_off_by.__doc__ or "", vectors]

@@ -9,11 +9,11 @@ import pytest
 
 from sharestate.json_lines import write_json
 from sharestate.testing import Request
+from sharestate.testing.search import KAFKA_DIVERGENCES
 from sharestate.testing.search.judging import Judge, Verdict
 from sharestate.testing.search.library import answered, given
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4, Profile
 from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
-from tests.oracle.search.triggers import TRIGGERS
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -45,9 +45,10 @@ def judged(requests: list[Request], responses: list[str], profile: Profile = KAF
     return Judge(profile=profile, divergences=DIVERGENCES).verdict(range(len(steps)), steps, responses)
 
 
-def test_each_row_has_a_trigger() -> None:
-    """The table and the code name the same rows."""
-    assert [row.id for row in DIVERGENCES] == list(TRIGGERS)
+def test_each_row_has_recordings() -> None:
+    """The table and the recordings name the same rows."""
+    assert [row.id for row in DIVERGENCES] == [row.id for row in KAFKA_DIVERGENCES]
+    assert all(row.vectors for row in DIVERGENCES)
 
 
 @pytest.mark.parametrize(("name", "row", "profile"), VECTORS)

@@ -77,7 +77,7 @@ def neighbors(conversation: list[Exchange]) -> list[tuple[int, int]]:
 
 
 @every_profile
-@given(sequence=sequences(ORDINARY), data=st.data())
+@given(sequence=sequences(mix=ORDINARY), data=st.data())
 def test_one_list_of_types_equals_one_entry_for_each_record(
     profile: Profile, sequence: Steps[None], data: st.DataObject
 ) -> None:
@@ -105,7 +105,7 @@ def held_whole(conversation: list[Exchange]) -> list[Any]:
     return [batch for batch in batches if len(batch) == 3 and batch[0] < batch[1] and batch[2][2]]
 
 
-@given(sequence=sequences(ORDINARY))
+@given(sequence=sequences(mix=ORDINARY))
 def test_splitting_a_batch_changes_no_record(sequence: Steps[None]) -> None:
     """A renewal of one record splits its batch; what becomes of all records in the end is the same without it."""
     prefix = Prefix(sequence, HEALED, held_whole)
@@ -130,7 +130,7 @@ def unanswered(conversation: list[Exchange]) -> list[int]:
     return list(held)
 
 
-@given(sequence=sequences(LATE), data=st.data())
+@given(sequence=sequences(mix=LATE), data=st.data())
 def test_the_order_of_outcomes_does_not_matter(sequence: Steps[None], data: st.DataObject) -> None:
     """Held writes, each answered in its own way, end in the same state in whatever order they are answered."""
     prefix = Prefix(sequence, HEALED, lambda conversation: len(unanswered(conversation)) > 1)

@@ -39,7 +39,7 @@ BAD_LINES: Final = st.one_of(
 
 
 @every_profile
-@given(sequence=sequences(WILD), lines=st.lists(BAD_LINES, min_size=1, max_size=5))
+@given(sequence=sequences(mix=WILD), lines=st.lists(BAD_LINES, min_size=1, max_size=5))
 def test_bad_lines_do_not_disturb_a_conversation(profile: Profile, sequence: Steps[None], lines: list[str]) -> None:
     """Lines that are refused take no id and no answer, and leave no trace: the other answers are the same."""
     plain, disturbed = Conversation(profile), Conversation(profile)

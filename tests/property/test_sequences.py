@@ -17,7 +17,7 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 @given(data=st.data())
 def test_every_invariant_holds_in_ordinary_sequences(profile: Profile, data: st.DataObject) -> None:
     """The invariants hold in a broker's life, with late, failed and reordered writes and dead letters."""
-    sequence = data.draw(sequences(mix_for(profile, ORDINARY)))
+    sequence = data.draw(sequences(mix=mix_for(profile, ORDINARY)))
 
     assert observe(sequence, InProcessServer(profile), invariants_of(profile))
 
@@ -26,6 +26,6 @@ def test_every_invariant_holds_in_ordinary_sequences(profile: Profile, data: st.
 @given(data=st.data())
 def test_every_invariant_holds_in_wild_sequences(profile: Profile, data: st.DataObject) -> None:
     """The invariants hold under requests that no broker sends; every refusal is a typed error."""
-    sequence = data.draw(sequences(mix_for(profile, WILD)))
+    sequence = data.draw(sequences(mix=mix_for(profile, WILD)))
 
     assert observe(sequence, InProcessServer(profile), invariants_of(profile))

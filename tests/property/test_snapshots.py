@@ -117,12 +117,12 @@ def test_a_restored_twin_cannot_be_told_apart(
             twins.append(twin_of(original, way))
         return response
 
-    for _ in converse(data.draw(sequences(mix_for(profile, mix))), answer):
+    for _ in converse(data.draw(sequences(mix=mix_for(profile, mix))), answer):
         pass
 
 
 @every_profile
-@given(sequence=sequences(WILD), way=st.sampled_from(WAYS))
+@given(sequence=sequences(mix=WILD), way=st.sampled_from(WAYS))
 def test_a_copy_goes_its_own_way(
     profile: Profile, sequence: Steps[None], way: Callable[[SharePartition], SharePartition]
 ) -> None:

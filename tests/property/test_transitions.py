@@ -178,7 +178,7 @@ def test_the_recorded_transitions_add_up_to_the_records(profile: Profile, mix: M
     Each fits what the record was and names the time and a write of the command; what was refused tells only its
     renewals; and a share partition that tells nothing does the same.
     """
-    converse(data.draw(sequences(mix_for(profile, mix))), profile)
+    converse(data.draw(sequences(mix=mix_for(profile, mix))), profile)
 
 
 def test_every_cause_has_a_meaning() -> None:

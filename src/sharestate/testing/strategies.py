@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def sequences(mix: Mix = ORDINARY) -> SearchStrategy[Steps[None]]:
+def sequences(*, mix: Mix = ORDINARY) -> SearchStrategy[Steps[None]]:
     """
     Return a strategy for random sequences of requests, which shrink to few and plain requests.
 

@@ -1,4 +1,4 @@
-"""Kafka's known divergences, as data: its crashes and leaks, of which the library copies none."""
+"""Kafka's known divergences with what was recorded of them, and how often a search may meet them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import asdict, frozen
 
+from sharestate.testing.search import KAFKA_DIVERGENCES
 from sharestate.testing.search.divergences import Divergence
-from tests.oracle.search.triggers import TRIGGERS
 
 FILE: Final = Path(__file__).parents[2] / "data/divergences.json"
 
@@ -19,9 +19,6 @@ FILE: Final = Path(__file__).parents[2] / "data/divergences.json"
 class KafkaDivergence(Divergence):
     """One row: something that Kafka does and the library does not."""
 
-    trigger: str
-    """What sets it off; ``TRIGGERS`` has the same in code."""
-
     vectors: tuple[str, ...]
     """The names of recorded conversations that show it."""
 
@@ -29,14 +26,14 @@ class KafkaDivergence(Divergence):
     """How often it may be met in each mix. [per 1,000 operations]"""
 
 
-def read_divergences(file: Path = FILE) -> tuple[KafkaDivergence, ...]:
-    """Return the rows of *file*."""
-    return tuple(_row(**row) for row in json.loads(file.read_text(encoding="utf-8"))["rows"])
+def _rows() -> tuple[KafkaDivergence, ...]:
+    rows = json.loads(FILE.read_text(encoding="utf-8"))["rows"]
+    return tuple(_row(known, **row) for known, row in zip(KAFKA_DIVERGENCES, rows, strict=True))
 
 
-def _row(*, kafka: str, vectors: list[str], **row: Any) -> KafkaDivergence:  # noqa: ANN401 - JSON
-    return KafkaDivergence(peer=kafka, vectors=tuple(vectors), is_set_off_by=TRIGGERS[row["id"]], **row)
+def _row(known: Divergence, *, vectors: list[str], **row: Any) -> KafkaDivergence:  # noqa: ANN401 - JSON
+    return KafkaDivergence(vectors=tuple(vectors), **{**asdict(known, recurse=False), **row})
 
 
-DIVERGENCES: Final = read_divergences()
+DIVERGENCES: Final = _rows()
 """The rows."""

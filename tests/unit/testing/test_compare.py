@@ -10,7 +10,7 @@ import pytest
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
 from sharestate.conversation.replay import replay
-from sharestate.testing import InProcessServer, Request, Response, invariants_of, observe
+from sharestate.testing import InProcessServer, Request, Response, converse, invariants_of, observe, seeded
 from sharestate.testing.search import (
     CommandPeer,
     DifferenceError,
@@ -55,6 +55,17 @@ def test_the_library_agrees_with_itself() -> None:
     """A peer with the same rules answers every request alike, at every level."""
     for level in Level:
         assert compare(InProcessServer(KAFKA_4_4), KAFKA_4_4, level=level, seeds=range(5)) > 100
+
+
+def test_a_next_fetch_offset_may_be_anything() -> None:
+    """The log does not grow to an offset that only a wrong peer has."""
+
+    class Lost(InProcessServer):
+        def __call__(self, value: Request) -> Response:
+            response = super().__call__(value)
+            return {**response, "result": 2**60} if value["op"] == "next_fetch_offset" else response
+
+    assert sum(1 for _ in converse(seeded(0), Lost(KAFKA_4_3))) > 10
 
 
 def test_other_rules_are_found() -> None:

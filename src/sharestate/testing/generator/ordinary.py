@@ -27,6 +27,9 @@ LOCK_DURATIONS_MS: Final = (1000, 100, 30_000)
 OFFSET_RESETS: Final = ("latest", "earliest", "by_duration:PT1H")
 """Values of ``auto_offset_reset``."""
 
+FARTHEST: Final = 1_000
+"""How far beyond the end of the log a peer's next fetch offset makes it grow: one that is wrong may be anything."""
+
 MOST_TRIES: Final = 3
 """The most attempts at an initialization."""
 
@@ -226,7 +229,7 @@ def acquire_at(model: Model, fetch_offset: int) -> Steps[None]:
     """Read the log at *fetch_offset* and acquire; out of range, send the log start offset instead."""
     log, choices = model.log, model.choices
     if choices.chance(80):
-        log.grow_to(fetch_offset + choices.between(0, 20))
+        log.grow_to(min(fetch_offset, log.end + FARTHEST) + choices.between(0, 20))
     if model.committed and choices.chance(80):
         log.decide_below(fetch_offset + 1)
     if not log.start <= fetch_offset <= log.end:

@@ -11,6 +11,7 @@ from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.comparing import DifferenceError, Peer, compare
 from sharestate.testing.search.divergences import Divergence, Scene
 from sharestate.testing.search.finding import Finding
+from sharestate.testing.search.kafka import KAFKA_DIVERGENCES
 from sharestate.testing.search.known import read_divergences
 from sharestate.testing.search.own_log import OwnLogPeer
 from sharestate.testing.search.running import Plan, Progress, StateError, search
@@ -18,6 +19,7 @@ from sharestate.testing.search.tally import Tally
 from sharestate.testing.search.worker import SEQUENCES, Task
 
 __all__ = [
+    "KAFKA_DIVERGENCES",
     "SEQUENCES",
     "CommandPeer",
     "DifferenceError",
