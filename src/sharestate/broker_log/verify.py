@@ -13,22 +13,17 @@ from attrs import Factory, define, fields, frozen
 
 from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import REASONS, Defect
+from sharestate.broker_log.partition_events import HELD, Key, Located, PartitionEvents
 from sharestate.broker_log.progress import Counts
 from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, schedule
 from sharestate.broker_log.search import MOST_NAMED, Search, Stop
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
-from sharestate.history import Event, Header, HistoryReader, open_history
+from sharestate.history import Event, Header, HistoryReader
 from sharestate.json_lines import Json
 
 REPORT_VERSION: Final = 1
 """The version of the JSON form of a report."""
-
-Key = tuple[str, str, int]
-"""Group id, topic id and partition."""
-
-Located = tuple[int, Event]
-"""An event, and its line of the history before it."""
 
 
 class Verdict(Enum):
@@ -204,21 +199,11 @@ def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]
         HistoryError: It cannot be read, or an event is malformed.
 
     Complexity:
-        Memory for all events.
+        Memory for the events of the largest share partition, or for those of ``HELD`` if they are more.
     """
-    events: dict[Key, list[tuple[int, Event]]] = {}
-    acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
-    with open_history(path) as history:
-        header = history.header
-        first = 1 if str(path).endswith(".parquet") else 2  # a header comes before
-        for line, event in enumerate(watch(history), first):
-            events.setdefault(event.key, []).append((line, event))
-            ranges = (event.response or {}).get("acquired") if event.kind == "fetch" else None
-            if ranges:
-                count = sum(end - begin + 1 for begin, end, _ in ranges)
-                acquired.setdefault((event.connection, event.request_no), {})[event.key[1:]] = count
-    for key, each in events.items():
-        yield verify_partition(key, each, str(path), acquired, header)
+    events = PartitionEvents(path, watch, held=HELD)
+    for key, own in events.of(events.is_logged):
+        yield verify_partition(key, own, str(path), events.acquired, events.header)
 
 
 def verify_partition(

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.table import Table
+from rich.table import Column, Table
 
 from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
 from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
 from sharestate.errors import RequestLogError
+from sharestate.explain.sentences import counted
 from sharestate.history import Header, create_history
 from sharestate.history.files import named_at_last
 from sharestate.json_lines import printable, write_json
@@ -136,6 +137,7 @@ def verify_command(context: click.Context, *, as_json: bool, source: Path) -> No
 
         for report in verify(source, watch=lambda history: watched(history, bar)):
             reports.append(report)
+            bar.update(bar.task_ids[0], description=f"checking; {counted(len(reports), 'share partition')} done")
             if as_json:
                 click.echo(write_json(report.to_json()))
     if not as_json:
@@ -148,7 +150,9 @@ def verify_command(context: click.Context, *, as_json: bool, source: Path) -> No
 
 
 def _print_reports(reports: list[PartitionReport]) -> None:
-    table = Table("group", "topic", "partition", "verdict", "fetches", "codes", "writes", "undecided", "moves")
+    numbers = [Column(name, no_wrap=True) for name in ("fetches", "codes", "writes", "undecided", "moves")]
+    names = [Column(name, overflow="fold") for name in ("group", "topic", "partition", "verdict")]
+    table = Table(*names, *numbers)
     for report in reports:
         table.add_row(
             *(printable(part) for part in (report.key[0], report.topic, str(report.key[2]))),

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
-from itertools import islice, starmap
+from itertools import count, islice, starmap
 from pathlib import Path
 from typing import Final
 
 import click
+from rich.progress import Progress
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
-from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey
+from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey, VerifiedReplay
+from sharestate.explain.survey import Begin, Life_co
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
-from sharestate.values.profiles import LATEST, PROFILES, Profile
+from sharestate.values.profiles import LATEST, PROFILES
 
 _MOST_REPORTED: Final = 200
 """The most share partitions of a report."""
@@ -79,10 +82,13 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     with no_verdicts(), progress("reading") as bar:
         survey = Survey(source, lambda history: watched(history, bar))
         keys = chosen(survey, (group_id, topic, partition), source, needs_one=offset is not None)
+        profile = PROFILES[profile_name]
         if offset is None:
-            _print_overviews(survey, keys, PROFILES[profile_name], as_json=as_json)
+            lives = survey.lives(keys, shown(bar, keys, partial(PartitionLife, profile=profile)))
+            _print_overviews([life.overview() for life in lives.values()], survey.header, as_json=as_json)
         else:
-            _print_record(survey, keys[0], offset, PROFILES[profile_name], as_json=as_json)
+            begin = shown(bar, keys, partial(RecordLife, offset=offset, profile=profile))
+            _print_record(survey.lives(keys, begin)[keys[0]].explanation(), survey.header, as_json=as_json)
 
 
 @click.command("report")
@@ -125,20 +131,28 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
     click.echo(f"{printable(str(target))}: {counted}, {len(page) / 10**6:.1f} MB")
 
 
-def _print_record(survey: Survey, key: Key, offset: int, profile: Profile, *, as_json: bool) -> None:
-    lives = survey.lives([key], lambda key, **given: RecordLife(key, offset, profile=profile, **given))
-    explanation = lives[key].explanation()
-    title = f"Record {offset} of {_named(key, survey.header)}"
-    _print([_json(explanation, survey.header)] if as_json else [title, "", *explanation.lines()])
+def shown(bar: Progress, keys: Sequence[Key], begin: Begin[Life_co]) -> Begin[Life_co]:
+    """Return what begins the life of a share partition as *begin* does, and shows that it has."""
+    numbers = count(1)
+
+    def begin_next(key: Key, *, lacks: frozenset[str], replay: VerifiedReplay | None) -> Life_co:
+        bar.update(bar.task_ids[0], description=f"share partition {next(numbers)} of {len(keys)}")
+        return begin(key, lacks=lacks, replay=replay)
+
+    return begin_next
 
 
-def _print_overviews(survey: Survey, keys: list[Key], profile: Profile, *, as_json: bool) -> None:
-    lives = survey.lives(keys, partial(PartitionLife, profile=profile))
-    for number, key in enumerate(keys):
-        overview = lives[key].overview()
-        title = _named(key, survey.header)
+def _print_record(explanation: Explanation, header: Header, *, as_json: bool) -> None:
+    title = f"Record {explanation.offset} of {_named(explanation.key, header)}"
+    _print([_json(explanation, header)] if as_json else [title, "", *explanation.lines()])
+
+
+def _print_overviews(overviews: list[Overview], header: Header, *, as_json: bool) -> None:
+    """Print *overviews*, those that are stalled first."""
+    for number, overview in enumerate(sorted(overviews, key=lambda each: not each.is_stalled)):
+        title = _named(overview.key, header)
         lines = [*([""] if number else []), f"{title[0].upper()}{title[1:]}", "", *overview.lines()]
-        _print([_json(overview, survey.header)] if as_json else lines)
+        _print([_json(overview, header)] if as_json else lines)
 
 
 def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = False) -> list[Key]:

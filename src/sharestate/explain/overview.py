@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
-from sharestate.explain.sentences import Finding, counted, duration, instant
+from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
 from sharestate.explain.standing import named
 from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
@@ -117,6 +117,11 @@ class Overview(NamedTuple):
         if self.log_end_offset is None or self.start_offset is None or self.delivery_complete_count is None:
             return None
         return self.log_end_offset - self.start_offset - self.delivery_complete_count
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether nothing that is under way will move the SPSO."""
+        return any(finding.verdict is Verdict.STALLED for finding in self.start_findings)
 
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from sharestate.broker_log.schedule import RequestId
+from sharestate.broker_log.partition_events import Key, PartitionEvents, Watch
 from sharestate.explain.verified import VerifiedReplay, is_verifiable
 from sharestate.history.events import Event
-from sharestate.history.files import HistoryReader, open_history
-
-Key = tuple[str, str, int]
-Watch = Callable[[HistoryReader], Iterable[Event]]
+from sharestate.history.files import open_history
 
 
 class Life(Protocol):
@@ -54,13 +51,9 @@ class Survey:
         """Read the history once: its share partitions, and what requests of a broker's log have acquired."""
         self.source: Final = source
         self._watch: Final = watch
-        self._is_logged: dict[Key, bool] = {}
-        self._acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
-        with open_history(source) as history:
-            self.header: Final = history.header
-            for event in watch(history):
-                self._take(event)
-        self.keys = tuple(self._is_logged)
+        self._events: Final = PartitionEvents(source, watch)
+        self.header: Final = self._events.header
+        self.keys: Final = tuple(self._events.is_logged)
 
     def lives(self, keys: Sequence[Key], begin: Begin[Life_co]) -> dict[Key, Life_co]:
         """
@@ -78,31 +71,19 @@ class Survey:
             HistoryOrderError: An event is missing.
 
         Complexity:
-            The events of a broker's log are held in memory.
+            Memory for the events of one broker's log of a share partition, or for those of ``HELD`` if they are more.
         """
-        lives: dict[Key, Life_co] = {}
-        logged: dict[Key, list[Event]] = {key: [] for key in keys if self._is_logged[key]}
-        with open_history(self.source) as history:
-            lacks = self.header.lacks
-            lives = {key: begin(key, lacks=lacks, replay=None) for key in keys if key not in logged}
-            for event in self._watch(history):
-                key = event[:3]
-                if key in logged:
-                    logged[key].append(event)
-                elif key in lives:
-                    lives[key].apply(event)
-        for key, own in logged.items():
-            replay = VerifiedReplay(key, own, self._acquired) if is_verifiable(own, lacks) else None
+        lacks, is_logged = self.header.lacks, self._events.is_logged
+        lives = {key: begin(key, lacks=lacks, replay=None) for key in keys if not is_logged[key]}
+        if lives:
+            with open_history(self.source) as history:
+                for event in self._watch(history):
+                    if (life := lives.get(event.key)) is not None:
+                        life.apply(event)
+        for key, located in self._events.of(key for key in keys if is_logged[key]):
+            own = [event for _, event in located]
+            replay = VerifiedReplay(key, own, self._events.acquired) if is_verifiable(own, lacks) else None
             lives[key] = begin(key, lacks=lacks, replay=replay)
             for event in own if replay is None else replay.events():
                 lives[key].apply(event)
         return {key: lives[key] for key in keys}
-
-    def _take(self, event: Event) -> None:
-        key = event[:3]
-        is_logged = event.connection is not None
-        self._is_logged[key] = is_logged or self._is_logged.get(key, False)
-        ranges = (event.response or {}).get("acquired") if is_logged and event.kind == "fetch" else None
-        if ranges:
-            count = sum(last - first + 1 for first, last, _ in ranges)
-            self._acquired.setdefault((event.connection, event.request_no), {})[key[1:]] = count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -293,7 +294,8 @@ def _column_check(column: Column) -> Check[Any]:
 
 def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
     """Return the check for an object with *columns*; nulls are left out of what it returns."""
-    checks = {column.name: _column_check(column) for column in columns}
+    # Events share the names of the table: those that were read are new strings each time.
+    checks = {column.name: (column.name, _column_check(column)) for column in columns}
     needs = [column for column in columns if column.need is not Need.OPTIONAL]
 
     def check(value: Json, path: str) -> dict[str, Any]:
@@ -306,7 +308,8 @@ def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
                 message = f"unknown field; expected one of {', '.join((*checks, COMMENT))}"
                 raise MalformedInputError(message, f"{path}.{name}")
             if member is not None:
-                fields[name] = checks[name](member, f"{path}.{name}")
+                shared, check_column = checks[name]
+                fields[shared] = check_column(member, f"{path}.{name}")
         for column in needs:
             if column.name not in fields and (column.need is Need.REQUIRED or "error" not in fields):
                 missing = "missing"
@@ -316,8 +319,13 @@ def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
     return check
 
 
+def _shared_text(value: Json, path: str) -> str:
+    """Check a text that many events have, such as a member; they share one string."""
+    return intern(text(value, path))
+
+
 def _top(column: Column) -> Field:
-    check = _column_check(column)
+    check = _shared_text if column.type is Scalar.TEXT and not column.values else _column_check(column)
     return Field(check) if column.need is Need.REQUIRED else Field(nullable(check), None)
 
 

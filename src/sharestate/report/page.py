@@ -50,7 +50,7 @@ def report_page(partitions: Iterable[ReportedPartition], *, title: str) -> str:
         partitions: The share partitions; at least one.
         title: What they are of, such as the name of a file.
     """
-    shown = sorted(partitions, key=lambda each: not each.is_stalled)
+    shown = sorted(partitions, key=lambda each: not each.overview.is_stalled)
     library, script = _library(), _read("page.js")
     events = sum(each.overview.events for each in shown)
     return Template(_read("page.html")).substitute(
@@ -153,7 +153,7 @@ def _index(shown: Sequence[ReportedPartition]) -> str:
             each.overview.start_offset,
             each.overview.end_offset,
             each.overview.lag,
-            "stalled" if each.is_stalled else "",
+            "stalled" if each.overview.is_stalled else "",
             " ".join(finding.text for finding in each.overview.start_findings),
         )
         for place, each in enumerate(shown)
@@ -171,7 +171,7 @@ class _Link(NamedTuple):
 
 def _section(place: int, each: ReportedPartition) -> str:
     overview = each.overview
-    badge = '<p class="badge">stalled</p>' if each.is_stalled else ""
+    badge, mark = ('<p class="badge">stalled</p>', " stalled") if overview.is_stalled else ("", "")
     findings = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.start_findings)
     facts = "".join(f"<p>{_text(line)}</p>" for line in overview.facts())
     tables = "".join(
@@ -181,7 +181,7 @@ def _section(place: int, each: ReportedPartition) -> str:
     )
     return (
         f'<section class="partition" id="partition-{place}"><h2>{_text(each.name[0].upper() + each.name[1:])}</h2>'
-        f'<div class="standing{" stalled" if each.is_stalled else ""}">{badge}<h3>At the SPSO</h3><ul>{findings}</ul>'
+        f'<div class="standing{mark}">{badge}<h3>At the SPSO</h3><ul>{findings}</ul>'
         f"{facts}</div>{tables}</section>"
     )
 

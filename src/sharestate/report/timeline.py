@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain import Overview, PartitionLife, Verdict, VerifiedReplay
+from sharestate.explain import Overview, PartitionLife, VerifiedReplay
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow
@@ -92,11 +92,6 @@ class ReportedPartition(NamedTuple):
         """What it is called on the page."""
         group_id, _, partition = self.overview.key
         return f"partition {partition} of topic {self.topic}, group {group_id}"
-
-    @property
-    def is_stalled(self) -> bool:
-        """Whether nothing that is under way will move its SPSO."""
-        return any(finding.verdict is Verdict.STALLED for finding in self.overview.start_findings)
 
 
 class _Open(NamedTuple):

@@ -1,0 +1,47 @@
+"""The events of share partitions, of some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from sharestate.broker_log import partition_events
+from sharestate.broker_log.partition_events import PartitionEvents
+from sharestate.history import AppendedBatch, Event, Header, HistoryReader, create_history
+
+KEYS = [("g", "dGhlIHRvcGljJ3MgaWQhIQ", partition) for partition in range(3)]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A history of three share partitions by turns, four events each."""
+    path = tmp_path / "history.jsonl"
+    batch = {"batches": (AppendedBatch(0, 9),)}
+    with create_history(path, Header()) as file:
+        file.write(Event.of(key, seq, "log", request=batch) for seq in range(4) for key in KEYS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("held", "most", "passes"),
+    [(100, 100, 1), (0, 100, 2), (11, 100, 2), (0, 8, 3), (0, 1, 4)],
+    ids=["all held", "none held", "too many to hold", "two at a time", "one at a time"],
+)
+def test_events_are_those_of_the_history(
+    history: Path, monkeypatch: pytest.MonkeyPatch, held: int, most: int, passes: int
+) -> None:
+    """However many may be held, each share partition has its events with their lines; the history is read as needed."""
+    monkeypatch.setattr(partition_events, "HELD", most)
+    readings = []
+
+    def watch(reader: HistoryReader) -> Iterable[Event]:
+        readings.append(reader)
+        return reader
+
+    events = PartitionEvents(history, watch, held=held)
+    found = [(key, [(line, event.seq) for line, event in own]) for key, own in events.of(events.is_logged)]
+
+    assert found == [(key, [(2 + place + 3 * seq, seq) for seq in range(4)]) for place, key in enumerate(KEYS)]
+    assert len(readings) == passes
