@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.miscounts import miscounted_by
+from sharestate.explain.overview import client_lines
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
@@ -14,6 +15,7 @@ from sharestate.explain.sentences import (
     Finding,
     Happening,
     Reason,
+    counted,
     duration,
     instant,
     sentence,
@@ -87,6 +89,7 @@ class Explanation(NamedTuple):
         start_findings: What keeps the SPSO where it is.
         differences: How much was observed and computed otherwise: what follows the first one is uncertain.
         first_difference: The event with the first difference; None without one.
+        clients: The addresses of the members that are named, as far as a broker's log says them.
     """
 
     key: tuple[str, str, int]
@@ -100,6 +103,7 @@ class Explanation(NamedTuple):
     start_findings: tuple[Finding, ...]
     differences: int
     first_difference: int | None
+    clients: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON; what is null is left out."""
@@ -119,6 +123,7 @@ class Explanation(NamedTuple):
             "life": [moment.to_json() for moment in self.moments],
             "now": self.standing.to_json(),
             "start": [finding.to_json() for finding in self.start_findings],
+            "clients": dict(self.clients) or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -139,9 +144,10 @@ class Explanation(NamedTuple):
             lines += ["", f"The SPSO is {self.start_offset}, the SPEO {self.end_offset}. At the SPSO:"]
             lines += [f"  {finding.text}" for finding in self.start_findings]
         if self.first_difference is not None:
-            counted = f"{self.differences} times something was observed and computed otherwise"
-            lines += ["", f"{counted}, first at event {self.first_difference}: what follows that is uncertain."]
-        return lines
+            often = f"{counted(self.differences, 'time')} something was observed and computed otherwise"
+            lines += ["", f"{often}, first at event {self.first_difference}: what follows that is uncertain."]
+        clients = client_lines(self.clients)
+        return [*lines, *([""] if clients else []), *clients]
 
 
 def _when(at_us: int | None, before_us: int | None) -> str:
@@ -211,6 +217,7 @@ class RecordLife:
         self._offset = integer(offset, "offset", 0)
         self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks, replay=replay)
         self._moments: list[Moment] = []
+        self._members: dict[str, None] = {}
         self._cause: Cause | None = None
         self._owner = ""
         self._locked_until_us: int | None = None
@@ -261,6 +268,7 @@ class RecordLife:
             present.start_findings(),
             replayed.differences,
             replayed.first_difference,
+            replayed.clients_of(self._members),
         )
 
     # ---- what events say themselves
@@ -392,6 +400,8 @@ class RecordLife:
 
     def _add(self, event: Event, what: Cause | Happening, facts: Mapping[str, Json], at_us: int | None = None) -> None:
         at_us = self._replayed.at_us if at_us is None else at_us
+        if event.member_id:
+            self._members[event.member_id] = None
         self._moments.append(Moment(event.seq, at_us, what, facts, event.source))
 
 

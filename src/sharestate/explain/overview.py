@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.miscounts import Miscounts
@@ -90,6 +90,7 @@ class Overview(NamedTuple):
         near_limit: The records that are near the delivery count limit, in order.
         expiries: How many records each member has lost to expired locks, the most first.
         differences: How much was observed and computed otherwise.
+        clients: The addresses of the members that are named, as far as a broker's log says them.
     """
 
     key: tuple[str, str, int]
@@ -110,6 +111,7 @@ class Overview(NamedTuple):
     near_limit: tuple[NearLimit, ...]
     expiries: tuple[tuple[str, int], ...]
     differences: int
+    clients: Mapping[str, str]
 
     @property
     def lag(self) -> int | None:
@@ -140,6 +142,7 @@ class Overview(NamedTuple):
             "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
             "expiries": [{"member_id": member_id, "records": records} for member_id, records in self.expiries],
             "differences": self.differences,
+            "clients": dict(self.clients) or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -152,6 +155,7 @@ class Overview(NamedTuple):
         lines += _listed("Near the delivery count limit:", map(_near_line, self.near_limit), most)
         expiries = (f"{named(member_id)}: {counted(records, 'record')}" for member_id, records in self.expiries)
         lines += _listed("Lost to expired locks:", expiries, most)
+        lines += client_lines(self.clients, most)
         return lines
 
     def facts(self) -> list[str]:
@@ -185,6 +189,11 @@ class Overview(NamedTuple):
 
 def _near_line(near: NearLimit) -> str:
     return f"{_range(near)} {near.state.name}, delivery count {near.delivery_count} of {near.limit}"
+
+
+def client_lines(clients: Mapping[str, str], most: int = 10) -> list[str]:
+    """Return where members are, line by line, with *most* of them."""
+    return _listed("Where members are:", (f"{member}: {address}" for member, address in clients.items()), most)
 
 
 def _range(records: HeldRecords | NearLimit) -> str:
@@ -297,7 +306,14 @@ class PartitionLife:
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
             expiries=tuple(self._expiries.most_common()),
             differences=replayed.differences,
+            clients=replayed.clients_of(filter(None, self._named(held))),
         )
+
+    def _named(self, held: Iterable[HeldRecords]) -> Iterator[str]:
+        """Yield the members that an overview names."""
+        yield self._last_fetch[1] or ""
+        yield from (each.member_id for each in held)
+        yield from (member_id for member_id, _ in self._expiries.most_common())
 
     def _take_row(self, event: Event, row: OutputRow) -> None:
         if row.kind == "acquisition":

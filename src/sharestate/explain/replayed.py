@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sharestate.explain.log_facts import LogFacts
@@ -19,6 +20,9 @@ from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import Profile
 
 _OUTPUTS: Final = frozenset({"acquisition", "transition", "dead_letter", "difference"})
+
+_CLIENT: Final = re.compile(r"-([^-]+:[0-9]+)-[0-9]+-[0-9]+(?:#[0-9]+)?$")
+"""The client's end of a connection, as a broker names it: ``10.0.0.1:9092-10.0.0.7:50994-0-3``."""
 
 _OF_MEMBERS: Final = frozenset({"acknowledge", "close", "disconnect"})
 _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
@@ -41,6 +45,7 @@ class ReplayedPartition:
         at_us: The time of the last event; None if none had a time. [µs since 1970]
         differences: How much was observed and computed otherwise.
         first_difference: The event with the first difference; None without one.
+        clients: The address and port from which each member has sent something last, as far as a broker's log says it.
     """
 
     def __init__(  # noqa: PLR0913 - as ``Replay``
@@ -59,6 +64,7 @@ class ReplayedPartition:
         self.at_us: int | None = None
         self.differences = 0
         self.first_difference: int | None = None
+        self.clients: dict[str, str] = {}
         self._reads_committed = False
         self._archived_by: Cause | None = None
 
@@ -87,6 +93,8 @@ class ReplayedPartition:
         """
         rows = self._replay.apply(event)
         self.log.apply(event)
+        if event.member_id and event.connection and (client := _CLIENT.search(event.connection)) is not None:
+            self.clients[event.member_id] = client[1]
         at_us = event.at_us if event.taken_us is None else event.taken_us
         if at_us is not None:
             self.at_us = at_us if self.at_us is None else max(self.at_us, at_us)
@@ -107,6 +115,10 @@ class ReplayedPartition:
             reads_committed=self._reads_committed,
             archived_by=self._archived_by,
         )
+
+    def clients_of(self, members: Iterable[str]) -> dict[str, str]:
+        """Return the addresses of those *members* whose addresses are known."""
+        return {member: self.clients[member] for member in dict.fromkeys(members) if member in self.clients}
 
     def bug_findings(self) -> Iterator[Finding]:
         """Yield the bugs of Kafka that have shown in a broker's log, and that the library does not copy."""

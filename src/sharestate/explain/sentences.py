@@ -27,13 +27,13 @@ class Happening(StrEnum):
     """The log has it."""
 
     NOT_READ = "not read"
-    """A new leader has read the state without it."""
+    """A leader has read the state without it."""
 
     READ_AS_PASSED = "read as passed"
-    """A new leader has read an SPSO that is above it."""
+    """A leader has read an SPSO that is above it."""
 
     STATE_NOT_READ = "state not read"
-    """A new leader could not read the state, or it is not known whether it could."""
+    """A leader could not read the state, or it is not known whether it could."""
 
     REFUSED = "acknowledgement refused"
     """A member's acknowledgement of it was refused."""
@@ -114,7 +114,7 @@ class Reason(StrEnum):
 
 CAUSE_SENTENCES: Final[Mapping[Cause, str]] = MappingProxyType(
     {
-        Cause.READ: "A new leader read the state, in which it is {state}, delivery count {delivery_count}.",
+        Cause.READ: "The leader read the state, in which it is {state}, delivery count {delivery_count}.",
         Cause.CACHED: "It came with a log batch of which the member wanted only a part: {state}, not delivered yet.",
         Cause.ACQUIRED: "{member} acquired it: delivery {delivery_count} of {limit}, locked until {locked_until}.",
         Cause.ACCEPTED: "{member} accepted it: {state}[, to be persisted by write {write}].",
@@ -180,13 +180,13 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
             "[, of producer {producer_id}]."
         ),
         Happening.NOT_READ: (
-            "A new leader (epoch {leader_epoch}) read the state, SPSO {start_offset}, without it: "
+            "The leader (epoch {leader_epoch}) read the state, SPSO {start_offset}, without it: "
             "what was not persisted of it is forgotten."
         ),
         Happening.READ_AS_PASSED: (
-            "A new leader (epoch {leader_epoch}) read the state: the SPSO is {start_offset}, and has passed it."
+            "The leader (epoch {leader_epoch}) read the state: the SPSO is {start_offset}, and has passed it."
         ),
-        Happening.STATE_NOT_READ: "A new leader (epoch {leader_epoch}) has no state: {error}.",
+        Happening.STATE_NOT_READ: "The leader (epoch {leader_epoch}) has no state: {error}.",
         Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
         Happening.HANDED_OVER: "It was handed to the dead-letter queue[ in the topic {dlq_topic}] ({cause}).",
         Happening.START_MOVED_BACK: "The SPSO moved back from {from_offset} to {start_offset} (B9b).",

@@ -243,3 +243,16 @@ def test_a_release_at_the_limit_is_no_expired_lock() -> None:
 
     assert (life.overview().differences, life.overview().expiries) == (0, ())
     assert explained(own, 1).moments[-2].facts["lost_by"] == "m1 released it"
+
+
+def test_members_are_named_with_their_addresses() -> None:
+    """Those that an explanation names, from where they have sent something last: the client's end of the connection."""
+    ends = ["10.0.0.1:9092-10.0.0.7:50994-0-3", "10.0.0.1:9092-[::1]:50996-1-12#2"]
+    events = [
+        event._replace(connection=ends[event.seq > 5]) if event.member_id else event
+        for event in queued()  # the last request of the member is the acknowledgement
+    ]
+
+    assert explained(events, 1).clients == {"m1": "[::1]:50996"}
+    assert explained(events, 1).lines()[-2:] == ["Where members are:", "  m1: [::1]:50996"]
+    assert explained(queued(), 1).clients == {}
