@@ -9,13 +9,13 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharestate.history import Event
-from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.requests import StateBatch
 
 OUTCOME_DELAY_US: Final = 300
 """How long after the answer to a write its outcome takes effect, at the least. [µs]"""
@@ -68,6 +68,10 @@ class What(IntEnum):
 
     ARRIVAL = 9
     """A write has arrived at the coordinator: by now it was issued."""
+
+
+FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
+"""The steps that are no requests of members, or for state: they may come at any time."""
 
 
 class Allowed(IntEnum):
@@ -157,25 +161,23 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
         with_records: The requests that have acquired records of any share partition.
     """
     events = list(events)
-    acknowledging = {
-        (event.connection, event.request_no): event.request["batches"]
-        for _, event in events
-        if event.kind == "acknowledge" and event.request is not None
-    }
+    acknowledging = {(event.connection, event.request_no) for _, event in events if event.kind == "acknowledge"}
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
-    answered = _answers_by_offset(ordered)
+    writes = [event for _, event in ordered]
+    owners = _owners(writes, [event for _, event in events if event.kind == "acknowledge"])
+    written = {(owner.connection, owner.request_no): _done_us(writes[number]) for number, owner in owners.items()}
     appends = _Appends(event for _, event in events if event.kind == "log")
-    steps = [step for number, (line, event) in enumerate(ordered) for step in _write_steps(number, line, event)]
+    steps: list[Step] = []
+    for number, (line, event) in enumerate(ordered):
+        steps += _write_steps(number, line, event, owners.get(number))
     lost = []
     for line, event in events:
         if event.kind == "disconnect":
             lost.append((event.at_us or 0, event.member_id or ""))
         elif event.kind in _STEPS:
             request = event.connection, event.request_no
-            written_us = _answered_us(event, acknowledging.get(request, ()), answered)
-            known = _Known(
-                request in acknowledging, request in with_records, written_us, appends.last_acquired_us(event)
-            )
+            appended_us = appends.last_acquired_us(event)
+            known = _Known(request in acknowledging, request in with_records, written.get(request), appended_us)
             steps.append(_step(line, event, known))
     steps = _after_those_before(steps)
     steps.sort(key=lambda step: step.order)
@@ -215,8 +217,10 @@ def _lives(steps: list[Step]) -> tuple[list[int], list[int]]:
         if step.what is What.INITIALIZE:
             begins_us.append(step.earliest_us)
             last_us.append(newest)
-        has_stopped = step.what is What.STOP or (has_stopped and step.what is not What.INITIALIZE)
-        if step.event.connection is not None and not has_stopped and step.what is not What.INITIALIZE:
+            has_stopped = False
+        elif step.what is What.STOP:
+            has_stopped = True
+        elif step.what not in FACTS and not has_stopped:
             newest = step.at_us
     return begins_us, [*last_us, newest]
 
@@ -261,11 +265,13 @@ def _after_those_before(steps: list[Step]) -> list[Step]:
     return found
 
 
-def _write_steps(number: int, line: int, event: Event) -> tuple[Step, Step]:
-    arrived, answered = _first_known(event.at_us), _first_known(event.done_us, event.at_us)
+def _write_steps(number: int, line: int, event: Event, owner: Event | None) -> tuple[Step, Step]:
+    """Return the steps of a write; the answer to the acknowledgement that has issued it waits for its outcome."""
+    arrived, answered = _first_known(event.at_us), _done_us(event)
+    latest = answered + LATE_OUTCOME_US if owner is None else max(answered, _done_us(owner))
     return (
         Step(arrived, What.ARRIVAL, arrived - QUEUED_US, arrived, line, event, number),
-        Step(answered + OUTCOME_DELAY_US, What.OUTCOME, answered, answered + LATE_OUTCOME_US, line, event, number),
+        Step(answered + OUTCOME_DELAY_US, What.OUTCOME, answered, latest, line, event, number),
     )
 
 
@@ -273,20 +279,36 @@ def _first_known(*times: int | None) -> int:
     return next((each for each in times if each is not None), 0)
 
 
-def _answers_by_offset(writes: list[tuple[int, Event]]) -> dict[int, list[int]]:
-    """Return when writes were answered that say something of a batch, by its first offset."""
-    answered: dict[int, list[int]] = {}
-    for _, event in writes:
-        for batch in (event.request or {})["state_batches"]:
-            answered.setdefault(batch.first_offset, []).append(_first_known(event.done_us, event.at_us))
-    return answered
+def _owners(writes: list[Event], acknowledgements: list[Event]) -> dict[int, Event]:
+    """Return by the numbers of writes which acknowledgements have issued them: those that were under way meanwhile."""
+    found: dict[int, Event] = {}
+    waiting = sorted((each for each in acknowledgements if _may_have_write(each)), key=_taken_us, reverse=True)
+    under_way: list[Event] = []
+    for number in sorted(range(len(writes)), key=lambda number: _first_known(writes[number].at_us)):
+        write = writes[number]
+        at_us = _first_known(write.at_us)
+        while waiting and _taken_us(waiting[-1]) <= at_us + LATE_OUTCOME_US:
+            under_way.append(waiting.pop())
+        under_way = [each for each in under_way if _done_us(each) >= at_us - LATE_OUTCOME_US]
+        owners = [each for each in under_way if _has_acknowledged(each, (write.request or {})["state_batches"])]
+        if len(owners) == 1:
+            found[number] = owners[0]
+            under_way.remove(owners[0])
+    return found
 
 
-def _answered_us(event: Event, batches: tuple[AcknowledgementBatch, ...], answered: dict[int, list[int]]) -> int | None:
-    """Return when the write of the acknowledgements of a fetch was answered; None if it is not known."""
-    times = answered.get(batches[0].first_offset, []) if batches else []
-    place = bisect_left(times, _taken_us(event))
-    return times[place] if place < len(times) else None
+def _may_have_write(event: Event) -> bool:
+    return (event.response or {}).get("error") not in _REFUSALS
+
+
+def _has_acknowledged(event: Event, rows: Sequence[StateBatch]) -> bool:
+    """Return whether a request has acknowledged all that a write says."""
+    batches = (event.request or {})["batches"]
+    return all(any(first <= row.first_offset and row.last_offset <= last for first, last, _ in batches) for row in rows)
+
+
+_REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
+"""The errors of acknowledgements that have issued no write."""
 
 
 class _Appends:
@@ -331,8 +353,19 @@ def _step(line: int, event: Event, known: _Known) -> Step:
     """Return the step of an event that is no write."""
     at_us = _effect_us(event, known)
     earliest_us = min(at_us, max(_taken_us(event), known.appended_us))
-    done_us = _first_known(event.handled_us if event.kind == "acknowledge" else None, event.done_us)
-    return Step(at_us, _STEPS[event.kind], earliest_us, max(at_us, done_us), line, event)
+    latest_us = _first_known(event.handled_us if event.kind == "acknowledge" else None, event.done_us)
+    if event.kind == "fetch" and known.is_acknowledging:
+        latest_us = min(latest_us, max(_first_known(event.handled_us), _waits_until(event) + EXPIRED_US))
+    return Step(at_us, _STEPS[event.kind], earliest_us, max(at_us, latest_us), line, event)
+
+
+def _waits_until(event: Event) -> int:
+    """Return until when a fetch waits for records. [µs since 1970]"""
+    return _taken_us(event) + int((event.request or {}).get("max_wait_ms", 0)) * 1000
+
+
+def _done_us(event: Event) -> int:
+    return _first_known(event.done_us, event.at_us)
 
 
 def _taken_us(event: Event) -> int:
@@ -341,7 +374,7 @@ def _taken_us(event: Event) -> int:
 
 def _effect_us(event: Event, known: _Known) -> int:
     """Return when an event is preferred to have taken effect."""
-    taken, done = _taken_us(event), _first_known(event.done_us, event.at_us)
+    taken, done = _taken_us(event), _done_us(event)
     match event.kind:
         case "acknowledge":
             return taken
@@ -356,8 +389,9 @@ def _effect_us(event: Event, known: _Known) -> int:
 def _fetched_us(event: Event, taken: int, done: int, known: _Known) -> int:
     """Return when a fetch that acknowledges, too, has acquired: its answer waits for the write of that."""
     request = event.request or {}
-    was_woken = done >= (taken + SOON_US if known.written_us is None else known.written_us + ANSWERED_AFTER_US)
+    soon = taken + SOON_US if known.written_us is None else known.written_us + ANSWERED_AFTER_US
+    was_woken = done >= max(soon, _first_known(event.handled_us) + ANSWERED_AFTER_US)
     if not was_woken or (not known.has_records and request.get("min_bytes") == 0):
         return max(taken, known.appended_us)
-    waits_until: int = taken + request.get("max_wait_ms", 0) * 1000
+    waits_until = _waits_until(event)
     return done if known.has_records and done < waits_until + EXPIRED_US else min(done, waits_until)

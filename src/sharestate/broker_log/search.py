@@ -20,7 +20,7 @@ from sharestate.broker_log.checked_partition import LATE_US, CheckedPartition
 from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.observed_writes import Mismatch
 from sharestate.broker_log.progress import Saved
-from sharestate.broker_log.schedule import Allowed, Step, What
+from sharestate.broker_log.schedule import FACTS, Allowed, Step, What
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""
@@ -73,9 +73,8 @@ MOST_NAMED: Final = 6
 BEFORE_OTHERS: Final = 40
 """How many moves are tried before more is allowed for the step that does not fit."""
 
-_FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
 _LIVES: Final = frozenset({What.STOP, What.INITIALIZE})
-_NOT_MOVED: Final = _FACTS | _LIVES
+_NOT_MOVED: Final = FACTS | _LIVES
 
 
 @define
@@ -291,7 +290,7 @@ class Search:
         self._index += 1
         while self._index < len(self._steps) and self._steps[self._index].what not in _LIVES:
             after = self._steps[self._index]
-            if after.what in _FACTS:
+            if after.what in FACTS:
                 self._checked.take(after, self._places[-1])
             self.passed_over += 1
             self._index += 1
@@ -304,8 +303,7 @@ def _at_the_time_of(tip: Tip) -> int:
     blocked = tip.steps[tip.index]
     earliest_us, latest_us = blocked.earliest_us - LATE_US, blocked.latest_us + LATE_US
     return sum(
-        step.what not in _FACTS and step.earliest_us <= latest_us and step.latest_us >= earliest_us
-        for step in tip.steps
+        step.what not in FACTS and step.earliest_us <= latest_us and step.latest_us >= earliest_us for step in tip.steps
     )
 
 
@@ -391,7 +389,9 @@ def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
             block.insert(0, before)
             continue
         rest.insert(0, before)
-        if (place and _is_in_one_request(steps[place - 1], before)) or not _has_start(tip.saved[place], moved):
+        if before.what is What.ARRIVAL and place and _is_in_one_request(steps[place - 1], before):
+            continue  # of outcomes each takes effect by itself
+        if not _has_start(tip.saved[place], moved):
             continue
         places += 1
         yield Order(place, [*block, *rest])

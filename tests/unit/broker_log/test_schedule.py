@@ -73,3 +73,24 @@ def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
     (stop,) = (step for step in steps_of(life) if step.what is What.STOP)
 
     assert stop.at_us == 240_001
+
+
+def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement() -> None:
+    """On a busy broker it may be long after the answer to the write; nobody waits for the write of an expired lock."""
+    life = Life()
+    life.acknowledges(541.3, 108.6, "m1", 1, (106, 109, 1), None)
+    life.writes(610.5, 5, (0, 56), (106, 108, 2, 1), (109, 109, 0, 1))
+    life.writes(610.6, 6, (0, 56), (110, 110, 0, 1))
+
+    latest_us = [step.latest_us for step in steps_of(life) if step.what is What.OUTCOME]
+
+    assert latest_us == [649_900, 611_600 + 25_000]
+
+
+def test_what_is_appended_later_does_not_put_off_the_end_of_a_life() -> None:
+    """A producer may go on when nobody fetches any more."""
+    life = Life()
+    life.fetches(10, 1, "m1", 1)
+    life.appends(90_000, 0, 9)
+
+    assert schedule(enumerate(life.events), ()).last_us == [11_000]
