@@ -140,9 +140,10 @@ class Explanation(NamedTuple):
         at = "" if self.at_us is None else f", {instant(self.at_us)}"
         lines += ["", f"Deliverable at the last event{at}: {self.standing.verdict.value}."]
         lines += [f"  {finding.text}" for finding in self.standing.findings]
-        if self.start_offset is not None and self.start_findings != self.standing.findings:
+        others = [finding for finding in self.start_findings if finding not in self.standing.findings]
+        if self.start_offset is not None and others:
             lines += ["", f"The SPSO is {self.start_offset}, the SPEO {self.end_offset}. At the SPSO:"]
-            lines += [f"  {finding.text}" for finding in self.start_findings]
+            lines += [f"  {finding.text}" for finding in others]
         if self.first_difference is not None:
             often = f"{counted(self.differences, 'time')} something was observed and computed otherwise"
             lines += ["", f"{often}, first at event {self.first_difference}: what follows that is uncertain."]
@@ -222,6 +223,7 @@ class RecordLife:
         self._owner = ""
         self._locked_until_us: int | None = None
         self._is_in_flight = False
+        self._is_unread = False
         self._queue: str | None = None
 
     def apply(self, event: Event) -> None:
@@ -280,15 +282,16 @@ class RecordLife:
         if partition is None or event.response is None or "error" in event.response:
             error = (event.response or {}).get("error", "the answer is not known")
             self._add(event, Happening.STATE_NOT_READ, {**facts, "error": error})
-            self._is_in_flight = False
+            self._is_in_flight, self._is_unread = False, True
             return
+        was_unread, self._is_unread = self._is_unread, False
         if was_read:
             return
         self._is_in_flight = False
         facts["start_offset"] = partition.start_offset
         if self._offset < partition.start_offset:
             self._add(event, Happening.READ_AS_PASSED, facts)
-        elif was_in_flight:
+        elif was_in_flight or was_unread:
             self._add(event, Happening.NOT_READ, facts)
 
     def _look_for_refusal(self, event: Event) -> None:

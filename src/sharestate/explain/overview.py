@@ -164,7 +164,7 @@ class Overview(NamedTuple):
         if self.start_offset is not None:
             end = f", SPEO {self.end_offset}" if self.in_flight else ""
             in_flight = counted(self.in_flight, "offset") if self.in_flight else "nothing"
-            room = f"room for {counted(self.room, 'record')} more"
+            room = f"room for {counted(self.room, 'record')} more" if self.room else "no room for more"
             lines.append(f"SPSO {self.start_offset}{end}: {in_flight} in flight, {room}.")
             if self.start_since_us is not None and self.at_us is not None:
                 since = duration(max(0, self.at_us - self.start_since_us))

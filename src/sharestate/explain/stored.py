@@ -14,6 +14,7 @@ from sharestate.explain.sentences import (
     StoredReason,
     Unsaid,
     Verdict,
+    counted,
     duration,
     instant,
     sentence,
@@ -168,10 +169,12 @@ class StoredExplanation(NamedTuple):
     def _facts(self) -> Iterator[str]:
         state, rebuilt = self.rebuilt.state, self.rebuilt
         yield f"SPSO {state.start_offset}, state epoch {state.state_epoch}, leader epoch {state.leader_epoch}."
-        yield f"{rebuilt.terminal_count} terminal records wait for the SPSO."
+        if rebuilt.terminal_count:
+            yield f"Waiting until the SPSO passes them: {counted(rebuilt.terminal_count, 'terminal record')}."
         if rebuilt.start_timestamp_ms is not None:
             since = instant(rebuilt.start_timestamp_ms * 1000)
-            yield f"The SPSO is there since {since}; {rebuilt.change_count} records since then have left it there."
+            later = counted(rebuilt.change_count, "record")
+            yield f"The SPSO has been there since {since}; {later} of the topic since then have left it there."
         if self.log_end_offset is not None:
             yield f"The log ends at {self.log_end_offset}, the lag is {rebuilt.lag(self.log_end_offset)}."
 

@@ -271,6 +271,15 @@ def test_a_dead_letter_says_where_it_went() -> None:
     assert "dead-lettered" in what_of(answered)
 
 
+def test_a_read_that_fails_is_followed_by_the_one_that_does_not() -> None:
+    """A leader that had no state has one later on, even if that says nothing of the record."""
+    story = Story()
+    story.add("initialize", 1, {"leader_epoch": 2}, {"error": "coordinator_not_available"})
+    story.lead(2, 0, epoch=2)
+
+    assert what_of(story.explain(3)) == ["state not read", "not read"]
+
+
 def test_a_new_leader_forgets_what_was_not_persisted() -> None:
     """An acquisition is not persisted: for the new leader the record was never delivered."""
     story = Story()
