@@ -63,12 +63,15 @@ class ClientEvents:
         members: The member ids.
         has: The methods that the implementation has, of those that it may lack.
         renews: Whether members send RENEW.
+        left_out: The kinds of events that do not happen in this run: those that do then happen more often, and events
+            that are rare come together. [numbers of `KINDS`]
     """
 
     model: ClientModel
     members: Sequence[str]
     has: frozenset[str]
     renews: bool
+    left_out: frozenset[int] = frozenset()
 
     def next(self, pick: Pick) -> Event:
         """
@@ -77,14 +80,13 @@ class ClientEvents:
         Kinds that may not happen now are picked too, and passed over: so a choice means the same kind whatever has
         happened before, and a program stays what it is when Hypothesis leaves out a part of it.
         """
-        kind = pick(_BY_WEIGHT)
         for _ in range(MOST_PASSED_OVER):
-            if kind.may_happen(self):
+            number = pick(_BY_WEIGHT)
+            if number not in self.left_out and KINDS[number].may_happen(self):
                 break
-            kind = pick(_BY_WEIGHT)
         else:
-            kind = KINDS[0]
-        return kind.method, *kind.arguments(self, pick)
+            number = 0
+        return KINDS[number].method, *KINDS[number].arguments(self, pick)
 
     # ---- what may happen
 
@@ -125,6 +127,18 @@ class ClientEvents:
             durations += [latest_ms - now_ms + 1, latest_ms - now_ms, earliest_ms - now_ms - 1]
         return [ms for ms in durations if ms > 0]
 
+    def times_before_expiry_ms(self) -> list[int]:
+        """Return how much time may pass before the first lock may expire, ascending: half of that, and all. [ms]"""
+        deadlines = [earliest_ms for earliest_ms, _ in self.model.deadlines_ms() if earliest_ms > self.model.now_ms]
+        left_ms = min(deadlines, default=self.model.now_ms) - self.model.now_ms - 1
+        return [ms for ms in (left_ms // 2, left_ms) if ms > 0] if self.owners() else []
+
+    def until_locks_expire_ms(self) -> list[int]:
+        """Return the times just before and after each lock expires, or would have without a renewal, ascending. [ms]"""
+        deadlines = self.model.deadlines_ms()
+        times = {ms for earliest_ms, latest_ms in deadlines for ms in (earliest_ms - 1, latest_ms + 1)}
+        return sorted(ms for ms in times if ms > self.model.now_ms)
+
     # ---- arguments
 
     def batch(self, pick: Pick) -> tuple[int, str | None]:
@@ -156,7 +170,7 @@ class ClientEvents:
         return first, pick(range(first, last + 1))
 
     def wrong(self, pick: Pick) -> tuple[str, list[Range]]:
-        """Pick an acknowledgement of one record that a member does not own, perhaps with one that it owns."""
+        """Pick an acknowledgement of a record that a member does not own, perhaps with some that it owns."""
         member = pick(self.members)
         owned = self.model.owned(member)
         groups: dict[Knowledge | None, list[int]] = {None: [self.model.log_end]}
@@ -164,10 +178,12 @@ class ClientEvents:
             if offset not in owned:
                 is_open = self.model.may_acknowledge(member, offset) is None
                 groups.setdefault(None if is_open else record.state, []).append(offset)
-        offsets = [pick(pick([*groups.values()]))]
-        if pick((False, True)) and owned:
-            offsets.append(pick(owned))
-        return member, [(offset, offset, [self.type(pick)]) for offset in sorted(offsets)]
+        offset = pick(pick([*groups.values()]))
+        how = pick(("alone", "alone", "in two ranges", "in one range")) if owned else "alone"
+        first, last = sorted((offset, offset if how == "alone" else pick(owned)))
+        if how == "in two ranges":
+            return member, [(offset, offset, [self.type(pick)]) for offset in (first, last)]
+        return member, [(first, last, self.names(first, last, [self.type(pick)]))]
 
     def acknowledgement(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement: more often one that is right than one that is wrong."""
@@ -179,12 +195,19 @@ class ClientEvents:
 
     def names(self, first: int, last: int, names: list[str]) -> list[str]:
         """Return the types of a range: *names*, but GAP where there is no record."""
-        contents = [self.model.records[offset].content for offset in range(first, last + 1)]
+        contents = [self.content(offset) for offset in range(first, last + 1)]
         if all(content is Content.RECORD for content in contents):
             return names
         if len(names) == 1:
             names = names * len(contents)
         return [name if content is Content.RECORD else "GAP" for name, content in zip(names, contents, strict=True)]
+
+    def content(self, offset: int) -> Content:
+        """Return what the log has at an offset; past its end, what it will have."""
+        record = self.model.records.get(offset)
+        if record is not None:
+            return record.content
+        return Content.HOLE if offset < self.model.log_end else Content.RECORD
 
 
 def runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
@@ -222,6 +245,9 @@ class Kind(NamedTuple):
 
 _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
 
+_SHARES: Final = (1, 2, 3)
+"""So few that something is left for the next member: several own records at the same time, from the same time on."""
+
 KINDS: Final = (
     Kind(
         "member_fetches",
@@ -229,7 +255,7 @@ KINDS: Final = (
         lambda _: True,
         lambda events, pick: (pick(events.members), pick(_MAX_RECORDS)),
     ),
-    Kind("every_member_fetches", 1, ClientEvents.is_any_available, lambda _, pick: (pick(_MAX_RECORDS),)),
+    Kind("every_member_fetches", 2, ClientEvents.is_any_available, lambda _, pick: (pick(_SHARES),)),
     Kind(
         "member_fetches_all",
         2,
@@ -243,8 +269,14 @@ KINDS: Final = (
         lambda events, pick: (pick(events.owners()), events.type(pick)),
     ),
     Kind(
+        "member_renews_later",
+        2,
+        lambda events: events.renews and "advance_clock" in events.has and events.times_before_expiry_ms(),
+        lambda events, pick: (pick(events.owners()), pick(events.times_before_expiry_ms())),
+    ),
+    Kind(
         "member_acknowledges_all",
-        3,
+        2,
         ClientEvents.owners_for_a_while,
         lambda events, pick: (pick(events.owners_for_a_while()), "RENEW"),
     ),
@@ -290,4 +322,14 @@ KINDS: Final = (
 )
 """What may happen around a share group; the first may always happen."""
 
-_BY_WEIGHT: Final = tuple(kind for kind in KINDS for _ in range(kind.weight))
+_BY_WEIGHT: Final = tuple(number for number, kind in enumerate(KINDS) for _ in range(kind.weight))
+
+_ALWAYS: Final = frozenset({"member_fetches", "member_acknowledges", "producer_sends", "writes_succeed"})
+"""What a run is nothing without."""
+
+
+def left_out(pick: Pick) -> frozenset[int]:
+    """Pick the kinds of events that a run does without: none, or about half of those that it can do without."""
+    if pick((True, False)):
+        return frozenset()
+    return frozenset(number for number, kind in enumerate(KINDS) if kind.method not in _ALWAYS and pick((True, False)))

@@ -482,7 +482,7 @@ class ClientModel:
         self._expect_deliverable(member, record)
         if record.state is Knowledge.ACQUIRED:  # it may have expired, and so it has
             self._release(record, f"the lock of {record.owner} must have expired, since {member} gets the record")
-        if record.state is Knowledge.TERMINAL and record.why is not None and record.content is Content.RECORD:
+        if record.state is Knowledge.TERMINAL and record.why is not None:
             what = f"{member} gets offset {record.offset} again" + (
                 "" if count is None else f", with delivery count {count}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 
@@ -39,3 +40,19 @@ class CoroutineRunner:
         """Close the event loop, if there is one."""
         if self._runner is not None:
             self._runner.close()
+
+
+def at_once(returned: Sequence[Any]) -> Sequence[Any] | Awaitable[Sequence[Any]]:
+    """
+    Return what methods have returned; if that can be awaited, what awaits all of it at once.
+
+    >>> at_once([1, 2])
+    [1, 2]
+    """
+    if not all(map(inspect.isawaitable, returned)):
+        return returned
+
+    async def gather() -> Sequence[Any]:
+        return await asyncio.gather(*returned)
+
+    return gather()

@@ -24,9 +24,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.client_events import EVERYTHING, SMALL_SETTINGS, ClientEvents, Event, Pick, Range
+from sharestate.testing.client_events import EVERYTHING, SMALL_SETTINGS, ClientEvents, Event, Pick, Range, left_out
 from sharestate.testing.client_model import READ_COMMITTED, READ_UNCOMMITTED, ClientModel, Delivery, GroupSettings
-from sharestate.testing.coroutines import CoroutineRunner
+from sharestate.testing.coroutines import CoroutineRunner, at_once
 from sharestate.testing.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
@@ -99,7 +99,9 @@ def _picker(draw: DrawFn) -> Pick:
 def _settings(draw: DrawFn) -> GroupSettings:
     """Draw the settings of the group that the machine has not declared."""
     machine: ShareGroupMachine = draw(st.runner())
-    return machine.pick_settings(_picker(draw))
+    pick = _picker(draw)
+    machine.pick_kinds(pick)
+    return machine.pick_settings(pick)
 
 
 @st.composite
@@ -223,6 +225,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
         super().__init__()
         self._model = ClientModel(GroupSettings())
         self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
+        self._left_out: frozenset[int] = frozenset()
         self._runner = CoroutineRunner()
         self._is_started = False
         self._is_over = False
@@ -237,7 +240,9 @@ class ShareGroupMachine(RuleBasedStateMachine):
             is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
-        self._events = ClientEvents(model=self._model, members=self.members, has=has, renews=self.renews)
+        self._events = ClientEvents(
+            model=self._model, members=self.members, has=has, renews=self.renews, left_out=self._left_out
+        )
         self._call(self.start, settings)
         self._is_started = True
         self.producer_sends(count)
@@ -264,13 +269,13 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     def member_fetches(self, member: str, max_records: int) -> list[int]:
         """Fetch for a member; return the offsets that it got."""
-        deliveries = [Delivery(*delivery) for delivery in self._call(self.fetch, member, max_records)]
-        return self._judge(self._model.delivered, member, deliveries, max_records)
+        return self._note_fetch(member, self._call(self.fetch, member, max_records), max_records)
 
     def every_member_fetches(self, max_records: int) -> None:
-        """Fetch for one member after the other."""
-        for member in self.members:
-            self.member_fetches(member, max_records)
+        """Fetch for all members: at once if ``fetch`` is a coroutine, else for one after the other."""
+        returned = self._call(self._fetch_for_all, max_records)
+        for member, deliveries in zip(self.members, returned, strict=True):
+            self._note_fetch(member, deliveries, max_records)
 
     def member_fetches_all(self, member: str) -> None:
         """Fetch until that brings nothing more: what nobody owns is delivered by then."""
@@ -287,6 +292,11 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def member_acknowledges_all(self, member: str, name: str) -> None:
         """Acknowledge all that a member owns in the same way."""
         self.member_acknowledges(member, self._events.everything(member, name))
+
+    def member_renews_later(self, member: str, ms: int) -> None:
+        """Let time pass, but no lock expire, and renew all that a member owns."""
+        self.time_passes(ms)
+        self.member_acknowledges_all(member, "RENEW")
 
     def member_leaves(self, member: str) -> None:
         """Close the share session of a member."""
@@ -325,6 +335,9 @@ class ShareGroupMachine(RuleBasedStateMachine):
                 with suppress(_AllowedError):
                     self._end_trouble()
                     self._accept_everything()
+                    if "fail_over" in self._events.has:
+                        self.leader_fails_over()
+                        self._accept_everything()
                     self._judge(self._model.expect_nothing_left)
         finally:
             try:
@@ -343,6 +356,10 @@ class ShareGroupMachine(RuleBasedStateMachine):
         }
         return GroupSettings(**picked)
 
+    def pick_kinds(self, pick: Pick) -> None:
+        """Pick the kinds of events that happen in this run."""
+        self._left_out = left_out(pick)
+
     def pick_event(self, pick: Pick) -> Event:
         """Pick the next event; an override may leave out what an implementation is not meant to bear."""
         return self._events.next(pick)
@@ -359,6 +376,13 @@ class ShareGroupMachine(RuleBasedStateMachine):
                 return code
             raise
 
+    def _fetch_for_all(self, max_records: int) -> Any:  # noqa: ANN401 - what users return, or an awaitable
+        return at_once([self.fetch(member, max_records) for member in self.members])
+
+    def _note_fetch(self, member: str, returned: Iterable[Sequence[Any]], max_records: int) -> list[int]:
+        deliveries = [Delivery(*delivery) for delivery in returned]
+        return self._judge(self._model.delivered, member, deliveries, max_records)
+
     def _end_trouble(self) -> None:
         if self._model.writes_fail:
             self.writes_succeed()
@@ -366,20 +390,29 @@ class ShareGroupMachine(RuleBasedStateMachine):
             self.transaction_ends(producer, "commit")
 
     def _let_locks_expire(self) -> None:
+        """Let all locks expire, one after the other, and accept what is available after each."""
         if "advance_clock" in self._events.has:
+            for until_ms in self._events.until_locks_expire_ms():
+                self.time_passes(until_ms - self._model.now_ms)
+                self._accept_what_is_available()
             self.time_passes(self._model.settings.lock_duration_ms + 2 * self.clock_tolerance_ms + 1)
         else:
             for member in self._events.owners():
                 self.member_acknowledges_all(member, "ACCEPT")
 
     def _accept_everything(self) -> None:
-        """Accept until fetches bring nothing: at once, when all locks have expired, and when they have once more."""
-        member = self.members[0]
-        for _ in range(3):
-            waiting = self._model.waiting()
-            self._fetch_until_nothing(member, self._fetch_and_accept)
-            self._judge(self._model.expect_delivered, member, waiting)
+        """Accept what is available: at once, when locks have expired, and when they have once more."""
+        self._accept_what_is_available()
+        for _ in range(2):
             self._let_locks_expire()
+            self._accept_what_is_available()
+
+    def _accept_what_is_available(self) -> None:
+        """Accept until fetches bring nothing."""
+        member = self.members[0]
+        waiting = self._model.waiting()
+        self._fetch_until_nothing(member, self._fetch_and_accept)
+        self._judge(self._model.expect_delivered, member, waiting)
 
     def _fetch_and_accept(self, member: str, max_records: int) -> list[int]:
         offsets = self.member_fetches(member, max_records)

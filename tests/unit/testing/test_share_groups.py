@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 
 import pytest
 
 from sharestate import InvalidRecordStateError
+from sharestate.testing.client_events import KINDS, left_out
+from sharestate.testing.client_model import ClientModel
 from sharestate.testing.share_groups import (
     READ_COMMITTED,
     AcknowledgementBatch,
@@ -186,6 +189,55 @@ def test_methods_may_be_coroutines() -> None:
     machine.teardown()
 
     assert loop.is_closed()
+
+
+class LooksThenTakes(Asynchronous):
+    """It awaits something after it has looked for what is available, and takes what others have taken meanwhile."""
+
+    async def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:  # type: ignore[override]
+        group = self.group
+        found = [offset for offset, record in group.readable() if group.may_acquire(member, record)][:max_records]
+        await asyncio.sleep(0)
+        for offset in found:
+            group.acquire(member, group.log[offset])
+        return [(offset, offset, group.log[offset].count) for offset in found]
+
+
+def test_members_fetch_at_once_if_fetches_are_coroutines() -> None:
+    """What goes wrong between two fetches that overlap is found, and is not there if one comes after the other."""
+    machine = LooksThenTakes()
+    machine.group_starts(settings=SETTINGS, count=3)
+    machine.happens(event=("member_fetches", "m1", 1))
+    machine.happens(event=("member_fetches", "m2", 1))
+
+    with pytest.raises(GuaranteeBrokenError) as caught:
+        machine.happens(event=("every_member_fetches", 1))
+
+    machine.teardown()
+    assert caught.value.guarantee is Guarantee.ONE_OWNER
+
+
+def test_a_gap_that_was_acknowledged_is_final() -> None:
+    """A transaction marker in a range that was delivered, and acknowledged as GAP, is not delivered again."""
+    model = ClientModel(SETTINGS, delivers_ranges=True)
+    model.produced([0], "p1")
+    model.transaction_ended("p1", None, is_committed=True)
+    model.delivered("m1", [Delivery(0, 1, 1)], 10)
+    model.acknowledged("m1", {0: "ACCEPT", 1: "GAP"}, 0)
+
+    with pytest.raises(GuaranteeBrokenError) as caught:
+        model.delivered("m2", [Delivery(1, 1, 2)], 10)
+
+    assert caught.value.guarantee is Guarantee.REJECTED_IS_FINAL
+
+
+def test_what_a_run_is_nothing_without_is_not_left_out() -> None:
+    """A run may do without any other kind of events, and the simplest one does without none."""
+    missing = {number for seed in range(50) for number in left_out(random.Random(seed).choice)}  # noqa: S311 - a seed
+
+    left = {kind.method for number, kind in enumerate(KINDS) if number not in missing}
+    assert left == {"member_fetches", "member_acknowledges", "producer_sends", "writes_succeed"}
+    assert left_out(lambda options: options[0]) == frozenset()
 
 
 def test_an_error_of_the_implementation_fails_the_test() -> None:
