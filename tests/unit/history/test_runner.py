@@ -96,6 +96,14 @@ def test_an_event_that_is_malformed_is_named() -> None:
         list(replay_batches(batches(events, 100)))
 
 
+def test_a_share_partition_without_an_end_is_named() -> None:
+    """So it is if its events can be replayed, and no snapshot can hold what they add up to."""
+    events = [*life(1), *(event._replace(at_us=-1000) for event in life(0))]
+
+    with pytest.raises(MalformedInputError, match=r"^now_ms: after event 1: .* \(g-dGhlIHRvcGljJ3MgaWQhIQ-0\)$"):
+        list(replay_batches(batches(events, 100)))
+
+
 def test_a_value_that_is_malformed_is_named() -> None:
     """So it is if a value is none that its field may have, wherever it is in its record batch."""
     events = [*life(3), *life(2)]
