@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.miscounts import miscounted_by
-from sharestate.explain.overview import client_lines
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
@@ -147,8 +146,9 @@ class Explanation(NamedTuple):
         if self.first_difference is not None:
             often = f"{counted(self.differences, 'time')} something was observed and computed otherwise"
             lines += ["", f"{often}, first at event {self.first_difference}: what follows that is uncertain."]
-        clients = client_lines(self.clients)
-        return [*lines, *([""] if clients else []), *clients]
+        if self.clients:
+            lines += ["", "Where members are:", *(f"  {member}: {address}" for member, address in self.clients.items())]
+        return lines
 
 
 def _when(at_us: int | None, before_us: int | None) -> str:

@@ -82,6 +82,7 @@ class Overview(NamedTuple):
         room: How many records more may be acquired beyond the SPEO. [records]
         delivery_complete_count: The delivery complete count; None if the state is not known. [records]
         log_end_offset: The offset after the last record of the log; None if the history does not say.
+        last_write: The SPSO and the delivery complete count of the last write of the state; None without one.
         last_fetch_us: When a member has fetched last; None if that is not known. [µs since 1970]
         last_fetch_by: The member that has fetched last; None if none has.
         start_findings: What keeps the SPSO where it is.
@@ -103,6 +104,7 @@ class Overview(NamedTuple):
     room: int
     delivery_complete_count: int | None
     log_end_offset: int | None
+    last_write: tuple[int, int] | None
     last_fetch_us: int | None
     last_fetch_by: str | None
     start_findings: tuple[Finding, ...]
@@ -128,7 +130,7 @@ class Overview(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""
         group_id, topic_id, partition = self.key
-        names = self._fields[1:12]
+        names = self._fields[1:13]
         fields = {
             "overview": OVERVIEW_VERSION,
             "group_id": group_id,
@@ -153,9 +155,8 @@ class Overview(NamedTuple):
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
         lines += _listed("Held longest:", map(self._held_line, self.held), most)
         lines += _listed("Near the delivery count limit:", map(_near_line, self.near_limit), most)
-        expiries = (f"{named(member_id)}: {counted(records, 'record')}" for member_id, records in self.expiries)
+        expiries = (f"{self._located(member_id)}: {counted(records, 'record')}" for member_id, records in self.expiries)
         lines += _listed("Lost to expired locks:", expiries, most)
-        lines += client_lines(self.clients, most)
         return lines
 
     def facts(self) -> list[str]:
@@ -170,30 +171,34 @@ class Overview(NamedTuple):
                 since = duration(max(0, self.at_us - self.start_since_us))
                 lines.append(f"The SPSO has been there since {instant(self.start_since_us)}, for {since}.")
         if self.log_end_offset is not None:
-            lines.append(f"The log ends at {self.log_end_offset}, the lag is {self.lag}.")
+            lag = "" if self.lag is None else f", the lag is {self.lag}"
+            lines.append(f"The log ends at {self.log_end_offset}{lag}.")
+        if self.start_offset is None and self.last_write is not None:
+            start, complete = self.last_write
+            lines.append(f"The last write of the state says SPSO {start}, delivery complete count {complete}.")
         if self.last_fetch_us is not None and self.at_us is not None:
             before = duration(max(0, self.at_us - self.last_fetch_us))
             lines.append(
-                f"The last fetch was that of {named(self.last_fetch_by or '')}, {before} before the last event."
+                f"The last fetch was that of {self._located(self.last_fetch_by or '')}, {before} before the last event."
             )
         lines += [finding.text for finding in self.bug_findings]
         if self.differences:
             lines.append(f"{counted(self.differences, 'time')} something was observed and computed otherwise.")
         return lines
 
+    def _located(self, member_id: str) -> str:
+        """Return how a line names a member: with its address, if that is known."""
+        address = self.clients.get(member_id)
+        return named(member_id) if address is None else f"{member_id} ({address})"
+
     def _held_line(self, held: HeldRecords) -> str:
         until = "" if held.locked_until_us is None else f", locked until {instant(held.locked_until_us)}"
         since = "" if held.since_us is None or self.at_us is None else f", for {duration(self.at_us - held.since_us)}"
-        return f"{_range(held)} by {named(held.member_id)}{since}, delivery {held.delivery_count}{until}"
+        return f"{_range(held)} by {self._located(held.member_id)}{since}, delivery {held.delivery_count}{until}"
 
 
 def _near_line(near: NearLimit) -> str:
     return f"{_range(near)} {near.state.name}, delivery count {near.delivery_count} of {near.limit}"
-
-
-def client_lines(clients: Mapping[str, str], most: int = 10) -> list[str]:
-    """Return where members are, line by line, with *most* of them."""
-    return _listed("Where members are:", (f"{member}: {address}" for member, address in clients.items()), most)
 
 
 def _range(records: HeldRecords | NearLimit) -> str:
@@ -298,6 +303,7 @@ class PartitionLife:
             room=present.room,
             delivery_complete_count=None if partition is None else partition.delivery_complete_count,
             log_end_offset=replayed.log.end_offset,
+            last_write=replayed.last_write,
             last_fetch_us=self._last_fetch[0],
             last_fetch_by=self._last_fetch[1],
             start_findings=present.start_findings(),

@@ -45,6 +45,7 @@ class ReplayedPartition:
         at_us: The time of the last event; None if none had a time. [µs since 1970]
         differences: How much was observed and computed otherwise.
         first_difference: The event with the first difference; None without one.
+        last_write: The SPSO and the delivery complete count of the last write of the state; None without one.
         clients: The address and port from which each member has sent something last, as far as a broker's log says it.
     """
 
@@ -65,6 +66,7 @@ class ReplayedPartition:
         self.differences = 0
         self.first_difference: int | None = None
         self.clients: dict[str, str] = {}
+        self.last_write: tuple[int, int] | None = None
         self._reads_committed = False
         self._archived_by: Cause | None = None
 
@@ -98,7 +100,9 @@ class ReplayedPartition:
         at_us = event.at_us if event.taken_us is None else event.taken_us
         if at_us is not None:
             self.at_us = at_us if self.at_us is None else max(self.at_us, at_us)
-        if event.kind == "initialize":
+        if event.kind == "write" and event.request and event.request["start_offset"] >= 0:
+            self.last_write = event.request["start_offset"], event.request["delivery_complete_count"]
+        elif event.kind == "initialize":
             self._archived_by = None
         elif event.kind == "config" and event.request and "isolation" in event.request:
             self._reads_committed = event.request["isolation"] == IsolationLevel.READ_COMMITTED.value
@@ -112,6 +116,7 @@ class ReplayedPartition:
         return Present(
             partition=self.partition,
             at_us=self.at_us,
+            lost_us=self._replay.lost_us if isinstance(self._replay, VerifiedReplay) else None,
             reads_committed=self._reads_committed,
             archived_by=self._archived_by,
         )

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     """Why a record is deliverable or not, or why the SPSO stays where it is."""
 
     STATE_UNKNOWN = "state unknown"
+    STATE_LOST = "state lost"
     NOT_ACTIVE = "not active"
     PASSED = "passed"
     ACKNOWLEDGED = "acknowledged"
@@ -213,6 +214,11 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
     {
         Reason.STATE_UNKNOWN: Rule(
             Verdict.UNKNOWN, "The share partition's state is not known: the history does not say what was read."
+        ),
+        Reason.STATE_LOST: Rule(
+            Verdict.UNKNOWN,
+            "The state is not known from {lost} on: what the broker's log has there was found to follow from Kafka's "
+            "rules in no order that was tried. It is known again once a leader reads it; 'log verify' says more.",
         ),
         Reason.NOT_ACTIVE: Rule(
             Verdict.STALLED, "The share partition is {lifecycle}: it delivers nothing until a leader reads the state."

@@ -87,6 +87,9 @@ class Present:
     at_us: int | None
     """The instant; None if no event had a time. [µs since 1970]"""
 
+    lost_us: int | None = None
+    """From when on the order of a broker's log was not found; None if it was. [µs since 1970]"""
+
     reads_committed: bool = False
     """Whether the group reads committed records only."""
 
@@ -142,7 +145,12 @@ class Present:
     def _findings(self, offset: int, run: RecordRun | None, log: LogFacts, cause: Cause | None) -> Iterator[Finding]:
         partition = self.partition
         if partition is None:
-            yield self._finding(Reason.STATE_UNKNOWN)
+            is_lost = self.lost_us is not None
+            yield (
+                self._finding(Reason.STATE_LOST, lost_us=self.lost_us)
+                if is_lost
+                else self._finding(Reason.STATE_UNKNOWN)
+            )
         elif partition.lifecycle is not Lifecycle.ACTIVE:
             yield self._finding(Reason.NOT_ACTIVE, lifecycle=partition.lifecycle.name)
         elif run is not None:

@@ -38,6 +38,7 @@ class VerifiedReplay:
     Attributes:
         key: The share partition.
         seq: The number of the last event of the history.
+        lost_us: From when on nothing fits, until the state is read again; None as long as all does. [µs since 1970]
 
     Complexity:
         That of the check, and of one pass more.
@@ -58,7 +59,7 @@ class VerifiedReplay:
         self._checked = CheckedPartition(key, plan, log, acquired, record_transitions=True)
         self._states = RecordStates()
         self._taken = 0
-        self._is_lost = False
+        self.lost_us: int | None = None
 
     @property
     def partition(self) -> SharePartition | None:
@@ -88,9 +89,9 @@ class VerifiedReplay:
         step = self._steps[self._taken]
         self._taken += 1
         if step.what is What.INITIALIZE:
-            self._is_lost = False
+            self.lost_us = None
             self._states.clear()
-        elif self._is_lost and step.what not in _FACTS:
+        elif self.lost_us is not None and step.what not in _FACTS:
             return []
         saved = self._checked.save()
         mismatch = self._checked.take(step, saved)
@@ -98,7 +99,7 @@ class VerifiedReplay:
         if mismatch is not None:
             self._checked.restore(saved)
             self._checked.give_up()
-            self._is_lost = True
+            self.lost_us = event.taken_us
             rows.append(OutputRow(self.key, event.seq, event.taken_us, "difference", (mismatch.what, "", "")))
         changes = tuple(self._checked.changes)
         self._checked.changes.clear()

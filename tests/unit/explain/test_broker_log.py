@@ -256,3 +256,21 @@ def test_members_are_named_with_their_addresses() -> None:
     assert explained(events, 1).clients == {"m1": "[::1]:50996"}
     assert explained(events, 1).lines()[-2:] == ["Where members are:", "  m1: [::1]:50996"]
     assert explained(queued(), 1).clients == {}
+
+
+def test_where_nothing_fits_the_explanation_says_since_when() -> None:
+    """A broker that refuses what it should accept: the state is lost from there on, but not what was written."""
+    events = [
+        event._replace(response={"error": "invalid_record_state"}) if event.kind == "acknowledge" else event
+        for event in queued()
+    ]
+    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, events, acquired_of(events))))
+    for event in replay.events():
+        life.apply(event)
+    overview = life.overview()
+
+    assert [finding.reason for finding in overview.start_findings] == [Reason.STATE_LOST]
+    assert "The state is not known from 2027-01-15T08:00:04." in overview.start_findings[0].text
+    assert "The last write of the state says SPSO 0, delivery complete count 0." in overview.lines()
+    assert "The log ends at 2." in overview.lines()
+    assert explained(events, 1).standing.findings == overview.start_findings

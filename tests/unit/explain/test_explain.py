@@ -454,7 +454,11 @@ def test_every_sentence_is_made_by_some_history() -> None:
     assert all(each.lines() and each.to_json() for each in made)
     assert (set(Cause) | set(Happening)) - happened == set()
     elsewhere = {Reason.WAITS_AT_WINDOW_END, Reason.STALLED_GAP_BELOW_LOG_START}  # tested above
-    elsewhere |= {Reason.ACQUIRE_THREW, Reason.ADVANCE_THREW}  # only brokers show them: test_broker_log.py
+    elsewhere |= {
+        Reason.ACQUIRE_THREW,
+        Reason.ADVANCE_THREW,
+        Reason.STATE_LOST,
+    }  # only brokers show them: test_broker_log.py
     assert set(Reason) - reasons == elsewhere | set(QUIRKS)  # the latter in test_miscounts.py
 
 
