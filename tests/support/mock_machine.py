@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hypothesis import Phase, settings
-
 from sharestate.testing.share_groups import (
     AcknowledgementBatch,
     AcquireMode,
@@ -17,6 +15,7 @@ from sharestate.testing.share_groups import (
     ShareGroupMachine,
 )
 from tests.support.mock_share_group import MockShareGroup
+from tests.support.searches import error_of
 
 
 class MockMachine(ShareGroupMachine):
@@ -74,19 +73,4 @@ def broken_by(
     machine: type[ShareGroupMachine], *, max_examples: int = 400, shrinks: bool = False
 ) -> GuaranteeBrokenError | None:
     """Run a machine always in the same way, and return the guarantee that it finds broken."""
-    test = machine.TestCase
-    phases = [Phase.generate, Phase.shrink] if shrinks else [Phase.generate]
-    test.settings = settings(
-        max_examples=max_examples,
-        phases=phases,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        print_blob=False,  # where `CI` is set, Hypothesis prints one after the program
-    )
-    try:
-        test().runTest()
-    except GuaranteeBrokenError as error:
-        return error
-    return None
+    return error_of(machine, GuaranteeBrokenError, max_examples=max_examples, shrinks=shrinks)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from attrs import astuple
-from hypothesis import Phase, settings
 
 from sharestate import (
     AcknowledgementBatch,
@@ -31,6 +30,7 @@ from sharestate.testing.share_partitions import (
     SharePartitionMachine,
     StoredState,
 )
+from tests.support.searches import error_of
 
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 
@@ -223,16 +223,4 @@ def difference_of(
     machine: type[SharePartitionMachine], *, max_examples: int = 1600, shrinks: bool = False
 ) -> SharePartitionDiffersError | None:
     """Run a machine always in the same way, and return the difference that it finds."""
-    test = machine.TestCase
-    test.settings = settings(
-        max_examples=max_examples,
-        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
-        derandomize=True,
-        deadline=None,
-        database=None,
-    )
-    try:
-        test().runTest()
-    except SharePartitionDiffersError as error:
-        return error
-    return None
+    return error_of(machine, SharePartitionDiffersError, max_examples=max_examples, shrinks=shrinks)

@@ -98,7 +98,7 @@ class PartitionSettings(NamedTuple):
 
 
 SMALL: Final[dict[str, tuple[Any, ...]]] = {
-    "delivery_count_limit": (2, 2, 3, 5),
+    "delivery_count_limit": (2, 2, 3, 6),
     "lock_duration_ms": (1_000,),
     "max_record_locks": (200, 2, 5),
     "batch_size": (500, 1, 3),
@@ -110,7 +110,7 @@ SMALL: Final[dict[str, tuple[Any, ...]]] = {
 
 
 CONFIGURED: Final[dict[str, tuple[Any, ...]]] = {
-    "delivery_count_limit": (2, 3, 5),
+    "delivery_count_limit": (2, 3, 6),
     "lock_duration_ms": (500, 1_000),
     "max_record_locks": (200, 2, 5),
     "isolation_level": ("read_uncommitted", "read_committed"),
@@ -137,7 +137,7 @@ _PIECES: Final = ((4, 0), (1, 2), (2, None), (1, 4))
 
 _SHAPES: Final = tuple(product(_PIECES, repeat=4))
 
-STORED: Final = (((), 1),) * 2 * len(_SHAPES) + tuple(product(_SHAPES, (1, 2, 3, 4)))
+STORED: Final = (((), 1),) * 2 * len(_SHAPES) + tuple(product(_SHAPES, (1, 2, 3, 4, 5)))
 """What the first leader may find: the parts of the state, and how often they were delivered."""
 
 
@@ -271,8 +271,8 @@ class PartitionEvents:
         return "member_acknowledges", member, [(first, last, _in_turn(types, first, last)) for first, last in ranges]
 
     def _late(self, pick: Pick) -> Event:
-        """Acknowledge whatever is in flight, be it one's own or not."""
-        first = pick(sorted(self.model.records))
+        """Acknowledge whatever is in flight, be it one's own or not, or what begins below that."""
+        first = pick([*sorted(self.model.records), max(0, self.model.start - 1)])
         member, kind, size = pick(LATE)
         return "member_acknowledges", self.members[member % len(self.members)], [(first, first + size - 1, [kind])]
 

@@ -265,6 +265,8 @@ def _plainer_acknowledgements(member: str, ranges: Sequence[Any]) -> Iterator[Se
 def _plainer_answers(number: Any, how: str) -> Iterator[Sequence[Any]]:  # noqa: ANN401 - an origin
     if how != "succeeds":
         yield number, "succeeds"
+    if how == "is lost":
+        yield number, "fails"
 
 
 _ALL: Final = 500

@@ -379,7 +379,7 @@ class RecordModel(RecordAcquisition):
             if is_success or record.is_given_up:
                 self._unlock(record)
                 continue
-            if record.lock_is_over:
+            if record.deadline_ms is not None and record.deadline_ms < self.now_ms:  # handled by now, or not yet
                 self.met |= {"B15", "B23"}
             self._restore(record)
         if is_success or (write.is_final and not self.rules.is_kip):
