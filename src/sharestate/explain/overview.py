@@ -23,6 +23,7 @@ from sharestate.values.records import RecordState
 OVERVIEW_VERSION: Final = 1
 """The version of the JSON form."""
 
+_WRITTEN: Final = ("start_offset", "delivery_complete_count")
 _KEPT: Final = 64
 """The number of acquisitions from which on those below the SPSO are forgotten now and then."""
 
@@ -137,6 +138,7 @@ class Overview(NamedTuple):
             "topic_id": topic_id,
             "partition": partition,
             **{name: getattr(self, name) for name in names},
+            "last_write": None if self.last_write is None else dict(zip(_WRITTEN, self.last_write, strict=True)),
             "lag": self.lag,
             "start": [finding.to_json() for finding in self.start_findings],
             "bugs": [finding.to_json() for finding in self.bug_findings],

@@ -157,6 +157,13 @@ def test_another_share_partition_is_chosen_in_the_table_or_the_list(page: Page) 
     assert (by_link, page.run(shown)) == (1, 0)
 
 
+def test_labels_are_where_there_is_room(page: Page) -> None:
+    """What ends as soon as it has begun has none, and so labels do not lie upon each other."""
+    shown = page.run("views.records.data('labels').map((row) => [row.middle, row.label.trim()])")
+
+    assert sorted(shown) == [[2.5, "Acknowledged ×1"], [2.5, "Acquired ×1"], [7.5, "Acquired ×1"], [15, "Acquired ×1"]]
+
+
 def test_points_at_the_same_time_are_not_added_up(page: Page) -> None:
     """The lag is 10 at first, 20 from the second batch on, and 5 when 0-4 are accepted and 10-19 are rejected."""
     tops = page.run("views.lag.scale('y').domain()[1]")

@@ -3,6 +3,7 @@
 
 const MOST_RANGES = 3000; // ranges that are drawn one by one
 const MOST_LABELED = 150; // ranges that are labeled
+const LABEL = [80, 11]; // the width and height of a label, in pixels
 const MOST_EDGED = 500; // ranges with an edge
 const MOST_ROWS = 200; // rows of a table of changes
 const MOST_MEMBERS = 20; // lanes
@@ -167,6 +168,12 @@ function single(i, edge, pad) {
   return { first: first[i], beyond, bottom: first[i] - pad, top: beyond + pad, begin: begin[i], end: end[i], state: state(i), edge };
 }
 
+/** Return whether a label fits into what is drawn of a span. */
+function hasRoom(i, from, to, low, high) {
+  const { first, last, begin, end } = partition.spans, time = Math.min(end[i], to) - Math.max(begin[i], from);
+  return time * views.records.width() >= LABEL[0] * (to - from) && (last[i] - first[i] + 1) * HEIGHT >= LABEL[1] * (high - low);
+}
+
 /** Return the SPSO at a time; null if it is not known. */
 function startAt(time) {
   const { at, start } = partition.points;
@@ -285,7 +292,7 @@ async function draw() {
   const [low, high] = isRelative ? [0, mostInFlight(from, to)] : offsetsOf(places, lines), isMuch = isRelative || places.length > MOST_RANGES;
   const pad = high - low > HEIGHT ? (high - low) / HEIGHT / 2 : 0;
   const ranges = isMuch ? grid(places, from, to, low, high, (time) => isRelative ? startAt(time) ?? 0 : 0) : places.map((i) => single(i, places.length > MOST_EDGED ? 0 : 0.5, pad));
-  const labels = isMuch || places.length > MOST_LABELED ? [] : places.map((i) => {
+  const labels = isMuch || places.length > MOST_LABELED ? [] : places.filter((i) => hasRoom(i, from, to, low, high)).map((i) => {
     const { first, last, begin, count } = partition.spans;
     return { begin: Math.max(begin[i], from), middle: (first[i] + last[i] + 1) / 2, label: ` ${state(i)} ×${count[i]}` };
   });
