@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from itertools import count, islice, starmap
 from pathlib import Path
@@ -14,8 +13,7 @@ from rich.progress import Progress
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
-from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey, VerifiedReplay
-from sharestate.explain.survey import Begin, Life_co
+from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES
@@ -80,14 +78,14 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if the file cannot be read or the share partition is not clear.
     """
     with no_verdicts(), progress("reading") as bar:
-        survey = Survey(source, lambda history: watched(history, bar))
+        survey = surveyed(source, bar)
         keys = chosen(survey, (group_id, topic, partition), source, needs_one=offset is not None)
         profile = PROFILES[profile_name]
         if offset is None:
-            lives = survey.lives(keys, shown(bar, keys, partial(PartitionLife, profile=profile)))
+            lives = survey.lives(keys, partial(PartitionLife, profile=profile))
             _print_overviews([life.overview() for life in lives.values()], survey.header, as_json=as_json)
         else:
-            begin = shown(bar, keys, partial(RecordLife, offset=offset, profile=profile))
+            begin = partial(RecordLife, offset=offset, profile=profile)
             _print_record(survey.lives(keys, begin)[keys[0]].explanation(), survey.header, as_json=as_json)
 
 
@@ -120,7 +118,7 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
     with no_verdicts(), progress("reading") as bar:
         from sharestate.report import report_history  # noqa: PLC0415 - needs an extra
 
-        survey = Survey(source, lambda history: watched(history, bar))
+        survey = surveyed(source, bar)
         keys = chosen(survey, (group_id, topic, partition), source)
         if len(keys) > _MOST_REPORTED:
             message = f"{len(keys):,} share partitions are in {source}, and a page has at most {_MOST_REPORTED}: "
@@ -131,15 +129,14 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
     click.echo(f"{printable(str(target))}: {counted}, {len(page) / 10**6:.1f} MB")
 
 
-def shown(bar: Progress, keys: Sequence[Key], begin: Begin[Life_co]) -> Begin[Life_co]:
-    """Return what begins the life of a share partition as *begin* does, and shows that it has."""
+def surveyed(source: Path, bar: Progress) -> Survey:
+    """Read a history, and show progress: how much was read, then the number of each share partition of a log."""
     numbers = count(1)
 
-    def begin_next(key: Key, *, lacks: frozenset[str], replay: VerifiedReplay | None) -> Life_co:
-        bar.update(bar.task_ids[0], description=f"share partition {next(numbers)} of {len(keys)}")
-        return begin(key, lacks=lacks, replay=replay)
+    def note(_: Key) -> None:
+        bar.update(bar.task_ids[0], description=f"share partition {next(numbers)}")
 
-    return begin_next
+    return Survey(source, lambda history: watched(history, bar), note)
 
 
 def _print_record(explanation: Explanation, header: Header, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -36,6 +36,7 @@ class Survey:
     Args:
         source: The file.
         watch: Yields the events of the history; a place to show progress.
+        note: Gets each share partition of a broker's log before its order is looked for, which may take long.
 
     Attributes:
         source: The file.
@@ -47,10 +48,11 @@ class Survey:
         HistoryError: It is no history.
     """
 
-    def __init__(self, source: Path, watch: Watch = iter) -> None:
+    def __init__(self, source: Path, watch: Watch = iter, note: Callable[[Key], object] = lambda _: None) -> None:
         """Read the history once: its share partitions, and what requests of a broker's log have acquired."""
         self.source: Final = source
         self._watch: Final = watch
+        self._note: Final = note
         self._events: Final = PartitionEvents(source, watch)
         self.header: Final = self._events.header
         self.keys: Final = tuple(self._events.is_logged)
@@ -81,6 +83,7 @@ class Survey:
                     if (life := lives.get(event.key)) is not None:
                         life.apply(event)
         for key, located in self._events.of(key for key in keys if is_logged[key]):
+            self._note(key)
             own = [event for _, event in located]
             replay = VerifiedReplay(key, own, self._events.acquired) if is_verifiable(own, lacks) else None
             lives[key] = begin(key, lacks=lacks, replay=replay)

@@ -17,6 +17,7 @@ from sharestate.explain import Explanation, PartitionLife, Reason, RecordLife, V
 from sharestate.explain.sentences import REASONS, sentence
 from sharestate.history import AppendedBatch, Event, Header, create_history
 from tests.support.broker_logs import RUN
+from tests.support.terminals import on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -110,16 +111,17 @@ def test_an_overview_ends_where_the_log_ends(events: list[Event]) -> None:
 
 
 def test_the_command_takes_a_log_in_the_order_that_fits(tmp_path: Path, events: list[Event]) -> None:
-    """A plain replay of the same history differs from what was observed; the explanation does not."""
+    """A plain replay of that history differs from what was observed; the explanation does not, and shows progress."""
     path = tmp_path / "history.jsonl"
     with create_history(path, Header()) as file:
         file.write(events)
     replayed = CliRunner().invoke(sharestate, ["history", "replay", "--json", str(path), str(tmp_path / "rows.jsonl")])
-    explained = CliRunner().invoke(sharestate, ["log", "explain", "--json", str(path)])
-    overviews = [json.loads(line) for line in explained.stdout.splitlines()]
+    shown = on_terminal(tmp_path / "printed", "log", "explain", "--json", path)
+    overviews = [json.loads(line) for line in (tmp_path / "printed").read_text().splitlines()]
 
     assert json.loads(replayed.stdout)["rows"]["difference"] > 0
     assert [overview["differences"] for overview in overviews] == [0, 0, 0]
+    assert "share partition 3" in shown
 
 
 def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
