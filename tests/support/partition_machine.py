@@ -26,6 +26,7 @@ from sharestate.testing.generator.model import batch_to_json
 from sharestate.testing.record_model import Letter, RecordModel, Write
 from sharestate.testing.share_partitions import (
     PartitionSettings,
+    Rules,
     SharePartitionDiffersError,
     SharePartitionMachine,
     StoredState,
@@ -138,12 +139,13 @@ class ModelMachine(SharePartitionMachine):
     """A share partition that is made of the model itself, perhaps with a bug; the number of runs is counted."""
 
     model_type: ClassVar[type[RecordModel]] = RecordModel
+    model_rules: ClassVar[Rules] = Rules()
     runs: ClassVar[int] = 0
 
     def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
         type(self).runs += leader_epoch == 1
         self.settings = settings
-        self.model = self.model_type(default_answer="hold", default_letter_answer="hold")
+        self.model = self.model_type(self.model_rules, default_answer="hold", default_letter_answer="hold")
         self.unsent: list[Write] = []
         self.unsent_letters: list[tuple[int, Letter]] = []
         self.ask("open", config=settings.config())

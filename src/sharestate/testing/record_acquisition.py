@@ -132,9 +132,11 @@ class RecordAcquisition(RecordsInFlight):
             target = first + room - 1
             rounded = next((end for begin, end, *_ in fetch.log if begin <= target <= end), target)
             last = min(rounded, last) if self._has_gap() else rounded
-        taken = list(range(first, last + 1))
-        if fetch.is_strict:
-            taken = taken[:room]
+        taken = list(range(first, last + 1))[: room if fetch.is_strict else None]
+        if self.rules.is_by_record:
+            for offset in range(first, last + 1):
+                self._add(fetch.member, Batch(offset, offset), int(offset in taken))
+        elif fetch.is_strict:
             self._add(fetch.member, Batch(first, last), len(taken))
         else:
             for begin, end in self._pieces(fetch, first, last):

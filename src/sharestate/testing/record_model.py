@@ -227,7 +227,8 @@ class RecordModel(RecordAcquisition):
                 missing = max(self.records, default=self.start - 1) + 1
             batch = Batch(first, last)
             for offset in batch.offsets:
-                self.records[offset] = Record(STATES[number], count, batch)
+                own = Batch(offset, offset) if self.rules.is_by_record else batch
+                self.records[offset] = Record(STATES[number], count, own)
         if batches:
             self.end = max(self.records)
             self.gap = None if missing is None else (missing, self.end)

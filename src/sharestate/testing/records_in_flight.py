@@ -42,6 +42,9 @@ class Rules:
     has_dead_letters: bool = True
     """Whether there is such a thing as a dead-letter queue (KIP-1191)."""
 
+    is_by_record: bool = False
+    """Whether each record in flight is kept on its own, with a lock of its own, as if all batches had one record."""
+
     is_kip: bool = False
     """
     Whether writes are those of the KIP. Nothing is written of records below the SPSO; the start offset is, once there

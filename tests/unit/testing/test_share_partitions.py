@@ -15,6 +15,7 @@ from sharestate.testing.share_partitions import (
     EXPLANATIONS,
     FetchedRecords,
     PartitionSettings,
+    Rules,
     SharePartitionDiffersError,
     StoredState,
 )
@@ -164,6 +165,17 @@ def test_what_is_not_needed_is_left_out() -> None:
         "state.happens(event=('time_passes', 1001))",
         "state.happens(event=('write_is_answered', 0, 'fails'))",
     ]
+
+
+def test_a_share_partition_may_know_no_batches() -> None:
+    """By the rules for single records each record has a lock and a write of its own; by the others it must not."""
+    by_record = Rules(is_by_record=True)
+    fields = {"logs": ("single records",), "model_rules": by_record}
+
+    assert (
+        difference_of(type("ModelMachine", (ModelMachine,), {**fields, "follows": by_record}), max_examples=200) is None
+    )
+    assert difference_of(type("ModelMachine", (ModelMachine,), fields), max_examples=200) is not None
 
 
 def test_a_share_partition_may_copy_bugs_of_kafka() -> None:
