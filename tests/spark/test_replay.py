@@ -293,7 +293,7 @@ def test_histories_are_read_from_files(spark: SparkSession, tmp_path: Path, suff
 
 
 def test_files_that_are_no_histories_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """A version that is not known, a file of another kind, and no file at all."""
+    """A version that is not known, a file of another kind, one without a byte beside others, and no file at all."""
     later, other, empty = tmp_path / "later.jsonl", tmp_path / "other.txt", tmp_path / "empty"
     later.write_text('{"sharestate_history": 2}\n')
     other.write_text("Hello.\n")
@@ -304,6 +304,11 @@ def test_files_that_are_no_histories_are_refused(spark: SparkSession, tmp_path: 
     with pytest.raises(HistoryError, match="expected a name that ends with"):
         read_history(spark, str(other))
     with pytest.raises(HistoryError, match="no files"):
+        read_history(spark, str(empty))
+    for name in ("is not é%20.jsonl", "is.jsonl"):
+        create_history(empty / name).close()
+    (empty / "is not é%20.jsonl").write_bytes(b"")
+    with pytest.raises(HistoryError, match=r"is not é%20\.jsonl: expected a history, got an empty file"):
         read_history(spark, str(empty))
 
     assert (caught.value.line, caught.value.field) == (1, "sharestate_history")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
@@ -56,15 +57,16 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
         ``kind``, where ``replay`` finds it.
 
     Raises:
-        HistoryError: There is no such file, one is no history of a version that is known, or they differ in format or
-            in what they lack. When the frame is computed, the job fails with a ``PythonException`` of Spark's that ends
-            in a HistoryError with file, line and field if an event is malformed.
+        HistoryError: There is no such file, one is empty, or no history of a version that is known, or they differ in
+            format or in what they lack. When the frame is computed, the job fails with a ``PythonException`` of Spark's
+            that ends in a HistoryError with file, line and field if an event is malformed.
 
     Complexity:
         A task for each file of JSON Lines, which is not split; Parquet is split by Spark.
     """
     files = spark.read.format("binaryFile").load(path).select("path")
     headers = files.mapInArrow(_read_headers, _HEADERS).orderBy("path").collect()
+    _expect_none_empty(files.inputFiles(), [header.path for header in headers])
     if not headers:
         message = "expected a history, got no files"
         raise HistoryError(message, path)
@@ -86,6 +88,20 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
         events = files.repartition(len(headers)).mapInArrow(_read_events, EVENTS)
     metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks}
     return events.withColumn("kind", F.col("kind").alias("kind", metadata=metadata))
+
+
+def _expect_none_empty(listed: Iterable[str], read: Iterable[str]) -> None:
+    """Refuse files without a byte, which Spark lists and then passes over: there should be a header in each."""
+    names = frozenset(map(_name, read))
+    for file in sorted(map(unquote, listed)):
+        if _name(file) not in names:
+            message = "expected a history, got an empty file"
+            raise HistoryError(message, file)
+
+
+def _name(uri: str) -> str:
+    """Return what follows the scheme of a file's URI, which may have three slashes there or one."""
+    return uri.partition(":")[2].lstrip("/")
 
 
 def _read_headers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
