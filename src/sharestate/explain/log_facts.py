@@ -14,6 +14,7 @@ class LogFacts:
     The log as the events so far have shown it, in constant memory but for transactions.
 
     Attributes:
+        offset: The record.
         batch: The record batch that has the record; None if none is known.
         is_absent: Whether the log has been seen to go on after the record without it.
         start_offset: The log start offset, as far as it is known.
@@ -21,7 +22,7 @@ class LogFacts:
 
     def __init__(self, offset: int) -> None:
         """Know nothing about the record at *offset*."""
-        self._offset = offset
+        self.offset = offset
         self._transactions = TransactionIndex()
         self.batch: AppendedBatch | None = None
         self.is_absent = False
@@ -52,9 +53,9 @@ class LogFacts:
     def _look(self, batches: Iterable[AppendedBatch], begin: int | None) -> None:
         """Look for the record in *batches*, between which and from *begin* on the log has nothing."""
         for batch in batches:
-            if batch.first_offset <= self._offset <= batch.last_offset:
+            if batch.first_offset <= self.offset <= batch.last_offset:
                 self.batch, self.is_absent = batch, False
                 return
-            if begin is not None and begin <= self._offset < batch.first_offset and self.batch is None:
+            if begin is not None and begin <= self.offset < batch.first_offset and self.batch is None:
                 self.is_absent = True
             begin = batch.last_offset + 1

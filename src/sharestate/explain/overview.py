@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
-from sharestate.explain.standing import named
+from sharestate.explain.standing import Present, named
 from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
@@ -87,6 +87,8 @@ class Overview(NamedTuple):
         last_fetch_us: When a member has fetched last; None if that is not known. [µs since 1970]
         last_fetch_by: The member that has fetched last; None if none has.
         start_findings: What keeps the SPSO where it is.
+        new_offset: The first offset beyond what is in flight; None if the state is not known.
+        new_findings: Why the record there is or is not deliverable.
         bug_findings: Bugs of Kafka that have made the delivery complete count wrong, or that have shown in a log.
         held: What members hold, the longest held first.
         near_limit: The records that are near the delivery count limit, in order.
@@ -109,6 +111,8 @@ class Overview(NamedTuple):
     last_fetch_us: int | None
     last_fetch_by: str | None
     start_findings: tuple[Finding, ...]
+    new_offset: int | None
+    new_findings: tuple[Finding, ...]
     bug_findings: tuple[Finding, ...]
     held: tuple[HeldRecords, ...]
     near_limit: tuple[NearLimit, ...]
@@ -141,6 +145,8 @@ class Overview(NamedTuple):
             "last_write": None if self.last_write is None else dict(zip(_WRITTEN, self.last_write, strict=True)),
             "lag": self.lag,
             "start": [finding.to_json() for finding in self.start_findings],
+            "new_offset": self.new_offset,
+            "new": [finding.to_json() for finding in self.new_findings],
             "bugs": [finding.to_json() for finding in self.bug_findings],
             "held": [each._asdict() for each in self.held],
             "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
@@ -155,6 +161,11 @@ class Overview(NamedTuple):
         lines = self.facts()
         at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
+        if self.new_findings:
+            lines += [
+                f"Beyond that, record {self.new_offset}:",
+                *(f"  {finding.text}" for finding in self.new_findings),
+            ]
         lines += _listed("Held longest:", map(self._held_line, self.held), most)
         lines += _listed("Near the delivery count limit:", map(_near_line, self.near_limit), most)
         expiries = (f"{self._located(member_id)}: {counted(records, 'record')}" for member_id, records in self.expiries)
@@ -291,6 +302,7 @@ class PartitionLife:
         """Return the share partition as it is after the last event."""
         replayed = self._replayed
         present, partition = replayed.present(), replayed.partition
+        start_findings, new_offset = present.start_findings(), present.new_offset
         runs = () if partition is None else tuple(run for batch in partition.batches() for run in batch.runs)
         held = [self._held(run) for run in runs if run.state is RecordState.ACQUIRED]
         held.sort(key=lambda each: (each.since_us is None, each.since_us, each.first_offset))
@@ -308,7 +320,9 @@ class PartitionLife:
             last_write=replayed.last_write,
             last_fetch_us=self._last_fetch[0],
             last_fetch_by=self._last_fetch[1],
-            start_findings=present.start_findings(),
+            start_findings=start_findings,
+            new_offset=new_offset,
+            new_findings=() if new_offset is None else self._new_findings(present, new_offset, start_findings),
             bug_findings=tuple(self._bug_findings()),
             held=tuple(held),
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
@@ -316,6 +330,11 @@ class PartitionLife:
             differences=replayed.differences,
             clients=replayed.clients_of(filter(None, self._named(held))),
         )
+
+    def _new_findings(self, present: Present, offset: int, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Return why the record at *offset* is or is not deliverable, without what *others* say already."""
+        findings = present.standing(offset, self._replayed.log).findings
+        return tuple(finding for finding in findings if finding not in others)
 
     def _named(self, held: Iterable[HeldRecords]) -> Iterator[str]:
         """Yield the members that an overview names."""

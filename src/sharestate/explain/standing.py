@@ -127,7 +127,7 @@ class Present:
 
         Args:
             offset: The record.
-            log: What is known of the log there; None for nothing.
+            log: What is known of the log, and of this record if it is about this one; None for nothing.
             cause: The cause of its last change; None if it is not known.
         """
         run = self._run(offset)
@@ -159,7 +159,7 @@ class Present:
             yield self._finding(Reason.PASSED, start_offset=partition.start_offset)
         else:
             yield from self._not_in_flight(partition, offset, log)
-            if log.batch is not None and log.batch.control is not None:
+            if log.offset == offset and log.batch is not None and log.batch.control is not None:
                 yield self._finding(Reason.MARKER)
 
     def _in_flight(
@@ -234,7 +234,7 @@ class Present:
         window = _active_window(partition)
         if offset < log.start_offset:
             yield self._finding(Reason.BELOW_LOG_START, log_start_offset=log.start_offset)
-        elif log.is_absent:
+        elif log.offset == offset and log.is_absent:
             yield self._finding(Reason.NOT_IN_LOG)
         elif end is not None and offset >= end:
             yield self._finding(Reason.NOT_APPENDED, log_end_offset=end)
@@ -270,6 +270,13 @@ class Present:
     def room(self) -> int:
         """How many records more may be acquired beyond the SPEO. [records]"""
         return 0 if self.partition is None else max(0, self.partition.config.max_record_locks - self.in_flight)
+
+    @property
+    def new_offset(self) -> int | None:
+        """The first offset beyond what is in flight; None if the state is not known."""
+        if self.partition is None or self.partition.lifecycle is not Lifecycle.ACTIVE:
+            return None
+        return self.partition.end_offset + 1 if self._batches else self.partition.start_offset
 
     def start_findings(self, cause: Cause | None = None) -> tuple[Finding, ...]:
         """Return what keeps the SPSO where it is; *cause* is that of the last change of the record there, if known."""

@@ -173,6 +173,7 @@ def _section(place: int, each: ReportedPartition) -> str:
     overview = each.overview
     badge, mark = ('<p class="badge">stalled</p>', " stalled") if overview.is_stalled else ("", "")
     findings = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.start_findings)
+    beyond = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.new_findings)
     facts = "".join(f"<p>{_text(line)}</p>" for line in overview.facts())
     tables = "".join(
         f"<h3>{title}</h3>{_table(heads, rows[:_LISTED])}{_more(len(rows) - _LISTED)}"
@@ -182,6 +183,7 @@ def _section(place: int, each: ReportedPartition) -> str:
     return (
         f'<section class="partition" id="partition-{place}"><h2>{_text(each.name[0].upper() + each.name[1:])}</h2>'
         f'<div class="standing{mark}">{badge}<h3>At the SPSO</h3><ul>{findings}</ul>'
+        f"{f'<h3>Beyond that, record {overview.new_offset}</h3><ul>{beyond}</ul>' if beyond else ''}"
         f"{facts}</div>{tables}</section>"
     )
 

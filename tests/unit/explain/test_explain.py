@@ -499,3 +499,32 @@ def test_locks_that_expire_at_the_limit_count_and_releases_do_not() -> None:
         life.apply(event)
 
     assert life.overview().expiries == (("m1", 5),)
+
+
+def beyond(story: Story) -> tuple[int | None, list[Reason | StoredReason]]:
+    """Return the first record beyond what is in flight, and why it is or is not deliverable."""
+    life = PartitionLife(KEY)
+    for event in story.events:
+        life.apply(event)
+    overview = life.overview()
+    return overview.new_offset, [finding.reason for finding in overview.new_findings]
+
+
+def test_an_overview_says_why_nothing_new_comes() -> None:
+    """The log may end there, a transaction may be open, or there may be no room; else the next fetch gets it."""
+    story = Story(max_record_locks=10, isolation="read_committed")
+    ended = beyond(story)
+    story.log(AppendedBatch(0, 4))
+    new = beyond(story)
+    story.fetch(1, "m1", [(0, 4)], [(0, 4, 1)])
+    all_held = beyond(story)
+    story.log(AppendedBatch(5, 9, 1, transactional=True))
+    is_open = beyond(story)
+    story.log(AppendedBatch(10, 10, 1, transactional=True, control="commit"), AppendedBatch(11, 14))
+    story.fetch(2, "m1", [(5, 9)], [(5, 9, 1)])
+
+    assert ended == (0, [Reason.NEW])  # nothing is known of the log
+    assert new == (0, [Reason.NEW])
+    assert all_held == (5, [Reason.NOT_APPENDED])
+    assert is_open == (5, [Reason.TRANSACTION_OPEN])
+    assert beyond(story) == (10, [Reason.NO_ROOM])
