@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
-from itertools import count, islice, starmap
+from itertools import count, starmap
 from pathlib import Path
 from typing import Final
 
@@ -159,15 +160,19 @@ def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = Fa
     exact = (group_id, topic_id, partition)
     keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(exact, key, strict=True))]
     if not keys:
-        message = f"no such share partition is in {source}"
+        message = f"no such share partition is in {source}; there are: {_listed(survey.keys, survey.header)}"
         raise NoVerdict(message)
     if needs_one and len(keys) > 1:
-        named = ((group_id, survey.header.topic(topic_id), partition) for group_id, topic_id, partition in keys)
-        listed = "; ".join(starmap("--group {} --topic {} --partition {}".format, islice(named, _SHOWN_KEYS)))
-        more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-        message = f"{len(keys)} share partitions are in {source}; choose one: {listed}{more}"
+        message = f"{len(keys)} share partitions are in {source}; choose one: {_listed(keys, survey.header)}"
         raise NoVerdict(message)
     return keys
+
+
+def _listed(keys: Sequence[Key], header: Header) -> str:
+    """Return the options that choose the first of *keys*, and how many more there are."""
+    named = ((group_id, header.topic(topic_id), partition) for group_id, topic_id, partition in keys[:_SHOWN_KEYS])
+    more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+    return "; ".join(starmap("--group {} --topic {} --partition {}".format, named)) + more
 
 
 def _print(lines: list[str]) -> None:

@@ -163,7 +163,7 @@ class Overview(NamedTuple):
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
         if self.new_findings:
             lines += [
-                f"Beyond that, record {self.new_offset}:",
+                f"Next new record, {self.new_offset}:",
                 *(f"  {finding.text}" for finding in self.new_findings),
             ]
         lines += _listed("Held longest:", map(self._held_line, self.held), most)

@@ -183,7 +183,7 @@ def _section(place: int, each: ReportedPartition) -> str:
     return (
         f'<section class="partition" id="partition-{place}"><h2>{_text(each.name[0].upper() + each.name[1:])}</h2>'
         f'<div class="standing{mark}">{badge}<h3>At the SPSO</h3><ul>{findings}</ul>'
-        f"{f'<h3>Beyond that, record {overview.new_offset}</h3><ul>{beyond}</ul>' if beyond else ''}"
+        f"{f'<h3>Next new record, {overview.new_offset}</h3><ul>{beyond}</ul>' if beyond else ''}"
         f"{facts}</div>{tables}</section>"
     )
 

@@ -63,7 +63,7 @@ def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> N
 
     assert (unclear.exit_code, none.exit_code) == (2, 2)
     assert f"--group a --topic {KEY[1]} --partition 0; --group b" in unclear.output
-    assert "no such share partition" in none.output
+    assert f"; there are: --group g --topic {KEY[1]} --partition 0\n" in none.output
 
 
 def test_a_topic_goes_by_its_name(tmp_path: Path) -> None:
