@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import Factory, define, frozen
 
 from sharestate.testing.record_acquisition import RecordAcquisition, Request
-from sharestate.testing.records_in_flight import DEFAULTS, Batch, Record
+from sharestate.testing.records_in_flight import DEFAULTS, DONE, Batch, Record
 
 TYPES: Final = {0: "ARCHIVED", 1: "ACKNOWLEDGED", 2: "AVAILABLE", 3: "ARCHIVED"}
 """What a record becomes by the number of an acknowledgement type; 4 is RENEW."""
@@ -389,6 +389,29 @@ class RecordModel(RecordAcquisition):
             for letter in write.letters:
                 self._hand_over(letter)
         return "ok" if is_success else "failed"
+
+    def flaw(self, write: Write, start_offset: int, written: dict[int, tuple[int, int]]) -> str:
+        """
+        Return what is wrong with a write of the KIP's form that stands for *write*; nothing if it is "".
+
+        It may say more than what has changed, or say by its start offset that records are done. What has changed has
+        to be in it, and what it passes or calls done has to be done, whatever becomes of the other writes.
+
+        Args:
+            write: What has changed; it is not answered yet.
+            start_offset: The start offset that is written; below 0 for none.
+            written: The number of the state, and the delivery count, of each offset that is written.
+        """
+        done = {offset for offset, (state, _) in write.records.items() if STATES[state] in DONE}
+        done |= {o for o, r in self.records.items() if r.state in DONE and (r.write is None or r.is_given_up)}
+        for offset, changed in write.records.items():
+            if offset >= max(start_offset, self.start) and written.get(offset) != changed:
+                return f"offset {offset} is {changed}, and {written.get(offset)} is written"
+        for offset in self.records:
+            is_passed = self.start <= offset < start_offset
+            if offset not in done and (is_passed or STATES.get(written.get(offset, (0, 0))[0]) in DONE):
+                return f"offset {offset} is not done, and is passed or written as done"
+        return ""
 
     # ---- the dead-letter queue
 

@@ -573,6 +573,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         got = [(start, by_record(batches)) for _, start, batches, *_ in taken]
         if self.follows.is_kip:  # what the KIP's writes contain is more than what has changed
             self._expect("writes", len(wanted), len(got))
+            for write, (start, records) in zip(self._model.writes, got, strict=True):
+                flaw = self._model.flaw(write, start, records) if isinstance(records, dict) else f"twice: {records}"
+                self._expect("writes", "no flaw", flaw or "no flaw")
         else:
             self._expect("writes", wanted, got)
         for write, (number, _, _, *count) in zip(self._model.writes, taken, strict=True):

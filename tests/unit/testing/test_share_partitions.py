@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from sharestate import KIP_932
 from sharestate.testing.partition_events import Pick
 from sharestate.testing.partition_situations import SITUATIONS
 from sharestate.testing.record_model import RecordModel
+from sharestate.testing.record_oracle import rules_of
 from sharestate.testing.share_partitions import (
     EXPLANATIONS,
     FetchedRecords,
@@ -20,7 +23,7 @@ from sharestate.testing.share_partitions import (
     StoredState,
 )
 from tests.support import naive_bugs
-from tests.support.partition_machine import ModelMachine, difference_of, machine_of
+from tests.support.partition_machine import LibraryMachine, ModelMachine, difference_of, machine_of
 from tests.support.planted_partition_bugs import BUGS, DeliversWhatIsPending, ForgetsTheLockOfAFailedWrite
 from tests.support.record_planted_partition_bugs import BROKERS, PARTITIONS, steps_of
 
@@ -176,6 +179,33 @@ def test_a_share_partition_may_know_no_batches() -> None:
         difference_of(type("ModelMachine", (ModelMachine,), {**fields, "follows": by_record}), max_examples=200) is None
     )
     assert difference_of(type("ModelMachine", (ModelMachine,), fields), max_examples=200) is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda start, batches: (start, batches[1:]),
+        lambda start, batches: (start + 1, batches),
+        lambda start, batches: (start, [(first, last, state, count + 1) for first, last, state, count in batches]),
+        lambda start, batches: (start, batches + batches[:1]),
+        lambda start, batches: (start, [(first, last + 1, state, count) for first, last, state, count in batches]),
+    ],
+    ids=["left out", "start too far", "count", "twice", "too much"],
+)
+def test_the_writes_of_the_kip_are_judged(damage: Callable[[int, list[Any]], tuple[int, list[Any]]]) -> None:
+    """They say more than what has changed, but nothing that is wrong, and leave out nothing that has changed."""
+
+    class Damaging(LibraryMachine):
+        profile = KIP_932
+        follows = rules_of(KIP_932)
+
+        def take_writes(self) -> list[Any]:
+            return [(number, *damage(start, list(rows)), count) for number, start, rows, count in super().take_writes()]
+
+    error = difference_of(Damaging)
+
+    assert error is not None
+    assert error.what == "writes"
 
 
 def test_a_share_partition_may_copy_bugs_of_kafka() -> None:
