@@ -70,6 +70,16 @@ def structs(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+REQUESTS = {name: structs(kind.request) for name, kind in KINDS.items()}
+RESPONSES = {name: structs(kind.response) for name, kind in KINDS.items()}
+TOPS = {
+    column.name: st.none() | values(column)
+    for column in EVENT_COLUMNS
+    if column.need is Need.OPTIONAL and column.name != "kind"
+}
+"""The strategies of each kind and column, made once: to make one takes longer than to draw from it."""
+
+
 @st.composite
 def events(draw: st.DrawFn) -> list[Event]:
     """Return events of two share partitions."""
@@ -78,14 +88,10 @@ def events(draw: st.DrawFn) -> list[Event]:
     for kind_name in draw(st.lists(st.sampled_from(sorted(KINDS)), max_size=12)):
         kind = KINDS[kind_name]
         partition = draw(st.integers(0, 1))
-        top = {
-            column.name: draw(st.none() | values(column))
-            for column in EVENT_COLUMNS
-            if column.need is Need.OPTIONAL and column.name != "kind"
-        }
+        top = {name: draw(strategy) for name, strategy in TOPS.items()}
         needs = any(column.need is Need.REQUIRED for column in kind.request)
-        request = draw(structs(kind.request)) if needs or draw(st.booleans()) else None
-        response = draw(structs(kind.response)) if draw(st.booleans()) else None
+        request = draw(REQUESTS[kind_name]) if needs or draw(st.booleans()) else None
+        response = draw(RESPONSES[kind_name]) if draw(st.booleans()) else None
         made.append(
             Event(
                 group_id="g",
