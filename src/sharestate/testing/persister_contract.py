@@ -44,6 +44,9 @@ STATE_EPOCH: Final = 3
 LEADER_EPOCH: Final = 5
 ACKNOWLEDGED: Final = StateBatch(10, 14, 2, 1)
 RELEASED: Final = StateBatch(15, 19, 0, 2)
+MANY: Final = 1_100
+"""The batches of the largest write: more than 1,000 and than 1,024. [batches]"""
+
 MAX_INT32: Final = 2**31 - 1
 MAX_INT16: Final = 2**15 - 1
 
@@ -307,9 +310,9 @@ class PersisterContract(PersisterCalls):
         expect(self.stored(persister), (10, tuple(batches)), "the stored state")
 
     def test_a_write_may_have_many_batches(self) -> None:
-        """A read finds each of hundreds of batches, with delivery counts from 1 to 10."""
+        """A read finds each of more than a thousand batches, with delivery counts from 1 to 10."""
         persister = self.initialized()
-        batches = [StateBatch(offset, offset, 2 * (offset % 3), 1 + offset % 10) for offset in range(10, 310)]
+        batches = [StateBatch(offset, offset, 2 * (offset % 3), 1 + offset % 10) for offset in range(10, 10 + MANY)]
         self.write_all(persister, self.writing(*batches))
         expect(self.stored(persister), (10, tuple(batches)), "the stored state")
 
@@ -529,12 +532,14 @@ class PersisterContract(PersisterCalls):
         expect(self.stored(persister), (10, (RELEASED,)), "the stored state of the partition that was not refused")
 
     def test_groups_have_their_own_state(self) -> None:
-        """The same partition of another group has a state of its own."""
+        """The same partition of another group has a state of its own, however alike the groups' names are."""
         persister = self.initialized()
         entry = PartitionIdLeaderEpochData(partition=0, leader_epoch=LEADER_EPOCH)
-        request = ReadStateParameters.of(self.other_group_id, self.topic_id, entry)
-        code = self.answer(persister.read_state(request)).error_code
-        expect(code, ErrorCode.INVALID_REQUEST, "a read by another group")
+        group_id = self.group_id
+        for other in (self.other_group_id, group_id.upper(), group_id[:-1], f"{group_id}2", f"{group_id}é"):
+            request = ReadStateParameters.of(other, self.topic_id, entry)
+            code = self.answer(persister.read_state(request)).error_code
+            expect(code, ErrorCode.INVALID_REQUEST, f"a read by the group {other}")
 
     def test_a_malformed_request_is_refused(self) -> None:
         """A malformed request fails with MalformedInputError, at once or in the future, and changes nothing."""

@@ -66,11 +66,11 @@ TOPIC: Final = "dGhlIHRvcGljJ3MgaWQhIQ"
 OTHER_TOPIC: Final = "YW5vdGhlciB0b3BpYydzIQ"
 PLACES: Final[Sequence[Place]] = (
     ("orders", TOPIC, 0),
-    ("orders", TOPIC, 1),
+    ("orders", TOPIC, 256),
     ("orders", OTHER_TOPIC, 0),
     ("payments", TOPIC, 0),
 )
-"""The share partitions: any two of them differ in partition, topic or group."""
+"""The share partitions: any two of them differ in partition, topic or group; 256 is not 0 in a byte either."""
 
 EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -274,7 +274,7 @@ class PersisterMachine(RuleBasedStateMachine):
     def _pick_initializes(self, pick: Callable[[Sequence[Any]], Any], place: Place) -> Event:
         state = self._model.stored.get(place)
         epoch = 1 if state is None else state.state_epoch
-        return pick((epoch, epoch + 1, max(0, epoch - 1))), pick((10, NONE_YET, 12))
+        return pick((epoch, epoch + 1, max(0, epoch - 1))), pick((10, NONE_YET, 12, 0))
 
     def _pick_reads(self, pick: Callable[[Sequence[Any]], Any], place: Place) -> Event:
         state = self._model.stored.get(place)
@@ -290,7 +290,7 @@ class PersisterMachine(RuleBasedStateMachine):
             ((leader, epoch),) * 4 + ((max(0, leader - 1), epoch), (leader, max(0, epoch - 1)), (leader + 1, epoch + 1))
         )
         low = max(10, start)
-        start_offset = pick((NONE_YET, low, low + 1, low + 2, max(0, low - 1)))
+        start_offset = pick((NONE_YET, low, low + 1, low + 2, low - 1, 0))
         batches, first = [], low + pick((0, 1, 2, 3)) - 1
         for _ in range(pick((1, 2, 3, 0, 12))):
             size, state_number, count, gap = pick(_BATCHES)

@@ -311,6 +311,21 @@ class ForgetsTheGroup(InMemoryPersister):
         return super()._take(evolve(request, group_id="everyone"))
 
 
+class IgnoresTheCase(InMemoryPersister):
+    """Groups share a state if their names differ in case only, as text does in many databases."""
+
+    def _take(self, request: Parameters[Any, Any]) -> Future[Result[Any]]:
+        return super()._take(evolve(request, group_id=request.group_id.lower()))
+
+
+class KeepsAThousandBatches(Rewriting):
+    """Only the first 1,000 state batches of a write are stored."""
+
+    def rewrite(self, entry: PartitionStateBatchData) -> PartitionStateBatchData:
+        """Return *entry* with 1,000 batches at most."""
+        return evolve(entry, state_batches=entry.state_batches[:1000])
+
+
 class TakesAnything(InMemoryPersister):
     """What is no request is answered as if it had asked for nothing."""
 
@@ -490,7 +505,9 @@ BREAKS: dict[type[InMemoryPersister], str] = {
     HasBytesForCounts: "test_numbers_are_stored_whole",
     HasNoSummaries: "test_there_is_a_summary_before_the_initialization",
     IgnoresLeaderEpochs: "test_a_lower_leader_epoch_is_fenced",
+    IgnoresTheCase: "test_groups_have_their_own_state",
     IgnoresStateEpochs: "test_a_lower_state_epoch_is_fenced",
+    KeepsAThousandBatches: "test_a_write_may_have_many_batches",
     KeepsThreeBatches: "test_a_write_may_have_many_batches",
     KeepsWhatWasDeleted: "test_a_deletion_forgets",
     KnowsNoArchivingRecords: "test_every_state_is_stored",
