@@ -30,6 +30,13 @@ These are planted in a mock broker with a log of its own, which [`compare`](test
 from the library by its answers alone. *Sequences* is how many it took, *steps* how many requests the shortest
 conversation has. *Found by* is the request at which the two differ."""
 
+PERSISTERS: Final = """\
+## Persisters
+
+These are planted in a persister in memory, and [`PersisterMachine`](testing.md#persisters) has to find each of them.
+*Found by* is what is compared, *steps* how many requests the shortest program has, beside the two with which every run
+begins. [The contract](persister.md#a-persister-of-your-own) has planted bugs of its own, some for each clause."""
+
 EXAMPLE: Final = """\
 ## A program
 
@@ -49,6 +56,8 @@ def page() -> str:
         "\n".join(["```text", *longest["program"], "```"]),
         PARTITIONS,
         table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-partition-bugs.json")),
+        PERSISTERS,
+        table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-persister-bugs.json")),
         BROKERS,
         table(["bug", "what it does", "found by", "sequences", "steps"], _rows("planted-broker-bugs.json")),
     ]

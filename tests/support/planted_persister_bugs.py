@@ -298,3 +298,45 @@ class RefusalEndsRequest(Faulty):
             return answered
 
         return super().each(request, until_refused)
+
+
+@planted
+class EpochZeroNeverFenced(Faulty):
+    """A write with leader epoch 0 is taken for one without an epoch, and never fenced."""
+
+    def write(self, key: Key, asked: PartitionStateBatchData) -> PartitionErrorData:
+        entry = self.entries.get(key)
+        if entry is not None and asked.leader_epoch == 0:
+            asked = evolve(asked, leader_epoch=entry.leader_epoch)
+        return super().write(key, asked)
+
+
+@planted
+class PartitionsInBytes(Faulty):
+    """Partitions are told apart by the last eight bits of their numbers."""
+
+    def each(self, request: Parameters[Any, Any], answer: Callable[[Key, Any], Any]) -> Future[Any]:
+        return super().each(
+            request,
+            lambda key, asked: evolve(answer((*key[:2], key[2] % 256), asked), partition=key[2]),
+        )
+
+
+@planted
+class BelowStartDroppedEverywhere(Faulty):
+    """What lies below the new start offset of one share partition is dropped from all."""
+
+    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+        super().change(entry, asked)
+        for other in self.entries.values():
+            other.records = {offset: state for offset, state in other.records.items() if offset >= asked.start_offset}
+
+
+@planted
+class SameStartKeepsRecords(Faulty):
+    """Initializing anew with the same start offset keeps the records."""
+
+    def begun(self, entry: Entry, before: Entry | None) -> Entry:
+        if before and before.start == entry.start:
+            entry.records = before.records
+        return super().begun(entry, before)

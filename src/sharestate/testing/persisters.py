@@ -344,7 +344,7 @@ class PersisterMachine(RuleBasedStateMachine):
             raise PersisterDiffersError(what, where, wanted, got, self._so_far)
 
 
-_BATCHES: Final = tuple(product((1, 2, 4), (2, 0, 4, 3), (1, 2, 3, 300), (0, 1)))
+_BATCHES: Final = tuple(product((1, 2, 4), (2, 0, 4, 3), (1, 0, 2, 3, 300), (0, 1)))
 """Size, state and delivery count of a batch, and how far it is from the next one."""
 
 _TOGETHER: Final = tuple(

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import json
+from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
 
 from sharestate import Persister, StateBatch
 from sharestate.coordinator import COORDINATOR_PROFILES, CoordinatorProfile, MemoryLog
 from sharestate.persister import CoordinatorPersister, PartitionStateBatchData, WriteStateParameters
 from sharestate.testing.persister_model import PersisterModel
 from sharestate.testing.persisters import PLACES, PersisterDiffersError, PersisterMachine
+from tests.support.persister_machine import difference_of, machine_of
 from tests.support.planted_persister_bugs import BUGS, Faulty
+from tests.support.record_planted_persister_bugs import PERSISTERS, steps_of
+
+ROWS: list[dict[str, Any]] = json.loads(PERSISTERS.read_text())["rows"]
+
+
+def run(program: list[str], kind: type[Faulty]) -> None:
+    """Run a program as Hypothesis has printed it."""
+    exec("\n".join(program), {"FaultyMachine": machine_of(kind)})  # noqa: S102 - that is what is tested
 
 
 class CoordinatorMachine(PersisterMachine):
@@ -28,41 +37,6 @@ class CoordinatorMachine(PersisterMachine):
         return CoordinatorPersister(self.log, profile=self.follows)
 
 
-class FaultyMachine(PersisterMachine):
-    """A persister with a planted bug."""
-
-    kind: ClassVar[type[Faulty]] = Faulty
-
-    def make_persister(self) -> Persister:
-        """Return one that stores nothing."""
-        return self.kind({})
-
-    def reopen(self, persister: Persister) -> Persister:
-        """Return another one over the same dictionary."""
-        assert isinstance(persister, Faulty)
-        return self.kind(persister.disk)
-
-
-def difference_of(
-    machine: type[PersisterMachine], *, max_examples: int = 100, shrinks: bool = False
-) -> PersisterDiffersError | None:
-    """Run a machine always in the same way, and return the difference that it finds."""
-    test = machine.TestCase
-    test.settings = settings(
-        test.settings,
-        max_examples=max_examples,
-        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
-        derandomize=True,
-        database=None,
-        print_blob=False,
-    )
-    try:
-        test().runTest()
-    except PersisterDiffersError as error:
-        return error
-    return None
-
-
 @pytest.mark.parametrize("profile", COORDINATOR_PROFILES.values(), ids=COORDINATOR_PROFILES)
 def test_nothing_is_found_in_the_coordinator(profile: CoordinatorProfile) -> None:
     """By the rules of every release the coordinator stores what the model does."""
@@ -73,18 +47,33 @@ def test_nothing_is_found_in_the_coordinator(profile: CoordinatorProfile) -> Non
 
 def test_nothing_is_found_without_a_bug() -> None:
     """The persister in which bugs are planted is correct without one."""
-    assert difference_of(FaultyMachine) is None
+    assert difference_of(machine_of(Faulty)) is None
+
+
+def test_every_planted_bug_has_a_row() -> None:
+    """Those that are planted are those in the docs, with the same words."""
+    assert {row["bug"]: row["what"] for row in ROWS} == {name: bug.__doc__ for name, bug in BUGS.items()}
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
     """Within 400 runs, as many as there are by default, something differs."""
-    assert difference_of(type("Machine", (FaultyMachine,), {"kind": BUGS[name]}), max_examples=400) is not None
+    assert difference_of(machine_of(BUGS[name]), max_examples=400) is not None
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["bug"]))
+def test_a_program_shows_its_bug(row: dict[str, Any]) -> None:
+    """It has at most 12 steps, runs when it is pasted, and differs with the bug only."""
+    assert steps_of("\n".join(row["program"])) == row["steps"] <= 12
+    with pytest.raises(PersisterDiffersError) as caught:
+        run(row["program"], BUGS[row["bug"]])
+    assert caught.value.what == row["found_by"]
+    run(row["program"], Faulty)
 
 
 def test_a_difference_is_explained_and_can_be_pasted() -> None:
     """The message says what should be and what to look at; the program has few steps and runs."""
-    machine = type("FaultyMachine", (FaultyMachine,), {"kind": BUGS["start moves back"]})
+    machine = machine_of(BUGS["start moves back"])
     found = difference_of(machine, shrinks=True)
     assert found is not None
     assert "What should be:" in str(found)
@@ -124,7 +113,7 @@ def test_a_request_is_what_a_leader_sends() -> None:
             sent.append(request)
             return super().write_state(request)
 
-    machine = type("Machine", (FaultyMachine,), {"kind": Listening})()
+    machine = machine_of(Listening)()
     machine.happens(event=("writes", [(PLACES[1], (0, 0), -1, -1, []), (PLACES[0], (2, 1), 11, 2, [(11, 12, 2, 1)])]))
     machine.teardown()
 

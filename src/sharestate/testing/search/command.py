@@ -99,7 +99,7 @@ class CommandPeer(AbstractContextManager["CommandPeer"]):
             PeerDiedError: The command has ended, and has never answered anything.
         """
         request = self._unanswered.popleft()
-        if self._end is not None and read_json(request)["op"] == "open":
+        if self._end is not None and read_json(request).get("op") == "open":
             self._end = None
             self._run()
             self._send([request, *self._unanswered])
