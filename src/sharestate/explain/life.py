@@ -35,6 +35,9 @@ from sharestate.values.records import RecordState
 EXPLANATION_VERSION: Final = 1
 """The version of the JSON form."""
 
+_BEHIND: Final = frozenset({Cause.PASSED, Happening.READ_AS_PASSED})
+"""What leaves the SPSO above the record; that the next leader reads the same is no news."""
+
 _LOCKS: Final = frozenset({Cause.ACQUIRED, Cause.RENEWED})
 
 
@@ -290,7 +293,8 @@ class RecordLife:
         self._is_in_flight = False
         facts["start_offset"] = partition.start_offset
         if self._offset < partition.start_offset:
-            self._add(event, Happening.READ_AS_PASSED, facts)
+            if not (self._moments and self._moments[-1].what in _BEHIND):
+                self._add(event, Happening.READ_AS_PASSED, facts)
         elif was_in_flight or was_unread:
             self._add(event, Happening.NOT_READ, facts)
 
@@ -413,5 +417,6 @@ def _batch_facts(batch: AppendedBatch) -> dict[str, Any]:
         "first_offset": batch.first_offset,
         "last_offset": batch.last_offset,
         "control": batch.control,
-        "producer_id": batch.producer_id if batch.transactional or batch.control is not None else None,
+        "producer_id": None if batch.control is None else batch.producer_id,
+        "transaction_of": batch.producer_id if batch.transactional and batch.control is None else None,
     }

@@ -177,8 +177,8 @@ SPECIAL_SENTENCES: Final[Mapping[tuple[Cause, str], str]] = MappingProxyType(
 HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
     {
         Happening.APPENDED: (
-            "The log has it, in the batch {first_offset}-{last_offset}[, a transaction's {control} marker]"
-            "[, of producer {producer_id}]."
+            "The log has it, in the batch {first_offset}-{last_offset}"
+            "[, the {control} marker of producer {producer_id}][, in a transaction of producer {transaction_of}]."
         ),
         Happening.NOT_READ: (
             "The leader (epoch {leader_epoch}) read the state, SPSO {start_offset}, without it: "

@@ -280,6 +280,31 @@ def test_a_read_that_fails_is_followed_by_the_one_that_does_not() -> None:
     assert what_of(story.explain(3)) == ["state not read", "not read"]
 
 
+def test_a_record_is_passed_once() -> None:
+    """Leaders that read an SPSO above it change nothing for it."""
+    story = Story()
+    story.lead(1, 10, epoch=2)
+    story.lead(2, 20, epoch=3)
+
+    assert what_of(story.explain(3)) == ["read as passed"]
+
+
+def test_the_log_says_which_transaction_a_record_is_of() -> None:
+    """A record and a marker name the producer of their transaction."""
+    story = Story()
+    story.log(
+        AppendedBatch(0, 4),
+        AppendedBatch(5, 9, 1, transactional=True),
+        AppendedBatch(10, 10, 1, transactional=True, control="commit"),
+    )
+
+    assert [story.explain(offset).moments[0].text for offset in (0, 5, 10)] == [
+        "The log has it, in the batch 0-4.",
+        "The log has it, in the batch 5-9, in a transaction of producer 1.",
+        "The log has it, in the batch 10-10, the commit marker of producer 1.",
+    ]
+
+
 def test_a_new_leader_forgets_what_was_not_persisted() -> None:
     """An acquisition is not persisted: for the new leader the record was never delivered."""
     story = Story()
