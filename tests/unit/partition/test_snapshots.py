@@ -56,6 +56,43 @@ def restored(scene: Scene) -> Scene:
     return again
 
 
+@releases
+def test_a_copy_goes_on_alike_and_apart(profile: Profile) -> None:
+    """A copy has the same state, does the same from then on, and nothing that is done to it changes the original."""
+    original = busy().partition
+    original = SharePartition.restore(evolve(original.snapshot(), profile=profile))
+    before = original.snapshot()
+
+    copied = original.copy()
+
+    copied.check()
+    assert copied.snapshot() == before
+    assert ended(copied) == ended(SharePartition.restore(before))
+    assert original.snapshot() == before
+    assert ended(original) == ended(SharePartition.restore(before))
+
+
+def test_a_copy_records_transitions_of_its_own() -> None:
+    """It records if the original does, and neither has those of the other."""
+    scene = Scene(record_transitions=True).load(0, "[0-4 st0]")
+
+    copied = scene.partition.copy()
+
+    offset = scene.partition.next_fetch_offset()
+    (transition,) = copied.acquire("m1", fetched(offset, "[0-4]"), now_ms=0).transitions
+    assert transition.cause is Cause.ACQUIRED
+    assert scene.partition.release("m1", now_ms=0).transitions == ()
+
+
+def ended(partition: SharePartition) -> list[object]:
+    """Return what a share partition does as all its locks expire and all its writes fail, and what it is then."""
+    done: list[object] = []
+    while (effects := partition.expire_next(now_ms=100_000)) is not None:
+        done.append(effects)
+    done += [partition.write_failed(row.number, 1) for row in partition.snapshot().writes]
+    return [*done, partition.release("m1", now_ms=100_000), partition.snapshot()]
+
+
 def test_the_scene_is_busy() -> None:
     """The tests below are about a share partition in which much is going on."""
     assert busy().batches == [
