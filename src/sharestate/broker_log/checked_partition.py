@@ -21,7 +21,7 @@ from sharestate.broker_log.kafka_defects import (
 )
 from sharestate.broker_log.observed_writes import Mismatch, ObservedWrites
 from sharestate.broker_log.progress import Counts, Delay, Progress, Recent, Saved
-from sharestate.broker_log.schedule import Allowed, RequestId, Schedule, Step, What
+from sharestate.broker_log.schedule import LATE_US, QUEUED_AFTER_US, Allowed, RequestId, Schedule, Step, What
 from sharestate.broker_log.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
 from sharestate.history import AppendedBatch, Event
@@ -41,12 +41,6 @@ from sharestate.values.snapshot import Snapshot
 
 EARLY_US: Final = 25_000
 """How much earlier than computed a lock may expire: its acquisition may have been as much earlier. [µs]"""
-
-LATE_US: Final = 25_000
-"""How late a time of the log may be. [µs]"""
-
-QUEUED_AFTER_US: Final = 3_000
-"""How soon after the answer to a write the next one is sent, if it has waited for it. [µs]"""
 
 _LOST_FOR_US: Final = 5_000_000
 """How long after its locks have expired a lost connection is still noticed. [µs]"""
@@ -134,18 +128,15 @@ class CheckedPartition:
     def save(self) -> Saved:
         """Return what it takes to come back here."""
         self._now.issued = self._writes.issued
-        snapshot = None if self._partition is None else self._partition.snapshot()
-        return Saved(snapshot, self._now.copy(), len(self.changes))
+        return Saved(self._partition and self._partition.copy(), self._now.copy(), self._last_ms, len(self.changes))
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
-        snapshot = saved.snapshot
-        records = self._record_transitions
-        self._partition = None if snapshot is None else SharePartition.restore(snapshot, record_transitions=records)
+        self._partition = saved.partition and saved.partition.copy()
         del self.changes[saved.recorded :]
         self._now = saved.progress.copy()
         self._writes.issued = self._now.issued
-        self._last_ms = 0 if snapshot is None else snapshot.now_ms
+        self._last_ms = saved.last_ms
 
     def give_up(self) -> None:
         """Know nothing until the state is read again."""
@@ -173,6 +164,8 @@ class CheckedPartition:
         if self._partition is not None:
             recent = Recent(step.at_us, self._partition.next_fetch_offset())
             self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], recent)
+            if not (self._partition.can_acquire() and self._is_readable(recent.offset)):
+                self._now.nothing_us = step.at_us
         if step.allowed is Allowed.UNDECIDED:
             self.counts.undecided_fetches += 1
             return None
@@ -180,7 +173,7 @@ class CheckedPartition:
             self._expire_queued(step, saved)
         mismatch = handler(self, step)
         if mismatch is None or self._partition is None or step.what not in _AFTER_OTHERS:
-            return mismatch or self._see_head()
+            return mismatch or self._see_head(step)
         self.restore(saved)
         before = saved
         for _ in range(_MOST_EXPIRIES):
@@ -188,26 +181,27 @@ class CheckedPartition:
                 return mismatch
             self._before = before = self.save()
             if handler(self, step) is None:
-                return self._see_head()
+                return self._see_head(step)
             self.restore(before)
         return mismatch
 
-    def _see_head(self) -> Mismatch | None:
-        if self._partition is None:
+    def _see_head(self, step: Step) -> Mismatch | None:
+        partition = self._partition
+        if partition is None:
             return None
-        return self._writes.see_head(self._partition.start_offset, self._partition.delivery_complete_count)
+        return self._writes.see_head(partition.start_offset, partition.delivery_complete_count, step.at_us)
 
     def _something_before(self, step: Step, saved: Saved) -> bool:
         """Let something happen that no line shows, if its write is the next one that was observed."""
         if self._now.letters:
             if self._answer_dead_letter(step):
-                return self._see_head() is None
+                return self._see_head(step) is None
             self.restore(saved)
         if self._has_due(step):
             if self._expire(step):
-                return self._see_head() is None
+                return self._see_head(step) is None
             self.restore(saved)
-        return (self._lose(step, saved) or self._acknowledge_unlogged(step, saved)) and self._see_head() is None
+        return (self._lose(step, saved) or self._acknowledge_unlogged(step, saved)) and self._see_head(step) is None
 
     def _has_due(self, step: Step) -> bool:
         """Return whether a lock may have expired."""
@@ -352,7 +346,8 @@ class CheckedPartition:
     def _succeed(self, step: Step, number: int) -> None:
         """Let a write succeed, or its advance throw as Kafka's does (B7)."""
         partition, before = self._active(), self._before
-        if before is not None and before.snapshot is not None and does_advance_throw(before.snapshot):
+        snapshot = None if before is None else before.snapshot
+        if snapshot is not None and does_advance_throw(snapshot):
             other = write_succeeded_without_advance(partition.snapshot(), number)
             if other is not None:
                 self._partition = other
@@ -451,13 +446,8 @@ class CheckedPartition:
         response = event.response
         if response is None:
             return None
-        if self._partition is None:  # a fetch that is answered before the state was read acquires nothing
-            if self._now.is_absent and response.get("acquired"):
-                return Mismatch("fetch", [list(each) for each in response["acquired"]], [])
-            self.counts.empty_fetches += not response.get("acquired") and (
-                self._now.is_absent or not self.was_initialized
-            )
-            return None
+        if self._partition is None:
+            return self._early_fetch(response.get("acquired", ()))
         if "error" in response:
             return self._failed_fetch(step, response["error"])
         self._take_lock_duration(response)
@@ -479,7 +469,18 @@ class CheckedPartition:
                 self.counts.empty_fetches += not acquired
                 return None
             first = computed if first is None else first
-        return Mismatch("fetch", [list(each) for each in acquired], [list(each) for each in first or ()])
+        if acquired or self._now.nothing_us < step.earliest_us - LATE_US or self._before is None:
+            return Mismatch("fetch", [list(each) for each in acquired], [list(each) for each in first or ()])
+        self.restore(self._before)  # it came a little earlier, when there was nothing: that changes nothing
+        self.counts.empty_fetches += 1
+        return None
+
+    def _early_fetch(self, acquired: tuple[AcquiredRecords, ...]) -> Mismatch | None:
+        """Take a fetch that is answered before the state was read: it acquires nothing."""
+        if self._now.is_absent and acquired:
+            return Mismatch("fetch", [list(each) for each in acquired], [])
+        self.counts.empty_fetches += not acquired and (self._now.is_absent or not self.was_initialized)
+        return None
 
     def _failed_fetch(self, step: Step, error: str) -> Mismatch | None:
         """Take a fetch that was answered with an error: it has done nothing, unless acquire has thrown (B8)."""
@@ -536,9 +537,11 @@ class CheckedPartition:
                 offsets[offset] = None
         return [offset for offset in offsets if offset != now]
 
+    def _is_readable(self, offset: int) -> bool:
+        return self._log.is_readable(offset, self._now.visible, self._now.settings.isolation)
+
     def _readable(self, visible: int, offset: int) -> list[AppendedBatch]:
-        is_committed = self._now.settings.isolation is IsolationLevel.READ_COMMITTED
-        return self._log.readable(offset, visible, is_committed=is_committed)
+        return self._log.readable(offset, visible, self._now.settings.isolation)
 
     def _acquire(self, step: Step, way: Way) -> tuple[AcquiredRecords, ...]:
         """Fetch in one of the ways, and return what is acquired."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from attrs import evolve, frozen
 
-from sharestate.broker_log.schedule import Allowed, Schedule
+from sharestate.broker_log.schedule import LATE_US, Allowed, Schedule
 from sharestate.history import Event
 from sharestate.history.replay_state import WriteContent, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
@@ -36,9 +36,6 @@ _ACKNOWLEDGED_AS: Final[Mapping[int, AcknowledgeType]] = MappingProxyType(
 _MOST_OVERTAKEN: Final = 8
 """By how many writes one may be overtaken. [writes]"""
 
-_MOST_LATER: Final = 4
-"""How many changes later the head of a write may have been read."""
-
 
 @frozen
 class Mismatch:
@@ -64,12 +61,10 @@ class LateHead(NamedTuple):
     Attributes:
         write: The number of the observed write.
         has_start: Whether the start offset was as it says.
-        left: How many changes more it may take.
     """
 
     write: int
     has_start: bool
-    left: int
 
 
 @frozen
@@ -157,11 +152,10 @@ class ObservedWrites:
             if at_us >= self._end_us(at_us) - UNLOGGED_US:
                 return None
             return Mismatch("write", None, content_json(content), count if count < len(self._writes) else count - 1)
-        if allowed is not Allowed.OVERTAKEN:
-            candidates = [count]
-        else:
+        candidates = [count]
+        if allowed is Allowed.OVERTAKEN:
             last = min(count + _MOST_OVERTAKEN + 1, len(self._writes))
-            candidates = [each for each in range(count + 1, last) if each not in self.issued.ahead]
+            candidates += [each for each in range(count + 1, last) if each not in self.issued.ahead]
         for write in candidates:
             if _is_same(self._contents[write], content):
                 self._issue(write)
@@ -169,24 +163,25 @@ class ObservedWrites:
         for write in candidates if allowed is not Allowed.NOTHING else ():
             if _is_same_but_for_head(self._contents[write], content):
                 self._issue(write)
-                late = (*self.issued.late, LateHead(write, has_start=False, left=_MOST_LATER + 1))
+                late = (*self.issued.late, LateHead(write, has_start=False))
                 self.issued = evolve(self.issued, late=late)
                 return write
         return Mismatch("write", self.content_of(count), content_json(content), count)
 
-    def see_head(self, start_offset: int, complete_count: int) -> Mismatch | None:
-        """Look at the head after a change: it may be that of writes before it."""
+    def see_head(self, start_offset: int, complete_count: int, at_us: int) -> Mismatch | None:
+        """Look at the head after a change: it may be that of writes before it which have not arrived yet."""
         if not self.issued.late:
             return None
         late = []
-        for write, has_start, left in self.issued.late:
+        for write, had_start in self.issued.late:
             content = self._contents[write]
-            if (has_start or content[0] == start_offset) and content[1] == complete_count:
+            has_start = had_start or content[0] == start_offset
+            if has_start and content[1] == complete_count:
                 continue
-            if not left:
+            if at_us > self.arrived_us(write) + LATE_US:
                 computed = {"start_offset": start_offset, "delivery_complete_count": complete_count}
                 return Mismatch("write", self.content_of(write), computed, write)
-            late.append(LateHead(write, has_start or content[0] == start_offset, left - 1))
+            late.append(LateHead(write, has_start))
         self.issued = evolve(self.issued, late=tuple(late))
         return None
 
@@ -211,5 +206,7 @@ def _is_same(one: WriteContent, other: WriteContent) -> bool:
     return one[:4] == other[:4] and are_same_batches(one[4], other[4])
 
 
-def _is_same_but_for_head(one: WriteContent, other: WriteContent) -> bool:
-    return one[2:4] == other[2:4] and are_same_batches(one[4], other[4])
+def _is_same_but_for_head(observed: WriteContent, computed: WriteContent) -> bool:
+    """Return whether the head may have been read later: the SPSO never moves back."""
+    is_later = computed[0] <= observed[0]
+    return is_later and observed[2:4] == computed[2:4] and are_same_batches(observed[4], computed[4])

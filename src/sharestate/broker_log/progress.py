@@ -11,6 +11,7 @@ from attrs import Factory, define, frozen
 from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.observed_writes import Issued
 from sharestate.history.replay_state import Settings
+from sharestate.partition.share_partition import SharePartition
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import Snapshot
 
@@ -115,6 +116,9 @@ class Progress:
     recent: tuple[Recent, ...] = ()
     """The last steps."""
 
+    nothing_us: int = 0
+    """When there was nothing to acquire, the last time. [µs since 1970]"""
+
     defects: tuple[Defect, ...] = ()
     """The defects of Kafka that have shown."""
 
@@ -137,6 +141,7 @@ class Progress:
             self.delay,
             copy(self.counts),
             self.recent,
+            self.nothing_us,
             self.defects,
             self.known_before,
             self.is_absent,
@@ -147,14 +152,22 @@ class Progress:
 class Saved:
     """A share partition between two steps, to come back to."""
 
-    snapshot: Snapshot | None
-    """The share partition; None before its state was read."""
+    partition: SharePartition | None
+    """The share partition, which nothing is done to any more; None before its state was read."""
 
     progress: Progress
     """What is known beside it."""
 
+    last_ms: int
+    """The time of the last command. [ms]"""
+
     recorded: int
     """How many transitions were recorded."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The share partition as a value; None before its state was read."""
+        return None if self.partition is None else self.partition.snapshot()
 
     @property
     def key(self) -> Hashable:

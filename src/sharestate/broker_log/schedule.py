@@ -17,6 +17,9 @@ from typing import Final, NamedTuple
 from sharestate.history import Event
 from sharestate.values.requests import StateBatch
 
+LATE_US: Final = 25_000
+"""How late a time of the log may be. [µs]"""
+
 OUTCOME_DELAY_US: Final = 300
 """How long after the answer to a write its outcome takes effect, at the least. [µs]"""
 
@@ -25,6 +28,9 @@ LATE_OUTCOME_US: Final = 25_000
 
 QUEUED_US: Final = 100_000
 """How long a write may wait until others were answered, and it is sent. [µs]"""
+
+QUEUED_AFTER_US: Final = 3_000
+"""How soon after the answer to a write the next one is sent, if it has waited for it. [µs]"""
 
 ANSWERED_AFTER_US: Final = 5_000
 """How soon after the answer to its write an acknowledgement is answered. [µs]"""
@@ -72,6 +78,9 @@ class What(IntEnum):
 
 FACTS: Final = frozenset({What.CONFIG, What.LOG, What.LOG_START})
 """The steps that are no requests of members, or for state: they may come at any time."""
+
+LIVES: Final = frozenset({What.STOP, What.INITIALIZE})
+"""The steps with which a share partition ends and begins."""
 
 
 class Allowed(IntEnum):

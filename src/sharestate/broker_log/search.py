@@ -1,9 +1,9 @@
 """
 The search for an order of steps in which everything fits that was observed.
 
-The steps are taken in the preferred order. Where one does not fit, steps are moved: one of those that are blocked to an
-earlier place, the latest place first, or one that came too early to a later one. If no move is enough, more are tried
-from where each has led, up to three of them. Going back step by step would take exponential time: locks that expire and
+The steps are taken in the preferred order. Where one does not fit, steps are moved, not far at first: one of those that
+are blocked to an earlier place, or one that came too early to a later one. If no move is enough, more are tried from
+where each has led, up to three of them. Going back step by step would take exponential time: locks that expire and
 outcomes of writes may come in any order.
 """
 
@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from sharestate.broker_log.checked_partition import LATE_US, CheckedPartition
+from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.observed_writes import Mismatch
 from sharestate.broker_log.progress import Saved
-from sharestate.broker_log.schedule import FACTS, Allowed, Step, What
+from sharestate.broker_log.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""
@@ -67,14 +67,16 @@ MOST_INVOLVED: Final = 16
 MOST_BETTER: Final = 100
 """How many orders are tried to find a better one than one that explains more."""
 
+MOST_DECIDING: Final = 12
+"""The same for a fetch without records: most often nothing depends on it."""
+
 MOST_NAMED: Final = 6
 """How many undecided fetches are named with what does not fit. [fetches]"""
 
-BEFORE_OTHERS: Final = 40
+BEFORE_OTHERS: Final = 24
 """How many moves are tried before more is allowed for the step that does not fit."""
 
-_LIVES: Final = frozenset({What.STOP, What.INITIALIZE})
-_NOT_MOVED: Final = FACTS | _LIVES
+_NOT_MOVED: Final = FACTS | LIVES
 
 
 @define
@@ -230,7 +232,7 @@ class Search:
     def _best(self, tip: Tip, orders: Iterator[Order], found: list[Tip], repair: _Repair) -> Tip | None:
         """Return the one of *orders* that explains the most; collect those in *found* that do not explain more."""
         best: Tip | None = None
-        left = MOST_BETTER
+        left = MOST_DECIDING if repair.blocked.may_be_undecided else MOST_BETTER
         for order in orders:
             if repair.taken > MOST_TAKEN:
                 repair.is_cut = True
@@ -262,13 +264,16 @@ class Search:
         undecided = 0
         for at in range(order.place, most):
             repair.taken += 1
-            if checked.take(steps[at], saved[-1]) is not None:
-                if not steps[at].may_be_undecided or at >= order.place + len(order.steps):
+            mismatch = checked.take(steps[at], saved[-1])
+            if mismatch is not None:
+                other = None if at >= order.place + len(order.steps) else _allowing(steps[at], mismatch)
+                if other is None:
                     return Tip(steps, saved, undecided)
-                undecided += 1
-                steps[at] = steps[at]._replace(allowed=Allowed.UNDECIDED)
+                steps[at] = other
                 checked.restore(saved[-1])
-                checked.take(steps[at], saved[-1])
+                if checked.take(steps[at], saved[-1]) is not None:
+                    return Tip(steps, saved, undecided)
+                undecided += other.allowed is Allowed.UNDECIDED
             saved.append(checked.save())
         return Tip(steps, saved, undecided)
 
@@ -288,7 +293,7 @@ class Search:
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
         self._checked.give_up()
         self._index += 1
-        while self._index < len(self._steps) and self._steps[self._index].what not in _LIVES:
+        while self._index < len(self._steps) and self._steps[self._index].what not in LIVES:
             after = self._steps[self._index]
             if after.what in FACTS:
                 self._checked.take(after, self._places[-1])
@@ -307,6 +312,15 @@ def _at_the_time_of(tip: Tip) -> int:
     )
 
 
+def _allowing(step: Step, mismatch: Mismatch) -> Step | None:
+    """Return a step that does not fit with what may be allowed for it; None if nothing is."""
+    if step.may_be_undecided:
+        return step._replace(allowed=Allowed.UNDECIDED)
+    if mismatch.what == "write" and step.allowed is Allowed.NOTHING:
+        return step._replace(allowed=Allowed.LATE_HEAD)
+    return None
+
+
 def _key(tip: Tip) -> Hashable:
     """Return by what two orders are the same: they have led to the same state before the same steps."""
     left = tuple((step.line, step.what, step.allowed, step.way) for step in tip.steps[tip.index :])
@@ -320,8 +334,8 @@ def _orders(tip: Tip) -> Iterator[Order]:
     yield from islice(moves, BEFORE_OTHERS)
     if blocked.may_be_undecided:
         yield Order(tip.index, [blocked._replace(allowed=Allowed.UNDECIDED)])
-    elif blocked.allowed is Allowed.NOTHING:
-        for allowed in (Allowed.LATE_HEAD, Allowed.OVERTAKEN):
+    elif blocked.allowed is not Allowed.UNDECIDED:
+        for allowed in {Allowed.NOTHING, Allowed.LATE_HEAD, Allowed.OVERTAKEN} - {blocked.allowed}:
             yield Order(tip.index, [blocked._replace(allowed=allowed)])
     yield from moves
     yield from _other_ways(tip)
@@ -336,20 +350,52 @@ def _other_ways(tip: Tip) -> Iterator[Order]:
 
 
 def _moves(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
-    """Yield orders in which a step is moved; the times of the log are late by *late_us* at the most."""
+    """
+    Yield orders in which a step is moved; the times of the log are late by *late_us* at the most.
+
+    In turn the one that does not fit comes earlier, or later, or one after it comes first, or one before it later: each
+    of them not far at first. Then those before it come earlier.
+    """
     steps, index = tip.steps, tip.index
     least_us = steps[index].at_us - MOST_BACK_US
-    if steps[index].what not in _NOT_MOVED and steps[index].write < 0:
-        yield from _last(steps, index)
-    movable = [at for at in _movable(tip, late_us) if steps[at].what not in _NOT_MOVED and steps[at].at_us >= least_us]
-    for at in movable:  # the place right before is the likely one
-        if at > index:
-            yield from islice(_earlier(tip, at, least_us, late_us), 1)
+    of_others = (
+        _sooner_others(tip, least_us, late_us),
+        chain.from_iterable(_later(steps, at, index) for at in _movable_before(steps, index, MOST_LATER)),
+    )
+    if steps[index].what in _NOT_MOVED:
+        yield from _in_turn(*of_others)
+    else:
+        later = iter(()) if steps[index].write >= 0 else _last(steps, index)
+        yield from _in_turn(_earlier(tip, index, least_us, late_us), later, *of_others)
+    for at in _movable_before(steps, index, MOST_BACK):
+        if steps[at].at_us >= least_us:
+            yield from _earlier(tip, at, least_us, late_us)
+
+
+def _movable_before(steps: list[Step], index: int, most: int) -> list[int]:
+    """Return the indexes of the last steps before one that may be moved, the last one first."""
+    return [at for at in range(index - 1, max(index - most, 0) - 1, -1) if steps[at].what not in _NOT_MOVED]
+
+
+def _sooner_others(tip: Tip, least_us: int, late_us: int) -> Iterator[Order]:
+    """Yield orders in which a step after the one that does not fit comes first; right before it is the likely place."""
+    movable = [at for at in _movable(tip, late_us) if at > tip.index and tip.steps[at].what not in _NOT_MOVED]
     for at in movable:
-        yield from islice(_earlier(tip, at, least_us, late_us), int(at > index), None)
-    for at in range(index - 1, max(index - MOST_LATER, 0) - 1, -1):
-        if steps[at].what not in _NOT_MOVED:
-            yield from _later(steps, at, index)
+        yield from islice(_earlier(tip, at, least_us, late_us), 1)
+    for at in movable:
+        yield from islice(_earlier(tip, at, least_us, late_us), 1, None)
+
+
+def _in_turn(*orders: Iterator[Order]) -> Iterator[Order]:
+    """Yield one of each in turn, as long as there are any."""
+    left = deque(orders)
+    while left:
+        order = next(left[0], None)
+        if order is None:
+            left.popleft()
+        else:
+            yield order
+            left.rotate(-1)
 
 
 def _movable(tip: Tip, late_us: int) -> Iterator[int]:
@@ -366,7 +412,6 @@ def _movable(tip: Tip, late_us: int) -> Iterator[int]:
         is_near = at < index + MOST_AHEAD and steps[at].at_us <= blocked.latest_us + 2 * late_us
         if is_near or steps[at].at_us <= blocked.at_us:  # or it was moved to a later place
             yield at
-    yield from range(index - 1, max(index - MOST_BACK, 0), -1)
 
 
 def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
@@ -383,7 +428,7 @@ def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
         before = steps[place]
         if before.at_us < least_us or not _may_be_before(moved, before, late_us):
             return
-        if before.what in _LIVES and not all(step.may_be_undecided for step in block):
+        if before.what in LIVES and not all(step.may_be_undecided for step in block):
             return  # before it nothing is known, and anything would fit
         if _has_order(before, moved):
             block.insert(0, before)
@@ -407,10 +452,10 @@ def _last(steps: list[Step], index: int) -> Iterator[Order]:
         places < MOST_BACK
         and index + places + 1 < len(steps)
         and steps[index + places + 1].at_us <= blocked.latest_us + LATE_US
-        and steps[index + places + 1].what not in _LIVES
+        and steps[index + places + 1].what not in LIVES
     ):
         places += 1
-    for last in range(index + places, index, -1):
+    for last in range(index + 1, index + places + 1):
         block = [blocked, *(step for step in steps[index + 1 : last + 1] if _has_order(blocked, step))]
         rest = [step for step in steps[index + 1 : last + 1] if not _has_order(blocked, step)]
         if rest and rest[-1] is steps[last]:
@@ -424,16 +469,16 @@ def _later(steps: list[Step], at: int, index: int) -> Iterator[Order]:
         return
     block = [step for step in steps[at : index + 1] if step is moved or _has_order(moved, step)]
     rest = [step for step in steps[at : index + 1] if step is not moved and not _has_order(moved, step)]
-    if all(step.what not in _LIVES and _may_be_before(step, moved) for step in rest):
+    if all(step.what not in LIVES and _may_be_before(step, moved) for step in rest):
         yield Order(at, [*rest, *block])
 
 
 def _has_start(saved: Saved, step: Step) -> bool:
     """Return whether a write can have been issued there: it says what the SPSO was."""
-    if step.what is not What.ARRIVAL or saved.snapshot is None:
+    if step.what is not What.ARRIVAL or saved.partition is None:
         return True
     request = step.event.request or {}
-    return saved.snapshot.start_offset == int(request["start_offset"])
+    return saved.partition.start_offset == int(request["start_offset"])
 
 
 def _is_in_one_request(one: Step, other: Step) -> bool:

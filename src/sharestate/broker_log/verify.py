@@ -14,6 +14,7 @@ from attrs import Factory, define, fields, frozen
 from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import REASONS, Defect
 from sharestate.broker_log.partition_events import HELD, Key, Located, PartitionEvents
+from sharestate.broker_log.precedence import in_order
 from sharestate.broker_log.progress import Counts
 from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, schedule
 from sharestate.broker_log.search import MOST_NAMED, Search, Stop
@@ -235,7 +236,7 @@ def verify_partition(
         report.findings.append(_repetition(repeated, file))
         again = {event.seq for _, (_, event) in repeated}
         events = [each for each in events if each[1].seq not in again]
-    plan = schedule(events, acquired)
+    plan = in_order(schedule(events, acquired))
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
         checked = CheckedPartition(key, plan, log, acquired)

@@ -71,10 +71,16 @@ class VisibleLog:
         """Return the offset after the first *count* batches."""
         return self._ends[count - 1] + 1 if count else 0
 
-    def readable(self, offset: int, count: int, *, is_committed: bool) -> list[AppendedBatch]:
+    def is_readable(self, offset: int, count: int, isolation: IsolationLevel) -> bool:
+        """Return whether a fetch at *offset* reads anything of the first *count* batches."""
+        is_committed = isolation is IsolationLevel.READ_COMMITTED
+        end = self._stable[count] if is_committed else self.end_offset(count)
+        return offset < end
+
+    def readable(self, offset: int, count: int, isolation: IsolationLevel) -> list[AppendedBatch]:
         """Return what a fetch at *offset* can read of the first *count* batches: no more than one segment file."""
         first = bisect_left(self._ends, offset)
-        if is_committed:
+        if isolation is IsolationLevel.READ_COMMITTED:
             count = min(count, bisect_left(self._ends, self._stable[count]))
         found = self._batches[first:count]
         return [batch for batch in found if batch.segment == found[0].segment]

@@ -8,6 +8,7 @@ from typing import Final
 
 from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import Defect
+from sharestate.broker_log.precedence import in_order
 from sharestate.broker_log.schedule import RequestId, What, schedule
 from sharestate.broker_log.search import Search
 from sharestate.broker_log.verify import hindrance
@@ -48,7 +49,7 @@ class VerifiedReplay:
         self, key: tuple[str, str, int], events: list[Event], acquired: dict[RequestId, dict[tuple[str, int], int]]
     ) -> None:
         """Look for the order."""
-        plan = schedule(enumerate(events), acquired)
+        plan = in_order(schedule(enumerate(events), acquired))
         log = VisibleLog(event for event in events if event.kind == "log")
         search = Search(CheckedPartition(key, plan, log, acquired), plan.steps)
         while search.run() is not None:

@@ -1,0 +1,146 @@
+"""The order of steps that follows from what is seen of each record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sharestate.broker_log import Verdict, verify
+from sharestate.broker_log.precedence import in_order
+from sharestate.broker_log.schedule import Allowed, Step, What, schedule
+from sharestate.history import Event
+from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.records import AcquiredRecords
+from sharestate.values.requests import StateBatch
+
+HOT = Path(__file__).parents[2] / "data" / "broker-log" / "k440-hot.jsonl.gz"
+"""The first seconds of a run of 4.4.0: eight members without think time on one partition, four handler threads."""
+
+
+class Log:
+    """Events of one share partition, each with its times. [ms]"""
+
+    def __init__(self) -> None:
+        """Begin without events."""
+        self.events: list[tuple[int, Event]] = []
+        self._numbers: dict[str, int] = {}
+
+    def add(  # noqa: PLR0913 - the columns that differ
+        self, kind: str, connection: str, taken: int, done: int, request: dict[str, Any], response: dict[str, Any]
+    ) -> None:
+        """Add an event."""
+        number = self._numbers[connection] = self._numbers.get(connection, 0) + 1
+        times = (taken * 1000, taken * 1000, done * 1000, done * 1000)
+        seq = len(self.events)
+        event = Event(
+            "g",
+            "t",
+            0,
+            seq,
+            *times,
+            connection,
+            number,
+            kind,
+            connection,
+            None,
+            None,
+            request,
+            response,
+            inferred=False,
+        )
+        self.events.append((seq, event))
+
+    def fetch(self, member: str, taken: int, done: int, *acquired: tuple[int, int, int]) -> None:
+        """Add a fetch."""
+        self.add("fetch", member, taken, done, {}, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)})
+
+    def acknowledge(self, member: str, taken: int, done: int, batch: tuple[int, int, int]) -> None:
+        """Add an acknowledgement of a range with a type."""
+        first, last, type_ = batch
+        self.add("acknowledge", member, taken, done, {"batches": (AcknowledgementBatch(first, last, (type_,)),)}, {})
+
+    def write(self, sent: int, answered: int, start: int, complete: int, *batches: tuple[int, int, int, int]) -> None:
+        """Add a write."""
+        state = tuple(StateBatch(*each) for each in batches)
+        request = {"start_offset": start, "delivery_complete_count": complete, "state_batches": state}
+        self.add("write", "broker", sent, answered, request, {})
+
+    def in_order(self) -> list[Step]:
+        """Return the steps in the order that follows from what was seen."""
+        return in_order(schedule(self.events, set())).steps
+
+
+def lines(steps: list[Step], *whats: What) -> list[int]:
+    """Return the lines of the steps of some kinds."""
+    return [step.line for step in steps if step.what in whats]
+
+
+def test_a_fetch_comes_after_the_write_that_has_released_what_it_acquires() -> None:
+    """Its time says otherwise, but its delivery count does not; its handler was taken before, and it was done after."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.acknowledge("m1", 10, 12, (0, 4, 2))
+    log.write(11, 14, 0, 0, (0, 4, 0, 1))
+    log.fetch("m2", 9, 13, (0, 4, 2))
+
+    steps = log.in_order()
+
+    order = [(step.what, step.line) for step in steps]
+    assert order.index((What.OUTCOME, 2)) < order.index((What.FETCH, 3))
+
+
+def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
+    """Both have waited: it has acquired what comes after them, and the records are available until the other fetch."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.fetch("m2", 2, 3, (5, 9, 1))
+    log.acknowledge("m1", 100, 101, (0, 4, 2))
+    log.write(101, 102, 0, 0, (0, 4, 0, 1))
+    log.fetch("m3", 150, 160, (10, 14, 1))
+    log.fetch("m4", 150, 161, (0, 4, 2))
+
+    assert lines(log.in_order(), What.FETCH) == [0, 1, 5, 4]
+
+
+def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
+    """The write that was sent before its own counts its records as complete."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.fetch("m2", 2, 3, (5, 9, 1))
+    log.fetch("m3", 4, 5, (10, 14, 1))
+    log.acknowledge("m3", 10, 12, (10, 14, 2))
+    log.write(11, 12, 0, 0, (10, 14, 0, 1))
+    log.acknowledge("m1", 100, 101, (0, 4, 2))
+    log.acknowledge("m2", 100, 101, (5, 9, 1))
+    log.write(102, 103, 0, 5, (0, 4, 0, 1))
+    log.write(102, 103, 0, 5, (5, 9, 2, 1))
+
+    steps = log.in_order()
+
+    assert lines(steps, What.ACKNOWLEDGE) == [3, 6, 5]
+    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [6]
+
+
+def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
+    """Nothing is lost if the start offset says that a record was finished before it was acquired."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.acknowledge("m1", 10, 11, (0, 4, 1))
+    log.write(11, 12, 5, 0, (0, 4, 2, 1))
+    log.fetch("m2", 20, 21, (5, 9, 2))
+    log.write(22, 23, 0, 5, (5, 9, 2, 1))
+    steps = schedule(log.events, set()).steps
+
+    found = log.in_order()
+
+    assert sorted((step.what, step.line) for step in found) == sorted((step.what, step.line) for step in steps)
+
+
+def test_what_overlaps_on_a_hot_partition_is_explained() -> None:
+    """Eight members without think time: at most of the places only one order fits, and it is found."""
+    (report,) = verify(HOT)
+
+    assert report.verdict is Verdict.EXPLAINED
+    for what in ("fetches_with_records", "codes", "writes"):
+        assert getattr(report.explained, what) == getattr(report.observed, what) > 100
+    assert report.explained.undecided_fetches <= report.observed.empty_fetches // 50
