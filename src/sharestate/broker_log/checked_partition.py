@@ -565,7 +565,7 @@ class CheckedPartition:
         effects = self._active().acquire(
             step.event.member_id or "",
             fetched,
-            now_ms=self._now_ms(step.earliest_us),  # so that no lock seems to expire before its time
+            now_ms=self._now_ms(self._log.fetched_us(fetched, step.earliest_us, step.at_us)),
             max_records=wanted,
             batch_size=request.get("batch_size", 500),
             mode=MODES[request.get("mode", "batch_optimized")],

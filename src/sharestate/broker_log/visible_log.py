@@ -67,6 +67,13 @@ class VisibleLog:
         """Return how many batches are visible at the least if *offset* was read."""
         return min(bisect_left(self._ends, offset) + 1, len(self._ends))
 
+    def fetched_us(self, fetched: FetchedRecords, earliest_us: int, latest_us: int) -> int:
+        """Return when a fetch was done at the earliest, so that no lock seems to expire too early. [µs since 1970]"""
+        if not fetched.batches:
+            return earliest_us
+        there_us = self.earliest_us[self.count_with(fetched.batches[-1].last_offset) - 1]
+        return max(earliest_us, min(there_us, latest_us))
+
     def end_offset(self, count: int) -> int:
         """Return the offset after the first *count* batches."""
         return self._ends[count - 1] + 1 if count else 0

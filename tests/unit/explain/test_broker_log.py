@@ -205,13 +205,14 @@ def explained(events: list[Event], offset: int) -> Explanation:
 
 def test_each_moment_has_the_time_of_its_event() -> None:
     """A read, an acquisition that has waited and the answer to a write come when these happen, not when they began."""
+    lives = [explained(queued(), offset).moments for offset in (0, 1)]
     first, second = (
-        [(moment.what.value, (moment.at_us or 0) // 1000 - NOON_S * 1000) for moment in life.moments]
-        for life in (explained(queued(), offset) for offset in (0, 1))
+        [(moment.what.value, (moment.at_us or 0) // 1000 - NOON_S * 1000) for moment in moments] for moments in lives
     )
 
     assert first == [("appended", 0), ("read", 1001), ("acquired", 2001)]
     assert second[:4] == [("appended", 3900), ("acquired", 3900), ("rejected", 4000), ("confirmed", 4002)]
+    assert lives[1][1].facts["locked_until_us"] == (NOON_S + 33.9) * 10**6  # it was not there before 3.9
 
 
 def test_a_dead_letter_of_a_log_says_where_it_went() -> None:
