@@ -207,10 +207,43 @@ def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[st
     while True:
         steps = next((later for later in found.later_starts() if shows(later)), found.steps)
         steps = shrunk(steps, shows, lambda step: _smaller_steps(step, plain_settings))
+        lower = _from_zero(steps)
+        steps = lower if lower != steps and shows(lower) else steps
         shorter = replay(steps)
         if shorter.error is None or shorter.steps == found.steps:  # the first: it does not fail always
             return found
         found = shorter
+
+
+def _from_zero(steps: list[Step]) -> list[Step]:
+    """Return the same steps with lower offsets, of which the lowest that is acquired or stored is 0."""
+    events = [step.event for step in steps]
+    firsts = [batch[0] for _, _, _, state in events[:1] for batch in state.batches]
+    firsts += [min(event[2], event[3][0][0]) for event in events if event[0] == "member_acquires"]
+    less = min(firsts, default=0)
+    return [Step(step.number, _lowered(step.event, less)) for step in steps]
+
+
+def _lowered(event: Event, less: int) -> Event:
+    """Return *event* with each offset lower by *less*, or 0."""
+    match event:
+        case ("partition_starts", settings, log, state):
+            batches = tuple((first - less, last - less, *more) for first, last, *more in state.batches)
+            return "partition_starts", settings, log, StoredState(max(0, state.start_offset - less), batches)
+        case ("member_acquires", member, first, found, aborted, most):
+            log_batches = [(begin - less, end - less, *more) for begin, end, *more in found]
+            transactions = [(producer, max(0, begin - less)) for producer, begin in aborted]
+            return "member_acquires", member, max(0, first - less), log_batches, transactions, most
+        case ("member_acknowledges", member, ranges):
+            return (
+                "member_acknowledges",
+                member,
+                [(max(0, a - less), max(0, z - less), kinds) for a, z, kinds in ranges],
+            )
+        case ("log_start_moves" | "log_is_compacted" as name, offset):
+            return name, max(0, offset - less)
+        case _:
+            return event
 
 
 def _smaller_steps(step: Step, plain_settings: Mapping[str, Any]) -> Iterator[Step]:

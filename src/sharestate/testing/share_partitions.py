@@ -71,8 +71,8 @@ __all__ = [
 
 _NOTHING_STORED: Final = StoredState()
 
-RUNS: Final = 16
-"""Runs for each example of the profile: they are short."""
+RUNS: Final = 1_600
+"""Runs of a search at least, but sixteen for each example of the profile at most: they are short."""
 
 OPTIONAL: Final = (
     "move_log_start",
@@ -263,7 +263,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         case = cls.TestCase
         profile = case.settings
         case.settings = hypothesis_settings(
-            profile, max_examples=RUNS * profile.max_examples, phases=set(profile.phases) & set(PHASES)
+            profile,
+            max_examples=max(profile.max_examples, min(RUNS, 16 * profile.max_examples)),
+            phases=set(profile.phases) & set(PHASES),
         )
 
         def run(self: Any) -> None:  # noqa: ANN401 - a class that Hypothesis makes

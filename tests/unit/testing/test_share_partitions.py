@@ -145,7 +145,7 @@ def test_a_difference_says_what_it_means_and_what_to_look_at() -> None:
 
 
 def test_what_is_not_needed_is_left_out() -> None:
-    """What the leader before did is left out, and writes are named as they are numbered without the rest."""
+    """What the leader before did is left out; writes have the numbers, and records the offsets, that are left then."""
 
     class Programmed(machine_of(ForgetsTheLockOfAFailedWrite)):  # type: ignore[misc] # it is made for each bug
         def _happens_at_random(self, _pick: Pick, _count: int) -> None:
@@ -163,7 +163,7 @@ def test_what_is_not_needed_is_left_out() -> None:
 
     assert error is not None
     assert [line for line in error.__notes__[-1].splitlines() if ".happens(" in line] == [
-        "state.happens(event=('member_acquires', 'm1', 1, [(1, 1)], [], 500))",
+        "state.happens(event=('member_acquires', 'm1', 0, [(0, 0)], [], 500))",
         "state.happens(event=('member_leaves', 'm1'))",
         "state.happens(event=('time_passes', 1001))",
         "state.happens(event=('write_is_answered', 0, 'fails'))",
