@@ -224,7 +224,7 @@ def _disjoint(ranges: Iterable[tuple[Batch, int, int]]) -> list[tuple[Batch, int
 
 
 def issue(state: PartitionState, change: Change) -> Effects:
-    """Issue the write of *change*; if nothing of it has to be persisted, it is committed (rules 11 and 20.4)."""
+    """Issue the write of *change*; if nothing of it has to be persisted, it is committed (rules 11, 16 and 20.4)."""
     batches, config = change.state_batches(), state.config
     if not batches:
         return NOTHING
