@@ -11,7 +11,7 @@ from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.precedence import in_order
 from sharestate.broker_log.schedule import RequestId, What, schedule
 from sharestate.broker_log.search import Search
-from sharestate.broker_log.verify import hindrance
+from sharestate.broker_log.verify import hindrance, repeated_requests
 from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.explain.sentences import Finding, Reason
 from sharestate.history.events import Event
@@ -49,7 +49,9 @@ class VerifiedReplay:
         self, key: tuple[str, str, int], events: list[Event], acquired: dict[RequestId, dict[tuple[str, int], int]]
     ) -> None:
         """Look for the order."""
-        plan = in_order(schedule(enumerate(events), acquired))
+        repeated = {event.seq for _, (_, event) in repeated_requests(enumerate(events))}
+        single = (event for event in events if event.seq not in repeated)
+        plan = in_order(schedule(enumerate(single), acquired))
         log = VisibleLog(event for event in events if event.kind == "log")
         search = Search(CheckedPartition(key, plan, log, acquired), plan.steps)
         while search.run() is not None:

@@ -277,3 +277,14 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
     assert "The last write of the state says SPSO 0, delivery complete count 0." in overview.lines()
     assert "The log ends at 2." in overview.lines()
     assert explained(events, 1).standing.findings == overview.start_findings
+
+
+def test_a_request_that_is_there_twice_counts_once() -> None:
+    """A broker has done it once, however often its log has the line."""
+    events = queued()
+    twice = [*events[:7], events[6]._replace(seq=7), *(event._replace(seq=event.seq + 1) for event in events[7:])]
+
+    once, again = explained(events, 1), explained(twice, 1)
+
+    assert (again.differences, again.events) == (0, 10)
+    assert [moment.text for moment in again.moments] == [moment.text for moment in once.moments]
