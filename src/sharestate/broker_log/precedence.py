@@ -88,24 +88,31 @@ def in_order(plan: Schedule) -> Schedule:
     """
     steps: list[Step] = []
     life: list[Step] = []
-    room = 0
+    room, complete = 0, None
     for step in plan.steps:
         if step.what is What.CONFIG:
             room = max(room, (step.event.request or {}).get("max_record_locks", 0))
         if step.what in LIVES:
-            steps += _Life(life, plan, room).ordered()
+            steps += _Life(life, plan, room, complete).ordered()
             steps.append(step)
-            life = []
+            life, complete = [], _complete_at_first(step)
         else:
             life.append(step)
-    return plan._replace(steps=[*steps, *_Life(life, plan, room).ordered()])
+    return plan._replace(steps=[*steps, *_Life(life, plan, room, complete).ordered()])
+
+
+def _complete_at_first(step: Step) -> int | None:
+    """Return how many records are complete as the state is read; None if some are that no write will name."""
+    batches = (step.event.response or {}).get("state_batches")
+    return 0 if batches is not None and all(state not in _TERMINAL for _, _, state, _ in batches) else None
 
 
 class _Life:
     """The steps between two times at which the state is read, and which of them come before which."""
 
-    def __init__(self, steps: list[Step], plan: Schedule, room: int) -> None:
+    def __init__(self, steps: list[Step], plan: Schedule, room: int, complete: int | None) -> None:
         self._room = room
+        self._complete = complete
         self._steps = steps
         self._earliest_us = [step.earliest_us - LATE_US for step in steps]
         self._latest_us = [step.latest_us + LATE_US for step in steps]
@@ -228,7 +235,9 @@ class _Life:
         counts of the others have what these say.
         """
         left = self._heads(changes)
-        total = left[0].total - left[0].completed if left else 0
+        total = self._complete
+        if total is None:
+            total = left[0].total - left[0].completed if left else 0
         found: list[int] = []
         while left:
             head = _next_head(left, total)

@@ -222,12 +222,28 @@ class Search:
                     return True
             found.sort(key=lambda tip: -tip.index)
             if moves == 1:
-                repair.has_tried_all = not repair.is_cut and _at_the_time_of(first) <= MOST_INVOLVED
+                repair.has_tried_all = not repair.is_cut and self._are_few_involved()
             tips = found[:MOST_TIPS]
         best = self._best(first, _moves(first, STALLED_US), [], _Repair(repair.index, repair.blocked))
         if best is not None:
             self._go_on(begin, best, 1)
         return best is not None
+
+    def _are_few_involved(self) -> bool:
+        """Return whether few steps may have come at the time of the one that does not fit, and all were moved."""
+        blocked = self._steps[self._index]
+        earliest_us, latest_us = blocked.earliest_us - LATE_US, blocked.latest_us + LATE_US
+        involved = [
+            index
+            for index, step in enumerate(self._steps)
+            if step.what not in FACTS and step.earliest_us <= latest_us and step.latest_us >= earliest_us
+        ]
+        return (
+            0 < len(involved) <= MOST_INVOLVED
+            and involved[0] >= self._index - MOST_BACK
+            and involved[-1] < self._index + MOST_AHEAD
+            and all(self._steps[index].allowed is Allowed.NOTHING for index in involved)
+        )
 
     def _best(self, tip: Tip, orders: Iterator[Order], found: list[Tip], repair: _Repair) -> Tip | None:
         """Return the one of *orders* that explains the most; collect those in *found* that do not explain more."""
@@ -301,15 +317,6 @@ class Search:
             self._index += 1
         self._places.clear()
         return Stop(step, mismatch, repair.has_tried_all, repair.tried, undecided[-MOST_NAMED:], suspects)
-
-
-def _at_the_time_of(tip: Tip) -> int:
-    """Return how many steps may have come at the time of the one that does not fit."""
-    blocked = tip.steps[tip.index]
-    earliest_us, latest_us = blocked.earliest_us - LATE_US, blocked.latest_us + LATE_US
-    return sum(
-        step.what not in FACTS and step.earliest_us <= latest_us and step.latest_us >= earliest_us for step in tip.steps
-    )
 
 
 def _allowing(step: Step, mismatch: Mismatch) -> Step | None:

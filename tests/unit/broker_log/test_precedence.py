@@ -65,6 +65,10 @@ class Log:
         request = {"start_offset": start, "delivery_complete_count": complete, "state_batches": state}
         self.add("write", "broker", sent, answered, request, {})
 
+    def read(self, taken: int, done: int) -> None:
+        """Add the state's being read: nothing is persisted."""
+        self.add("initialize", "broker", taken, done, {}, {"start_offset": 0, "state_epoch": 0, "state_batches": ()})
+
     def in_order(self) -> list[Step]:
         """Return the steps in the order that follows from what was seen."""
         return in_order(schedule(self.events, set())).steps
@@ -105,11 +109,9 @@ def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them
 def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
     """The write that was sent before its own counts its records as complete."""
     log = Log()
-    log.fetch("m1", 0, 1, (0, 4, 1))
-    log.fetch("m2", 2, 3, (5, 9, 1))
-    log.fetch("m3", 4, 5, (10, 14, 1))
-    log.acknowledge("m3", 10, 12, (10, 14, 2))
-    log.write(11, 12, 0, 0, (10, 14, 0, 1))
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.fetch("m2", 4, 5, (5, 9, 1))
     log.acknowledge("m1", 100, 101, (0, 4, 2))
     log.acknowledge("m2", 100, 101, (5, 9, 1))
     log.write(102, 103, 0, 5, (0, 4, 0, 1))
@@ -117,8 +119,24 @@ def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
 
     steps = log.in_order()
 
-    assert lines(steps, What.ACKNOWLEDGE) == [3, 6, 5]
-    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [6]
+    assert lines(steps, What.ACKNOWLEDGE) == [4, 3]
+    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [4]
+
+
+def test_new_records_are_acquired_after_the_window_has_room() -> None:
+    """The fetch seems to be done before the answer to the write that moves the SPSO; nothing was acquired before it."""
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.acknowledge("m1", 100, 101, (0, 4, 1))
+    log.write(101, 104, 0, 5, (0, 4, 2, 1))
+    log.fetch("m2", 50, 103, (5, 9, 1))
+
+    steps = log.in_order()
+
+    order = [(step.what, step.line) for step in steps]
+    assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
 
 
 def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
