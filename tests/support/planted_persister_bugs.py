@@ -312,6 +312,14 @@ class EpochZeroNeverFenced(Faulty):
 
 
 @planted
+class StartZeroIgnored(Faulty):
+    """A start offset of 0 is taken for none."""
+
+    def start(self, old: int, new: int) -> int:
+        return super().start(old, new) if new else old
+
+
+@planted
 class PartitionsInBytes(Faulty):
     """Partitions are told apart by the last eight bits of their numbers."""
 
@@ -340,3 +348,48 @@ class SameStartKeepsRecords(Faulty):
         if before and before.start == entry.start:
             entry.records = before.records
         return super().begun(entry, before)
+
+
+@planted
+class DeletionOfOneGroupHitsAll(Faulty):
+    """Deleting a share partition deletes the records of the same partition in all groups."""
+
+    def delete(self, key: Key, asked: Any) -> PartitionErrorData:  # noqa: ANN401 - an entry of the request
+        for other, entry in self.entries.items():
+            if other[1:] == key[1:]:
+                entry.records = {}
+        return super().delete(key, asked)
+
+
+@planted
+class ArchivedLostInEighthRequest(Faulty):
+    """Every eighth request that is a write leaves out what is archived."""
+
+    def __init__(self, disk: dict[Key, Entry]) -> None:
+        super().__init__(disk)
+        self.writes = 0
+
+    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+        super().change(entry, asked)
+        self.writes += 1
+        if self.writes % 8 == 0:
+            entry.records = {offset: state for offset, state in entry.records.items() if state[0] != 4}
+
+
+@planted
+class AcknowledgedWinsOverArchived(Faulty):
+    """Of two states with the same delivery count ACKNOWLEDGED wins over ARCHIVED."""
+
+    def wins(self, new: tuple[int, int], old: tuple[int, int]) -> bool:
+        if new[1] == old[1] and {new[0], old[0]} == {2, 4}:
+            return new[0] == 2
+        return super().wins(new, old)
+
+
+@planted
+class CountZeroNotRead(Faulty):
+    """A read leaves out what is available and was never delivered."""
+
+    def read(self, key: Key, asked: Any) -> PartitionAllData:  # noqa: ANN401 - an entry of the request
+        answer = super().read(key, asked)
+        return evolve(answer, state_batches=tuple(batch for batch in answer.state_batches if any(batch[2:])))

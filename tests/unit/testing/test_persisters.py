@@ -18,6 +18,9 @@ from tests.support.record_planted_persister_bugs import PERSISTERS, steps_of
 
 ROWS: list[dict[str, Any]] = json.loads(PERSISTERS.read_text())["rows"]
 
+AT_ONCE = [row["bug"] for row in ROWS if row["runs"] <= 100]
+"""Bugs that are found so soon that they are searched for anew."""
+
 
 def run(program: list[str], kind: type[Faulty]) -> None:
     """Run a program as Hypothesis has printed it."""
@@ -55,7 +58,7 @@ def test_every_planted_bug_has_a_row() -> None:
     assert {row["bug"]: row["what"] for row in ROWS} == {name: bug.__doc__ for name, bug in BUGS.items()}
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", AT_ONCE)
 def test_a_planted_bug_is_found(name: str) -> None:
     """Within 400 runs, as many as there are by default, something differs."""
     assert difference_of(machine_of(BUGS[name]), max_examples=400) is not None
