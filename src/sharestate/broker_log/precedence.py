@@ -263,8 +263,9 @@ class _Life:
             ]
             passed += sum(sizes)
             before = start if before is None else max(start, before)
-            completed = sum(
-                last - first + 1 for first, last, state, _ in request["state_batches"] if state in _TERMINAL
+            batches = request["state_batches"]
+            completed = sum(  # what lies below the SPSO is not counted
+                max(last - max(first, start) + 1, 0) for first, last, state, _ in batches if state in _TERMINAL
             )
             issued = self._steps[self._issued(write)]
             total = passed + request["delivery_complete_count"]

@@ -489,11 +489,11 @@ def _has_start(saved: Saved, step: Step) -> bool:
 
 
 def _is_in_one_request(one: Step, other: Step) -> bool:
-    """Return whether two steps are about writes of the same request."""
+    """Return whether two steps are arrivals of writes in the same request: between them nothing has to come."""
     mine, its = one.event, other.event
     return (
-        one.what is other.what
-        and one.write >= 0
+        one.what is What.ARRIVAL
+        and other.what is What.ARRIVAL
         and mine.request_no == its.request_no
         and mine.connection == its.connection
     )

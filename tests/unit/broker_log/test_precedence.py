@@ -123,6 +123,19 @@ def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
     assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [4]
 
 
+def test_records_below_the_start_offset_are_not_counted() -> None:
+    """A lock expires of records that the log start has passed: no other write was overtaken by theirs."""
+    log = Log()
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 1, 1))
+    log.fetch("m2", 4, 5, (5, 6, 1))
+    log.acknowledge("m2", 100, 101, (5, 6, 1))
+    log.write(102, 103, 2, 2, (5, 6, 2, 1))
+    log.write(104, 105, 2, 2, (0, 1, 4, 1))
+
+    assert {step.allowed for step in log.in_order()} == {Allowed.NOTHING}
+
+
 def test_new_records_are_acquired_after_the_window_has_room() -> None:
     """The fetch seems to be done before the answer to the write that moves the SPSO; nothing was acquired before it."""
     log = Log()
