@@ -10,6 +10,7 @@ from typing import Final
 
 from sharestate.testing.share_groups import AcknowledgementBatch
 from tests.support.mock_share_group import RELEASE, RENEW, MockShareGroup, Record, State
+from tests.support.planted_lock_bugs import LOCK_BUGS
 
 PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
 
@@ -509,5 +510,8 @@ class LockLostByFailedWrite(MockShareGroup):
                 self.log[offset].deadline_ms = 1_000_000
         return super().failed(changes)
 
+
+for lock_bug in LOCK_BUGS:
+    planted(lock_bug)
 
 BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)

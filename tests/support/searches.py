@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
 E = TypeVar("E", bound=AssertionError)
@@ -22,6 +22,7 @@ def error_of(
         deadline=None,
         database=None,
         report_multiple_bugs=False,
+        suppress_health_check=[HealthCheck.too_slow],  # where other processes have the CPU
         print_blob=False,  # where `CI` is set, Hypothesis prints one after the program
     )
     try:
