@@ -253,7 +253,7 @@ class PartitionEvents:
         next_offset = self.model.run({"op": "next_fetch_offset"})
         view, further, count, max_records = pick(FETCHES)
         offset = max(0, next_offset + further)
-        batches = seen(self.log.batches(offset, count), view if self.log.name != "single records" else VIEWS[0])
+        batches = seen(self.log.batches(offset, count), view if self.log.has_batches else VIEWS[0])
         if view == "record by record":
             batches = [batch for batch in batches if batch[1] >= offset]
         is_committed = self.settings.isolation_level == "read_committed"

@@ -38,6 +38,7 @@ class Piece(NamedTuple):
 
 LOGS: Final[Mapping[str, Sequence[Piece]]] = {
     "single records": (Piece(1),),
+    "sparse records": (Piece(1), Piece(1), Piece(2, is_hole=True), Piece(1), Piece(1, is_hole=True)),
     "batches": (Piece(3), Piece(1), Piece(2)),
     "holes": (Piece(2), Piece(1, is_hole=True), Piece(3), Piece(2, is_hole=True)),
     "compacted": (Piece(6, is_hole=True), Piece(2), Piece(1, is_hole=True), Piece(3)),
@@ -68,6 +69,11 @@ class PartitionLog:
     name: str = "single records"
     removed: set[int] = Factory(set)
     """The first offsets of the batches that are gone."""
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether a batch of it may have more than one record."""
+        return any(piece.size > 1 and not piece.is_hole for piece in LOGS[self.name])
 
     def batches(self, offset: int, count: int) -> list[LogBatch]:
         """Return *count* batches from the one on that holds *offset*, or the first one after it."""

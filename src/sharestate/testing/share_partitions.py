@@ -146,7 +146,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     """The member ids."""
 
     logs: ClassVar[Sequence[str]] = tuple(LOGS)
-    """The logs that are tried; with ``single records`` alone the boundaries of batches do not matter."""
+    """The logs that are tried; ``single records`` and ``sparse records`` have no batches of more than one record."""
 
     delivery_count_limit: ClassVar[int | None] = None
     """How often a record may be delivered; None to draw it. [deliveries]"""

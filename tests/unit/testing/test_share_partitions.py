@@ -173,7 +173,7 @@ def test_what_is_not_needed_is_left_out() -> None:
 def test_a_share_partition_may_know_no_batches() -> None:
     """By the rules for single records each record has a lock and a write of its own; by the others it must not."""
     by_record = Rules(is_by_record=True)
-    fields = {"logs": ("single records",), "model_rules": by_record}
+    fields = {"logs": ("single records", "sparse records"), "model_rules": by_record}
 
     assert (
         difference_of(type("ModelMachine", (ModelMachine,), {**fields, "follows": by_record}), max_examples=200) is None
