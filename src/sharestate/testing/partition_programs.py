@@ -23,6 +23,15 @@ MOST_EVENTS: Final = 8_000
 """How many events are run at most to make a program shorter: a few seconds for a leader in memory. [events]"""
 
 
+SHORT: Final = 6
+"""A program of that many events is short, the start included: no shorter one is looked for. [events]"""
+
+MOST_SEEDS: Final = 100
+"""How many other runs may lead to a shorter program. [runs]"""
+
+MOST_OTHERS: Final = 4
+"""How many other programs are made short. [programs]"""
+
 _EVENTS: Final = "sharestate_events"
 """The attribute of an error that has the events that have led to it."""
 
@@ -63,8 +72,28 @@ def search(
         found = shortest(events, replay, plain_settings) if events and Phase.shrink in settings.phases else None
         if found is None or found.error is None:
             raise
-        found.error.add_note(f"Failing test case: <state machine>\n{found.text(machine)}")
-        raise found.error from None
+        found = _shorter_of_others(found, run, replay, plain_settings)
+        failure = found.error or error
+        failure.add_note(f"Failing test case: <state machine>\n{found.text(machine)}")
+        raise failure from None
+
+
+def _shorter_of_others(
+    found: Run, run: Callable[[int], None], replay: Replay, plain_settings: Mapping[str, Any]
+) -> Run:
+    """Return *found*, or a shorter program that fails in the same way, from one of the first seeds; if it is long."""
+    left = MOST_OTHERS
+    for seed in range(MOST_SEEDS):
+        if len(found.events) <= SHORT or not left:
+            break
+        try:
+            run(seed)
+        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
+            left -= 1
+            other = shortest(vars(error).get(_EVENTS, ()), replay, plain_settings)
+            if other and type(other.error) is type(found.error) and len(other.events) < len(found.events):
+                found = other
+    return found
 
 
 class Origin(NamedTuple):
