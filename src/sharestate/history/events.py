@@ -321,7 +321,7 @@ def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
 
 def _shared_text(value: Json, path: str) -> str:
     """Check a text that many events have, such as a member; they share one string."""
-    return intern(text(value, path))
+    return intern(_utf8(value, path))
 
 
 def _top(column: Column) -> Field:
