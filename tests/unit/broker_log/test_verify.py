@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from sharestate.broker_log import LogImport, PartitionReport, RequestLog, TopicLogs, Verdict, read_properties, verify
@@ -23,12 +24,12 @@ def log(*arguments: str | Path) -> Result:
     return CliRunner().invoke(sharestate, ["log", *map(str, arguments)])
 
 
-def reports_of(request_log: Path, target: Path, group_id: str | None = None) -> list[PartitionReport]:
-    """Import a request log with the segments of the run, and check it."""
+def reports_of(request_log: Path, target: Path, group_id: str | None = None, run: Path = RUN) -> list[PartitionReport]:
+    """Import a request log with the segments of a run, and check it."""
     events = LogImport(
         RequestLog([request_log]),
-        TopicLogs(RUN / "segments"),
-        broker=read_properties(RUN / "server.properties"),
+        TopicLogs(run / "segments"),
+        broker=read_properties(run / "server.properties"),
         group_id=group_id,
     )
     with create_history(target, Header()) as file:
@@ -75,6 +76,20 @@ def test_a_defect_of_kafka_is_named(tmp_path: Path) -> None:
     assert {finding["connection"] for finding in report["findings"]} == {"127.0.0.1:19710-127.0.0.1:52952-1-4"}
     assert all(finding["reason"].startswith("B8: ") for finding in report["findings"])
     assert report["explained"]["fetches_with_records"] == report["observed"]["fetches_with_records"] > 10
+
+
+@pytest.mark.parametrize("name", ["k440-busy", "k440-dlq"])
+def test_a_busy_broker_is_explained(name: str, tmp_path: Path) -> None:
+    """Handlers have taken 50 ms, so writes overtake one another, have the heads of later ones, and come in bursts."""
+    run = RUN.with_name(name)
+
+    (report,) = reports_of(run / "request.log.gz", tmp_path / "history.jsonl", run=run)
+
+    assert (report.verdict, report.findings) == (Verdict.EXPLAINED, [])
+    for what in ("fetches_with_records", "codes", "writes"):
+        assert getattr(report.explained, what) == getattr(report.observed, what) > 30
+    assert report.explained.undecided_fetches <= 1
+    assert (report.explained.dead_letters > 0) == (name == "k440-dlq")
 
 
 # ---- what cannot be checked
