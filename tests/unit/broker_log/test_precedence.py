@@ -129,9 +129,12 @@ def test_records_below_the_start_offset_are_not_counted() -> None:
     log.read(0, 1)
     log.fetch("m1", 2, 3, (0, 1, 1))
     log.fetch("m2", 4, 5, (5, 6, 1))
-    log.acknowledge("m2", 100, 101, (5, 6, 1))
-    log.write(102, 103, 2, 2, (5, 6, 2, 1))
-    log.write(104, 105, 2, 2, (0, 1, 4, 1))
+    log.fetch("m3", 6, 7, (7, 7, 1))
+    log.acknowledge("m2", 100, 101, (5, 6, 2))
+    log.write(101, 103, 2, 0, (0, 1, 4, 1))
+    log.write(102, 103, 2, 0, (5, 6, 0, 1))
+    log.acknowledge("m3", 110, 111, (7, 7, 1))
+    log.write(111, 112, 2, 3, (7, 7, 2, 1))  # two more are complete that no write names
 
     assert {step.allowed for step in log.in_order()} == {Allowed.NOTHING}
 
