@@ -219,19 +219,31 @@ _OF_STATE: Final = frozenset({What.ARRIVAL, What.INITIALIZE})
 
 
 def _lives(steps: list[Step]) -> tuple[list[int], list[int]]:
-    """Return when the state was read, and when the share partition was last heard of before that, and at the end."""
-    begins_us, last_us, newest = [], [], 0
+    """
+    Return when the state was read, and when the share partition was last heard of before that, and at the end.
+
+    Producers that go on over their connections show that the broker has not stopped. Those that come over other ones do
+    not: it may have started anew, and nobody has fetched since.
+    """
+    begins_us, last_us = [], []
+    asked_us, heard_us = 0, 0  # by members and for state; and by producers, too
+    first_us: dict[str, int] = {}
     has_stopped = False
     for step in steps:
+        connection = step.event.connection
         if step.what is What.INITIALIZE:
             begins_us.append(step.earliest_us)
-            last_us.append(newest)
+            last_us.append(asked_us if has_stopped else heard_us)
             has_stopped = False
         elif step.what is What.STOP:
             has_stopped = True
-        elif step.what not in FACTS and not has_stopped:
-            newest = step.at_us
-    return begins_us, [*last_us, newest]
+        elif connection is not None and not has_stopped:
+            is_from_before = first_us.setdefault(connection, step.at_us) <= asked_us
+            if step.what not in FACTS:
+                asked_us = heard_us = step.at_us
+            elif is_from_before:
+                heard_us = step.at_us
+    return begins_us, [*last_us, heard_us]
 
 
 _STEPS: Final[Mapping[str, What]] = {

@@ -9,7 +9,7 @@ from typing import Final
 from sharestate.broker_log.checked_partition import CheckedPartition
 from sharestate.broker_log.kafka_defects import Defect
 from sharestate.broker_log.precedence import in_order
-from sharestate.broker_log.schedule import RequestId, What, schedule
+from sharestate.broker_log.schedule import RequestId, Step, What, schedule
 from sharestate.broker_log.search import Search
 from sharestate.broker_log.verify import hindrance, repeated_requests
 from sharestate.broker_log.visible_log import VisibleLog
@@ -84,13 +84,14 @@ class VerifiedReplay:
         appended = iter(sorted((step.event for step in self._steps if step.what is What.LOG), key=attrgetter("seq")))
         for step in self._steps:
             at_us = max(at_us, step.at_us)
+            if step.what is What.STOP:  # no line of the log says so
+                continue
             event = next(appended) if step.what is What.LOG else step.event
             yield event._replace(taken_us=at_us)
 
     def apply(self, event: Event) -> list[OutputRow]:
         """Take the next step, which is that of *event*, and return its rows."""
-        step = self._steps[self._taken]
-        self._taken += 1
+        step = self._next()
         if step.what is What.INITIALIZE:
             self.lost_us = None
             self._states.clear()
@@ -107,6 +108,15 @@ class VerifiedReplay:
         changes = tuple(self._checked.changes)
         self._checked.changes.clear()
         return [*rows, *(row for each in changes for row in self._rows(event, each))]
+
+    def _next(self) -> Step:
+        """Return the next step; that the broker has stopped before it has no event."""
+        while True:
+            step = self._steps[self._taken]
+            self._taken += 1
+            if step.what is not What.STOP:
+                return step
+            self._checked.take(step, self._checked.save())
 
     def snapshot(self) -> None:
         """Do nothing: the time of the share partition is that of the last step."""

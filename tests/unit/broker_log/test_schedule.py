@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate.broker_log.schedule import Step, What, schedule
 from tests.support.hand_made_events import Life
 
@@ -87,10 +89,24 @@ def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement()
     assert latest_us == [649_900, 611_600 + 25_000]
 
 
-def test_what_is_appended_later_does_not_put_off_the_end_of_a_life() -> None:
-    """A producer may go on when nobody fetches any more."""
+@pytest.mark.parametrize(("begins_ms", "last_ms"), [(5, 90_001), (50_000, 11)])
+def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last_ms: int) -> None:
+    """What was under way is in the log then; but over a new connection, the broker may be one that has started anew."""
     life = Life()
+    life.appends(begins_ms, 0, 9)
     life.fetches(10, 1, "m1", 1)
-    life.appends(90_000, 0, 9)
+    life.appends(90_000, 10, 19)
 
-    assert schedule(enumerate(life.events), ()).last_us == [11_000]
+    assert schedule(enumerate(life.events), ()).last_us == [last_ms * 1000]
+
+
+def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
+    """What members had asked for last counts as under way when it stopped, whatever was appended after it."""
+    life = Life()
+    life.reads(5, 100, 0)
+    life.fetches(10, 1, "m1", 1)
+    life.appends(1_500, 0, 9)
+    life.starts_again()
+    life.reads(8_010, 1, 0)
+
+    assert schedule(enumerate(life.events), ()).last_us[1] == 11_000

@@ -17,6 +17,7 @@ from sharestate.explain import Explanation, PartitionLife, Reason, RecordLife, V
 from sharestate.explain.sentences import REASONS, sentence
 from sharestate.history import AppendedBatch, Event, Header, create_history
 from tests.support.broker_logs import RUN
+from tests.support.hand_made_events import Life
 from tests.support.terminals import on_terminal
 
 
@@ -277,6 +278,25 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
     assert "The last write of the state says SPSO 0, delivery complete count 0." in overview.lines()
     assert "The log ends at 2." in overview.lines()
     assert explained(events, 1).standing.findings == overview.start_findings
+
+
+def test_a_broker_that_starts_again_reads_the_state_once() -> None:
+    """That it has stopped is in no line: the replay goes on with the read of the state, and no event comes twice."""
+    life = Life()
+    life.appends(0, 0, 9)
+    life.reads(10, 100, 0)
+    life.fetches(20, 1, "m1", 1, (0, 9, 1))
+    life.starts_again()
+    life.reads(8_010, 1, 0)
+    life.fetches(8_020, 1, "m2", 1, (0, 9, 1))
+    replay = VerifiedReplay(life.events[0].key, life.events, acquired_of(life.events))
+
+    events = list(replay.events())
+    rows = [row for event in events for row in replay.apply(event)]
+
+    assert sorted(event.seq for event in events) == list(range(len(life.events)))
+    assert [row.values[2] for row in rows if row.kind == "acquisition"] == ["m1", "m2"]
+    assert replay.lost_us is None
 
 
 def test_a_request_that_is_there_twice_counts_once() -> None:

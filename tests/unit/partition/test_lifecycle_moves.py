@@ -62,6 +62,7 @@ OTHERS: Mapping[str, Callable[[SharePartition], object]] = {
     "batches": SharePartition.batches,
     "can_acquire": SharePartition.can_acquire,
     "check": SharePartition.check,
+    "copy": SharePartition.copy,
     "dead_letter_answered": lambda partition: partition.dead_letter_answered(0),
     "configure": lambda partition: partition.configure(ShareConfig()),
     "expire_next": lambda partition: partition.expire_next(now_ms=0),
