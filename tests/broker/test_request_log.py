@@ -35,8 +35,7 @@ BROKER: Final = {
 }
 
 SIDES: Final = ("observed", "explained")
-LEAST: Final = 0.8
-"""How much of what was fetched is explained at the least: where requests overlap much, the search may find no order."""
+CHECKED: Final = ("fetches_with_records", "codes", "writes")
 
 LOCK: Final = "share.record.lock.duration.ms"
 LIMIT: Final = "share.delivery.count.limit"
@@ -70,12 +69,13 @@ def test_what_brokers_let_out_is_explained(busy_broker: KafkaBroker, tmp_path: P
 
     reports = [json.loads(line) for line in sharestate_log("verify", tmp_path / "history.jsonl", "--json").splitlines()]
 
-    observed, explained = (sum(report[side]["fetches_with_records"] for report in reports) for side in SIDES)
-    if run.failures or explained < LEAST * observed:
-        found = f"{explained} of {observed} fetches with records are explained"
-        pytest.fail(f"SEED={SEED}, kept in {keep(busy_broker)}: {found}; {run.failures}")
+    # a defect of Kafka that has shown is named, and what comes after it cannot be checked
+    whole = [report for report in reports if report["verdict"] != "kafka_defect"]
+    observed, explained = ({what: sum(report[side][what] for report in whole) for what in CHECKED} for side in SIDES)
+    if run.failures or explained != observed:
+        pytest.fail(f"SEED={SEED}, kept in {keep(busy_broker)}: {explained} of {observed}; {run.failures}")
     assert len(reports) == 6
-    assert observed > 200
+    assert observed["fetches_with_records"] > 150
 
 
 def places(broker: KafkaBroker) -> tuple[str | Path, ...]:
