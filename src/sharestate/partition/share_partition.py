@@ -447,6 +447,7 @@ class SharePartition:
             Linear in the batches and the records of split ones, as a snapshot, of which nothing has to be checked.
         """
         partition = self.__class__.__new__(self.__class__)
+        vars(partition).update(vars(self))
         partition._state = copy_state(self._state)  # noqa: SLF001 - an instance of its own class
         return partition
 

@@ -72,6 +72,32 @@ def test_a_copy_goes_on_alike_and_apart(profile: Profile) -> None:
     assert ended(original) == ended(SharePartition.restore(before))
 
 
+def test_a_copy_shares_what_the_original_shares() -> None:
+    """Records with one lock, whose writes are two, have the same state before both; whole batches have one, too."""
+    scene = Scene().load(0)
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acquire("m1", 5, "[5-9]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "1:accept")
+    scene.acknowledge("m1", "2:accept")
+
+    copied = scene.partition.copy()
+
+    copied.check()
+    before = scene.partition.snapshot()
+    assert copied.snapshot() == before
+    assert ended(copied) == ended(SharePartition.restore(before))
+    assert scene.partition.snapshot() == before
+
+
+def test_a_copy_keeps_added_attributes() -> None:
+    """As ``copy.copy`` does."""
+    labeled = Labeled(KEY)
+    labeled.label = "mine"
+
+    assert labeled.copy().label == "mine"
+
+
 def test_a_copy_records_transitions_of_its_own() -> None:
     """It records if the original does, and neither has those of the other."""
     scene = Scene(record_transitions=True).load(0, "[0-4 st0]")
