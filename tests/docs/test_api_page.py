@@ -12,6 +12,7 @@ from sharestate import (
     dead_letters,
     explain,
     history,
+    log_check,
     persister,
     report,
     segments,
@@ -68,8 +69,8 @@ def test_every_name_of_histories_is_documented_once() -> None:
 
 
 def test_every_name_of_brokers_logs_is_documented_once() -> None:
-    """What `sharestate.broker_log` exports has its directive on its page."""
-    assert documented("broker-log.md") == sorted(broker_log.__all__)
+    """What `sharestate.broker_log` and `sharestate.log_check` export has its directive on their page."""
+    assert documented("broker-log.md") == sorted([*broker_log.__all__, *log_check.__all__])
 
 
 def test_every_name_of_explanations_is_documented_once() -> None:

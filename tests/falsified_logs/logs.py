@@ -12,8 +12,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from sharestate.broker_log import LogImport, PartitionReport, RequestLog, TopicLogs, Verdict, read_properties, verify
+from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.history import Header, create_history
+from sharestate.log_check import PartitionReport, Verdict, verify
 from tests.falsified_logs.kinds import FALSIFIED, READ, WRITE, Kind, Logged, api_of, parts
 
 RUN: Final = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"

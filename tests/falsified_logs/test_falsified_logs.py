@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from sharestate.broker_log import Verdict
+from sharestate.log_check import Verdict
 from tests.falsified_logs.harmless import HARMLESS
 from tests.falsified_logs.kinds import parts
 from tests.falsified_logs.logs import RUN, Found, Run, judge

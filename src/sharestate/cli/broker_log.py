@@ -18,7 +18,7 @@ from sharestate.history.files import named_at_last
 from sharestate.json_lines import printable, write_json
 
 if TYPE_CHECKING:
-    from sharestate.broker_log import PartitionReport
+    from sharestate.log_check import PartitionReport
 
 _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
@@ -133,7 +133,7 @@ def verify_command(context: click.Context, *, as_json: bool, source: Path) -> No
     """
     reports = []
     with no_verdicts(), progress("checking") as bar:
-        from sharestate.broker_log import verify  # noqa: PLC0415 - as above
+        from sharestate.log_check import verify  # noqa: PLC0415 - as above
 
         for report in verify(source, watch=lambda history: watched(history, bar)):
             reports.append(report)

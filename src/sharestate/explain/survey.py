@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from sharestate.broker_log.partition_events import Key, PartitionEvents, Watch
 from sharestate.explain.verified import VerifiedReplay, is_verifiable
 from sharestate.history.events import Event
 from sharestate.history.files import open_history
+from sharestate.log_check.partition_events import Key, PartitionEvents, Watch
 
 
 class Life(Protocol):

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
-from sharestate.broker_log.checked_partition import CheckedPartition
-from sharestate.broker_log.kafka_defects import Defect
-from sharestate.broker_log.precedence import in_order
-from sharestate.broker_log.schedule import RequestId, Step, What, schedule
-from sharestate.broker_log.search import Search
-from sharestate.broker_log.verify import hindrance, repeated_requests
-from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.explain.sentences import Finding, Reason
 from sharestate.history.events import Event
 from sharestate.history.record_states import RecordStates
 from sharestate.history.rows import OutputRow
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.kafka_defects import Defect
+from sharestate.log_check.precedence import in_order
+from sharestate.log_check.schedule import RequestId, Step, What, schedule
+from sharestate.log_check.search import Search
+from sharestate.log_check.verify import hindrance, repeated_requests
+from sharestate.log_check.visible_log import VisibleLog
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Cause, Transition

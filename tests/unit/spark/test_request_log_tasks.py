@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, Verdict, read_properties, verify
+from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.history import Event, Header, create_history, open_history
+from sharestate.log_check import Verdict, verify
 from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold_brokers, parse_lines, write_events
 from tests.support.broker_logs import RUN, lines
 

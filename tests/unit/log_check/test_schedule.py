@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharestate.broker_log.schedule import Step, What, schedule
+from sharestate.log_check.schedule import Step, What, schedule
 from tests.support.hand_made_events import Life
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sharestate.broker_log import Verdict, verify
-from sharestate.broker_log.precedence import in_order
-from sharestate.broker_log.schedule import Allowed, Step, What, schedule
 from sharestate.history import Event
+from sharestate.log_check import Verdict, verify
+from sharestate.log_check.precedence import in_order
+from sharestate.log_check.schedule import Allowed, Step, What, schedule
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch

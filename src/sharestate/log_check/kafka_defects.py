@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from attrs import evolve
 
-from sharestate.broker_log.schedule import Step
 from sharestate.errors import SnapshotError
+from sharestate.log_check.schedule import Step
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.snapshot import Snapshot

@@ -23,7 +23,7 @@ from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
-from sharestate.broker_log.schedule import LATE_US, LIVES, Allowed, Schedule, Step, What
+from sharestate.log_check.schedule import LATE_US, LIVES, Allowed, Schedule, Step, What
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.records import AcquiredRecords, RecordState

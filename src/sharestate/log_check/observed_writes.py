@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from attrs import evolve, frozen
 
-from sharestate.broker_log.schedule import LATE_US, Allowed, Schedule
 from sharestate.history import Event
 from sharestate.history.replay_state import WriteContent, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
+from sharestate.log_check.schedule import LATE_US, Allowed, Schedule
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import RecordState
 from sharestate.values.requests import WriteShareGroupState

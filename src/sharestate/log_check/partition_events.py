@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from sharestate.broker_log.schedule import RequestId
 from sharestate.history import Event, HistoryReader, open_history
+from sharestate.log_check.schedule import RequestId
 
 HELD: Final = 100_000
 """How many events are held in memory, unless one share partition has more; 1.2 kB each. [events]"""

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sharestate.broker_log import LogImport, PartitionReport, RequestLog, TopicLogs, Verdict, read_properties, verify
-from sharestate.broker_log.verify import repeated_requests
+from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
 from sharestate.history import Header, create_history
+from sharestate.log_check import PartitionReport, Verdict, verify
+from sharestate.log_check.verify import repeated_requests
 from tests.support.broker_logs import RUN, lines, rewritten
 
 GROUP = "seq-b"

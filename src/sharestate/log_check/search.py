@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from sharestate.broker_log.checked_partition import CheckedPartition
-from sharestate.broker_log.kafka_defects import Defect
-from sharestate.broker_log.observed_writes import Mismatch
-from sharestate.broker_log.progress import Saved
-from sharestate.broker_log.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.kafka_defects import Defect
+from sharestate.log_check.observed_writes import Mismatch
+from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
+from sharestate.log_check.search_state import Saved
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""

@@ -11,7 +11,7 @@ from sharestate import (
     SharePartition,
     SharePartitionKey,
 )
-from sharestate.broker_log.kafka_defects import does_advance_throw, write_succeeded_without_advance
+from sharestate.log_check.kafka_defects import does_advance_throw, write_succeeded_without_advance
 
 KEY = SharePartitionKey(group_id="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.broker_log import partition_events
-from sharestate.broker_log.partition_events import PartitionEvents
 from sharestate.history import AppendedBatch, Event, Header, HistoryReader, create_history
+from sharestate.log_check import partition_events
+from sharestate.log_check.partition_events import PartitionEvents
 
 KEYS = [("g", "dGhlIHRvcGljJ3MgaWQhIQ", partition) for partition in range(3)]
 

@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define, fields, frozen
 
-from sharestate.broker_log.checked_partition import CheckedPartition
-from sharestate.broker_log.kafka_defects import REASONS, Defect
-from sharestate.broker_log.partition_events import HELD, Key, Located, PartitionEvents
-from sharestate.broker_log.precedence import in_order
-from sharestate.broker_log.progress import Counts
-from sharestate.broker_log.schedule import RequestId, Schedule, Step, What, schedule
-from sharestate.broker_log.search import MOST_NAMED, Search, Stop
-from sharestate.broker_log.visible_log import VisibleLog
 from sharestate.errors import MalformedInputError
 from sharestate.history import Event, Header, HistoryReader
 from sharestate.json_lines import Json
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.kafka_defects import REASONS, Defect
+from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
+from sharestate.log_check.precedence import in_order
+from sharestate.log_check.schedule import RequestId, Schedule, Step, What, schedule
+from sharestate.log_check.search import MOST_NAMED, Search, Stop
+from sharestate.log_check.search_state import Counts
+from sharestate.log_check.visible_log import VisibleLog
 
 REPORT_VERSION: Final = 1
 """The version of the JSON form of a report."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharestate.broker_log import PartitionReport, Verdict, verify
 from sharestate.history import Header, create_history
+from sharestate.log_check import PartitionReport, Verdict, verify
 from tests.support.hand_made_events import Life
 
 ACCEPT = 1

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from attrs import Factory, define, frozen
 
-from sharestate.broker_log.kafka_defects import Defect
-from sharestate.broker_log.observed_writes import Issued
 from sharestate.history.replay_state import Settings
+from sharestate.log_check.kafka_defects import Defect
+from sharestate.log_check.observed_writes import Issued
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import Snapshot

@@ -13,20 +13,20 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from sharestate.broker_log.kafka_defects import (
+from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
+from sharestate.history import AppendedBatch, Event
+from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
+from sharestate.history.replay_state import Settings
+from sharestate.log_check.kafka_defects import (
     Defect,
     does_acquire_throw,
     does_advance_throw,
     write_succeeded_without_advance,
 )
-from sharestate.broker_log.observed_writes import Mismatch, ObservedWrites
-from sharestate.broker_log.progress import Counts, Delay, Progress, Recent, Saved
-from sharestate.broker_log.schedule import LATE_US, QUEUED_AFTER_US, Allowed, RequestId, Schedule, Step, What
-from sharestate.broker_log.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
-from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
-from sharestate.history import AppendedBatch, Event
-from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
-from sharestate.history.replay_state import Settings
+from sharestate.log_check.observed_writes import Mismatch, ObservedWrites
+from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, RequestId, Schedule, Step, What
+from sharestate.log_check.search_state import Counts, Delay, Progress, Recent, Saved
+from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
