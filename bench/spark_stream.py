@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from bench.spark_rebuild import session, waiting
 from bench.spark_replay import cpu_of_descendants, size_of
 from bench.tables import table
-from sharestate.history import Event, create_history
+from sharestate.history import Event, Order, create_history
 from sharestate.history.synthetic import SyntheticHistory
 
 if TYPE_CHECKING:
@@ -58,7 +58,12 @@ def follow(spark: SparkSession, scratch: Path) -> None:
 
     stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(scratch / "events"))
     query = replay_stream(
-        stream, str(scratch / "rows"), str(scratch / "checkpoint"), partitions=4, trigger={"availableNow": True}
+        stream,
+        str(scratch / "rows"),
+        str(scratch / "checkpoint"),
+        order=Order.CAUSAL,
+        partitions=4,
+        trigger={"availableNow": True},
     )
     query.awaitTermination()
 

@@ -11,9 +11,9 @@ from sharestate.history.columns import (
     HISTORY_VERSION,
     INFERRED,
     KINDS,
+    MAY_LACK,
     OUTPUT_COLUMNS,
     OUTPUTS,
-    SOURCE_COLUMNS,
     Column,
     ListOf,
     Need,
@@ -32,12 +32,14 @@ braces stand in an object at the end of such a list, if any of them is there. Er
 names in lower case; states and acknowledgement types are Kafka's numbers.
 
 What is `inferred` was not observed: it takes effect at its time or later. A `log_start` says then only where the log
-starts, which a share partition learns when it fetches from below; a `disconnect` is the earliest time at which the
-member's records may have been released.
+starts, which a share partition learns when it fetches from below; a `disconnect` is in order of arrival
+the earliest time at which the member's records may have been released, and in causal order when they were.
 
 The header, a first line in JSON and metadata in Parquet, has the version of the format as `sharestate_history`. This is
-version {version}, and readers refuse others. It may have the `source`, `created_ms`, the kinds that the history `lacks`
-because nobody logged them, and `topics`, the names of topics by their ids. Parquet may lack {optional}, which is the
+version {version}, and readers refuse others. Its `order` says how the events of each share partition stand: `causal` as
+they took effect, which is what replays read, or `arrival` as a broker's log has them. It may have the `source`,
+`created_ms`, the kinds that the history `lacks` because nobody logged them, and `topics`, the names of topics by their
+ids. Parquet may lack {optional}, which is the
 same as null."""
 
 OUTPUT: Final = """\
@@ -48,7 +50,7 @@ FIELDS: Final = ("field", "type", "unit", "meaning")
 
 def page() -> str:
     """Return the page."""
-    optional = " and ".join(f"`{column.name}`" for column in SOURCE_COLUMNS)
+    optional = " and ".join(f"`{column.name}`" for column in MAY_LACK)
     events = EVENTS.replace("{version}", str(HISTORY_VERSION)).replace("{optional}", optional)
     return "\n\n".join([NOTICE, "# The format of histories", events, *_events(), *_outputs()]) + "\n"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
-from sharestate.history import OUTPUTS
+from sharestate.history import OUTPUTS, Order
 from sharestate.spark import EVENTS, STATE_RECORDS, rebuild_stream, replay_stream
 from sharestate.spark.batch_directory import BatchDirectory
 from tests.spark.conftest import QUICK
@@ -51,7 +51,12 @@ def follow(spark: SparkSession, directory: str) -> tuple[StreamingQuery, Streami
     trigger = {"availableNow": True}
     events = files.schema(EVENTS).parquet(f"{directory}/events")
     replaying = replay_stream(
-        events, f"{directory}/rows", f"{directory}/rows.checkpoint", outputs=frozenset(OUTPUTS), trigger=trigger
+        events,
+        f"{directory}/rows",
+        f"{directory}/rows.checkpoint",
+        order=Order.CAUSAL,
+        outputs=frozenset(OUTPUTS),
+        trigger=trigger,
     )
     records = files.schema(STATE_RECORDS).parquet(f"{directory}/records")
     rebuilding = rebuild_stream(records, f"{directory}/states", f"{directory}/states.checkpoint", trigger=trigger)

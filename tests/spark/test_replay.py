@@ -35,6 +35,7 @@ from sharestate.history import (
     Event,
     Header,
     HistoryError,
+    Order,
     OutputRow,
     ReplaySettings,
     create_history,
@@ -46,6 +47,7 @@ from sharestate.history.columns import AppendedBatch
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.spark import EVENTS, REPLAY_ROWS, REPLAY_TABLES, ReplayResult, read_history, replay
 from sharestate.spark.batch_replay import replay_batches
+from sharestate.spark.history_schemas import ORDER
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +59,8 @@ def frame(spark: SparkSession, events: Iterable[Event], seed: int = 1) -> DataFr
     """Return *events* as a frame, shuffled."""
     table = pa.Table.from_batches([encode_events(list(events))])
     events_frame = spark.createDataFrame(table)
-    return events_frame.withColumn("at_random", F.rand(seed)).repartition(4, "at_random")
+    shuffled = events_frame.withColumn("at_random", F.rand(seed)).repartition(4, "at_random")
+    return shuffled.withColumn("kind", F.col("kind").alias("kind", metadata={ORDER: Order.CAUSAL.value}))
 
 
 def counted(rows: Iterable[dict[str, Any]]) -> Counter[str]:
@@ -146,7 +149,7 @@ def test_kinds_that_were_not_made_are_refused(spark: SparkSession, tmp_path: Pat
 
 def test_nothing_makes_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Without events every table is empty, also when what was written is read again."""
-    written = replay(spark.createDataFrame([], EVENTS)).write(str(tmp_path / "rows"))
+    written = replay(spark.createDataFrame([], EVENTS), order=Order.CAUSAL).write(str(tmp_path / "rows"))
     read = ReplayResult.read(spark, str(tmp_path / "rows"))
 
     for result in (written, read):
@@ -159,7 +162,7 @@ def test_there_is_one_shuffle(spark: SparkSession) -> None:
     events = spark.createDataFrame([], EVENTS)
 
     with redirect_stdout(plan):
-        replay(events, partitions=7).rows.explain()
+        replay(events, order=Order.CAUSAL, partitions=7).rows.explain()
 
     text = plan.getvalue()
     assert text.count("Exchange") == 1
@@ -241,7 +244,9 @@ def test_memory_does_not_grow_with_a_hot_share_partition(
     monkeypatch.setattr("sharestate.spark.batch_replay.replay_batches", partial(measured, str(file)))
 
     with settings(spark, values):
-        metrics = replay(events, outputs={"metric"}, lacks={"write"}, partitions=1).metrics().collect()
+        metrics = (
+            replay(events, order=Order.CAUSAL, outputs={"metric"}, lacks={"write"}, partitions=1).metrics().collect()
+        )
 
     assert {row.name: row.value for row in metrics}["records_acquired"] == 10 * fetches
     # It was 54 MB, most of it code that had not run before, and 252 MB for a fold over a list of all batches.
@@ -253,11 +258,27 @@ def test_columns_are_judged_at_once(spark: SparkSession) -> None:
     events = spark.createDataFrame([], EVENTS)
 
     with pytest.raises(HistoryError, match="missing") as missing:
-        replay(events.drop("connection"))
+        replay(events.drop("connection"), order=Order.CAUSAL)
     with pytest.raises(HistoryError, match="expected int64, got string") as other:
-        replay(events.withColumn("seq", F.lit("1")))
+        replay(events.withColumn("seq", F.lit("1")), order=Order.CAUSAL)
 
     assert (missing.value.field, other.value.field) == ("connection", "seq")
+
+
+def test_only_events_in_causal_order_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
+    """Those in order of arrival are refused with the command that orders them, and so is a frame that does not say."""
+    create_history(tmp_path / "arrival.jsonl", Header(order=Order.ARRIVAL)).close()
+    arrival = read_history(spark, str(tmp_path / "arrival.jsonl"))
+    silent = spark.createDataFrame([], EVENTS)
+
+    for events, order, message in (
+        (arrival, None, "sharestate log verify"),
+        (silent, None, "nothing says"),
+        (silent, Order.ARRIVAL, "sharestate log verify"),
+    ):
+        with pytest.raises(HistoryError, match=message) as caught:
+            replay(events, order=order)
+        assert caught.value.field == "order"
 
 
 def test_arguments_are_judged_at_once(spark: SparkSession) -> None:
@@ -270,7 +291,7 @@ def test_arguments_are_judged_at_once(spark: SparkSession) -> None:
         ("partitions", {"partitions": 0}),
     ):
         with pytest.raises(MalformedInputError) as caught:
-            replay(events, **arguments)
+            replay(events, **{"order": Order.CAUSAL, **arguments})
         assert caught.value.field == name
 
 
@@ -295,7 +316,7 @@ def test_histories_are_read_from_files(spark: SparkSession, tmp_path: Path, suff
 def test_files_that_are_no_histories_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     """A version that is not known, a file of another kind, one without a byte beside others, and no file at all."""
     later, other, empty = tmp_path / "later.jsonl", tmp_path / "other.txt", tmp_path / "empty"
-    later.write_text('{"sharestate_history": 2}\n')
+    later.write_text('{"sharestate_history": 3}\n')
     other.write_text("Hello.\n")
     empty.mkdir()
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from sharestate import MalformedInputError
 from sharestate.coordinator import COORDINATOR_4_3
 from sharestate.errors import UnreadableFileError
-from sharestate.history import OUTPUTS, Event, ReplaySettings, create_history, replay_events
+from sharestate.history import OUTPUTS, Event, Order, ReplaySettings, create_history, replay_events
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.spark import (
     EVENTS,
@@ -80,7 +80,7 @@ def expected_states(parts: Iterable[list[LoggedRecord]]) -> list[dict[str, Any]]
 def follow(spark: SparkSession, events: Path, to: Path, **settings: Any) -> None:  # noqa: ANN401 - those of the stream
     """Replay the files in *events*, each as a batch."""
     stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1).parquet(str(events))
-    arguments = {"outputs": EVERYTHING.outputs, **settings}
+    arguments = {"outputs": EVERYTHING.outputs, "order": Order.CAUSAL, **settings}
     replay_stream(stream, str(to), f"{to}.checkpoint", trigger=NOW, **arguments).awaitTermination()
 
 
@@ -225,6 +225,8 @@ def test_arguments_of_streams_are_judged_at_once(spark: SparkSession, tmp_path: 
     wrong: tuple[tuple[str, Any], ...] = (("partitions", 0), ("keep_batches", 1), ("outputs", {"letter"}))
     for name, value in wrong:
         with pytest.raises(MalformedInputError) as caught:
-            replay_stream(stream, str(tmp_path / "rows"), str(tmp_path / "checkpoint"), **{name: value})
+            replay_stream(
+                stream, str(tmp_path / "rows"), str(tmp_path / "checkpoint"), **{"order": Order.CAUSAL, name: value}
+            )
         assert caught.value.field == name
     assert not list(tmp_path.iterdir())

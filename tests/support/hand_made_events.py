@@ -49,7 +49,21 @@ class Life:
         key = ("orders", "AAAAAAAAAAAAAAAAAAAAAQ", 0)
         place = ("request.log", seq + 1)
         self.events.append(
-            Event(*key, seq, *times, connection, number, kind, member_id, *place, request, response, inferred=False)
+            Event(
+                *key,
+                seq,
+                *times,
+                None,
+                connection,
+                number,
+                kind,
+                member_id,
+                None,
+                *place,
+                request,
+                response,
+                inferred=False,
+            )
         )
 
     def starts_again(self) -> None:

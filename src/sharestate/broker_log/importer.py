@@ -160,20 +160,24 @@ class LogImport:
         self._seqs[key] = seq + 1
         self.counts[kind] += 1
         times: _Times = (at_us, None, None, None)
-        connection = number = None
+        connection = number = client_id = None
         if logged is not None:
             times = logged.at_us, logged.taken_us, logged.handled_us, logged.done_us
             connection, number = self._name(logged.connection), logged.correlation_id
+            if member_id is not None and logged.client_id:
+                client_id = self._name(logged.client_id)
         event = Event(
             self._name(group_id),
             topic_id,
             partition,
             seq,
             *times,
+            None,
             connection,
             number,
             kind,
             None if member_id is None else self._name(member_id),
+            client_id,
             None if logged is None else self._name(logged.file),
             None if logged is None else logged.line,
             _without_nulls(request),
@@ -425,10 +429,13 @@ class LogImport:
         request = logged.request
         partitions = session.rotated(request["shareSessionEpoch"])
         if not (request.get("isRenewAck") or request["maxRecords"] == 0 or request["maxBytes"] == 0):
-            others = 0
-            for position, (topic_id, partition) in enumerate(partitions):
-                answer = answers.get((topic_id, partition), {})
-                acquired = _acquired(answer.get("acquiredRecords", ()))
+            before = 0
+            acquired_of = {each: _acquired(answer.get("acquiredRecords", ())) for each, answer in answers.items()}
+            counts = {
+                each: sum(last - first + 1 for first, last, _ in acquired) for each, acquired in acquired_of.items()
+            }
+            for position, each in enumerate(partitions):
+                answer, acquired = answers.get(each, {}), acquired_of.get(each, ())
                 fetch = {
                     "max_records": request["maxRecords"],
                     "batch_size": request["batchSize"],
@@ -438,17 +445,18 @@ class LogImport:
                     "max_wait_ms": request["maxWaitMs"],
                     "position": position,
                     "partitions": len(partitions),
-                    "acquired_by_others": others,
+                    "acquired_by_others": before,
+                    "others": tuple(count for other, count in counts.items() if count and other != each) or None,
                 }
                 response = {
                     "error": _error(answer.get("errorCode", 0)),
                     "acquired": acquired,
                     "lock_ms": logged.response.get("acquisitionLockTimeoutMs"),
                 }
-                key = request["groupId"], topic_id, partition
+                key = request["groupId"], *each
                 self._add(key, "fetch", logged, member_id=request["memberId"], request=fetch, response=response)
                 self._fetched.add(key)
-                others += sum(last - first + 1 for first, last, _ in acquired)
+                before += counts.get(each, 0)
         session.answered(each for each, answer in answers.items() if answer.get("acquiredRecords"))
 
     def _note_lost_connections(self, logged: LoggedRequest) -> None:

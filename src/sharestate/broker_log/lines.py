@@ -73,6 +73,7 @@ class LoggedRequest(NamedTuple):
         connection: The connection that it came over; from the second one on that has the same name, with its number, as
             in ``...#2``.
         correlation_id: Its number in that connection.
+        client_id: The name that the client gives itself.
         software_version: The version of the client's software.
         at_us: When it arrived. [µs since 1970]
         taken_us: When a handler took it. [µs since 1970]
@@ -89,6 +90,7 @@ class LoggedRequest(NamedTuple):
     version: int
     connection: str
     correlation_id: int
+    client_id: str
     software_version: str
     at_us: int
     taken_us: int
@@ -297,6 +299,7 @@ def _request(value: dict[str, Any], end_us: int, file: str, number: int) -> Logg
         header["requestApiVersion"],
         value["connection"],
         header["correlationId"],
+        header.get("clientId") or "",
         value.get("clientInformation", {}).get("softwareVersion", ""),
         at_us,
         taken_us,

@@ -13,7 +13,7 @@ from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, wa
 from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.history.files import named_at_last
 from sharestate.json_lines import printable, write_json
 
@@ -91,6 +91,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         )
         header = Header(
             source="a broker's request log" if redact else ", ".join(path.name for path in sources),
+            order=Order.ARRIVAL,
             lacks=frozenset({"log"}) if directory is None else frozenset(),
             topics={} if redact else logs.topic_names(),
         )

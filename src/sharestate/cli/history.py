@@ -15,7 +15,7 @@ from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
-from sharestate.history.files import open_history
+from sharestate.history.files import expect_causal, open_history
 from sharestate.history.runner import replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.json_lines import brief, printable, write_json
@@ -151,6 +151,7 @@ def show_command(*, profile: Profile, group_id: str, topic: str, partition: int,
     """
     is_known = False
     with no_verdicts(), open_history(source) as history:
+        expect_causal(history.header.order, source)
         key = group_id, history.header.topic_id(topic), partition
         outputs = frozenset({"write", "transition", "dead_letter", "difference"})
         replay = Replay(key, profile=profile, lacks=history.header.lacks, outputs=outputs)

@@ -85,7 +85,7 @@ class Survey:
         for key, located in self._events.of(key for key in keys if is_logged[key]):
             self._note(key)
             own = [event for _, event in located]
-            replay = VerifiedReplay(key, own, self._events.acquired) if is_verifiable(own, lacks) else None
+            replay = VerifiedReplay(key, own) if is_verifiable(own, lacks) else None
             lives[key] = begin(key, lacks=lacks, replay=replay)
             for event in own if replay is None else replay.events():
                 lives[key].apply(event)

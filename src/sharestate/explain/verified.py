@@ -13,7 +13,7 @@ from sharestate.history.rows import OutputRow
 from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.kafka_defects import Defect
 from sharestate.log_check.precedence import in_order
-from sharestate.log_check.schedule import RequestId, Step, What, schedule
+from sharestate.log_check.schedule import Step, What, schedule
 from sharestate.log_check.search import Search
 from sharestate.log_check.verify import hindrance, repeated_requests
 from sharestate.log_check.visible_log import VisibleLog
@@ -34,7 +34,6 @@ class VerifiedReplay:
     Args:
         key: The share partition.
         events: Its events, in the order of the history.
-        acquired: How many records each request has acquired of each topic and partition.
 
     Attributes:
         key: The share partition.
@@ -45,21 +44,19 @@ class VerifiedReplay:
         That of the check, and of one pass more.
     """
 
-    def __init__(
-        self, key: tuple[str, str, int], events: list[Event], acquired: dict[RequestId, dict[tuple[str, int], int]]
-    ) -> None:
+    def __init__(self, key: tuple[str, str, int], events: list[Event]) -> None:
         """Look for the order."""
         repeated = {event.seq for _, (_, event) in repeated_requests(enumerate(events))}
         single = (event for event in events if event.seq not in repeated)
-        plan = in_order(schedule(enumerate(single), acquired))
+        plan = in_order(schedule(enumerate(single)))
         log = VisibleLog(event for event in events if event.kind == "log")
-        search = Search(CheckedPartition(key, plan, log, acquired), plan.steps)
+        search = Search(CheckedPartition(key, plan, log), plan.steps)
         while search.run() is not None:
             pass
         self.key = key
         self.seq = len(events) - 1
         self._steps = search.steps
-        self._checked = CheckedPartition(key, plan, log, acquired, record_transitions=True)
+        self._checked = CheckedPartition(key, plan, log, record_transitions=True)
         self._states = RecordStates()
         self._taken = 0
         self.lost_us: int | None = None

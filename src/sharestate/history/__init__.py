@@ -6,7 +6,15 @@ imported to, and what a program that embeds the library can write.
 """
 
 from sharestate.errors import HistoryError, HistoryOrderError
-from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, OUTPUT_COLUMNS, OUTPUTS, AppendedBatch
+from sharestate.history.columns import (
+    EVENT_COLUMNS,
+    HISTORY_VERSION,
+    KINDS,
+    OUTPUT_COLUMNS,
+    OUTPUTS,
+    AppendedBatch,
+    Order,
+)
 from sharestate.history.events import Event, Header
 from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
 from sharestate.history.history_writer import AsyncHistoryWriter, HistoryWriter
@@ -30,6 +38,7 @@ __all__ = [
     "HistoryOrderError",
     "HistoryReader",
     "HistoryWriter",
+    "Order",
     "OutputRow",
     "Replay",
     "ReplaySettings",

@@ -21,9 +21,9 @@ from sharestate.history.columns import (
     EVENT_COLUMNS,
     INFERRED,
     KINDS,
+    MAY_LACK,
     OUTPUT_COLUMNS,
     OUTPUTS,
-    SOURCE_COLUMNS,
     STATE_BATCHES,
     Column,
     ListOf,
@@ -98,8 +98,7 @@ EVENT_SCHEMA: Final = _schema(
 )
 """The columns of events."""
 
-MAY_LACK: Final = frozenset(column.name for column in SOURCE_COLUMNS)
-"""The columns that events may lack, which is the same as null."""
+_MAY_LACK: Final = frozenset(column.name for column in MAY_LACK)
 
 OUTPUT_SCHEMA: Final = _schema(OUTPUT_COLUMNS, _fields(_OUTPUT))
 """The columns of the rows of a replay, whatever their kind."""
@@ -115,7 +114,7 @@ def expect_columns(schema: pa.Schema, file: str = "") -> None:
     for wanted in EVENT_SCHEMA:
         index = schema.get_field_index(wanted.name)
         if index < 0:
-            if wanted.name in MAY_LACK:
+            if wanted.name in _MAY_LACK:
                 continue
             missing = "the column is missing"
             raise HistoryError(missing, file, None, wanted.name)

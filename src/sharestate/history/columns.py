@@ -24,8 +24,18 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
-HISTORY_VERSION: Final = 1
+HISTORY_VERSION: Final = 2
 """The version of the format that is written, and the only one that is read."""
+
+
+class Order(Enum):
+    """The order of the events of each share partition in a history."""
+
+    ARRIVAL = "arrival"
+    """As they seem to have come: brokers log times that are not exact, so nothing can be computed from this order."""
+
+    CAUSAL = "causal"
+    """As they took effect, one after the other: this is what replays read."""
 
 
 class Scalar(Enum):
@@ -221,6 +231,10 @@ DEAD_LETTER_CAUSES: Final[Mapping[str, DeadLetterCause]] = MappingProxyType(
 """The causes of dead letters by their names."""
 
 
+VERDICTS: Final = ("explained", "contradiction", "search_bound_reached", "kafka_defect", "not_checked")
+"""What the check of a broker's log may say."""
+
+
 # ---- rows in requests and responses
 
 _FIRST: Final = Column("first_offset", Scalar.INT64, "the first offset", need=Need.REQUIRED)
@@ -273,6 +287,10 @@ ABORTED: Final = Rows(
 
 _ERROR: Final = Column("error", Scalar.TEXT, "the name of the error; null for success", values=tuple(ERRORS))
 _LEADER_EPOCH: Final = Column("leader_epoch", Scalar.INT32, "the leader's epoch")
+_DEFECT: Final = Column(
+    "defect", Scalar.TEXT, "the defect of Kafka that shows in it, as docs/kafka-bugs.md calls it", values=("B7", "B8")
+)
+_REASON: Final = Column("reason", Scalar.TEXT, "the reason, in words", need=Need.REQUIRED)
 
 
 # ---- kinds of events
@@ -290,6 +308,11 @@ _CONFIG: Final = Kind(
         Column("profile", Scalar.TEXT, "the rules from the next initialization on", values=tuple(PROFILES)),
         Column("leader_epoch", Scalar.INT32, "the leader's epoch from the next initialization on"),
         Column("dlq_topic", Scalar.TEXT, "the topic of the dead-letter queue; empty for none"),
+        Column(
+            "assumed",
+            ListOf(Scalar.TEXT),
+            "the settings that are Kafka's defaults because nothing says what they are; null for those of before",
+        ),
     ),
 )
 _LOG: Final = Kind(
@@ -307,6 +330,7 @@ _INITIALIZE: Final = Kind(
     "a new share partition has read its state",
     request=(
         _LEADER_EPOCH,
+        Column("leader", Scalar.INT32, "the node id of the broker that leads from then on"),
         Column(
             "reset_offset", Scalar.INT64, "where it starts if nothing is persisted; null if that follows from the log"
         ),
@@ -331,9 +355,16 @@ _FETCH: Final = Kind(
         Column("position", Scalar.INT32, "the place of the partition in the fetch, from 0 on"),
         Column("partitions", Scalar.INT32, "the partitions of the fetch", "partitions"),
         Column("acquired_by_others", Scalar.INT32, "acquired from partitions before this one", "records"),
+        Column("others", ListOf(Scalar.INT32), "the records acquired from each of its other partitions", "records"),
         Column("fetch_offset", Scalar.INT64, "the offset that was read; null for the next fetch offset"),
+        Column(
+            "read_to",
+            Scalar.INT64,
+            "the last offset that was read of the log; -1 for nothing, null if that follows from the limits",
+        ),
         Column("batches", LOG_BATCHES, "the batches that were read; null if they follow from the log"),
         Column("aborted", ABORTED, "the aborted transactions that were read; null if they follow from the log"),
+        _DEFECT,
     ),
     response=(
         _ERROR,
@@ -359,6 +390,13 @@ _WRITE: Final = Kind(
     request=(
         Column("rpc", Scalar.INT64, "the number of its request to the coordinator"),
         Column("entry", Scalar.INT32, "its place in that request"),
+        Column("number", Scalar.INT64, "its number at the share partition; null if it is found by its content"),
+        Column(
+            "is_head_late",
+            Scalar.BOOLEAN,
+            "whether its start offset and complete count were read later than the change that it carries",
+        ),
+        _DEFECT,
         Column("start_offset", Scalar.INT64, "the start offset that is written", need=Need.REQUIRED),
         Column("delivery_complete_count", Scalar.INT32, "the delivery complete count", "records", need=Need.REQUIRED),
         Column("state_epoch", Scalar.INT32, "the epoch of the state", need=Need.REQUIRED),
@@ -381,6 +419,29 @@ _DEAD_LETTER: Final = Kind(
     response=(_ERROR,),
 )
 
+_UNKNOWN: Final = Kind(
+    "unknown",
+    "something is not known that the check of the share partition needs",
+    request=(
+        Column("what", Scalar.TEXT, "what is not known", need=Need.REQUIRED, values=("segments", "settings", "leader")),
+        _REASON,
+    ),
+)
+_VERDICT: Final = Kind(
+    "verdict",
+    "the verdict of the check of a broker's log on the share partition, or on what comes here",
+    request=(
+        Column("verdict", Scalar.TEXT, "the verdict", need=Need.REQUIRED, values=VERDICTS),
+        Column("reason", Scalar.TEXT, "the reason, in words"),
+        Column(
+            "is_lost",
+            Scalar.BOOLEAN,
+            "whether nothing is known from here on, until the state is read again",
+            need=Need.REQUIRED,
+        ),
+    ),
+)
+
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         kind.name: kind
@@ -392,10 +453,18 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             _FETCH,
             _ACKNOWLEDGE,
             Kind("close", "a share session was closed, or its member has left", response=(_ERROR,)),
-            Kind("disconnect", "the connection of a share session was lost; the time is the earliest possible"),
+            Kind(
+                "disconnect",
+                "the connection of a share session was lost; in order of arrival at the earliest possible time, in"
+                " causal order where the broker noticed it",
+            ),
+            Kind("expire", "the next acquisition lock that was due has expired"),
             _WRITE,
             Kind("fence", "another leader has taken over"),
+            Kind("stop", "the broker stopped, and nothing is led until the state is read again"),
             _DEAD_LETTER,
+            _UNKNOWN,
+            _VERDICT,
         )
     }
 )
@@ -414,6 +483,14 @@ SOURCE_COLUMNS: Final = (
     Column("source_file", Scalar.TEXT, "the file that it was read from, such as a request log"),
     Column("source_line", Scalar.INT64, "the line of that file, from 1 on"),
 )
+"""Where an event was read."""
+
+EFFECT: Final = Column(
+    "effect_us", Scalar.INT64, "when it took effect, as the check of a broker's log found it", "µs since 1970"
+)
+CLIENT: Final = Column("client_id", Scalar.TEXT, "the name that the member's client gives itself")
+
+MAY_LACK: Final = (EFFECT, CLIENT, *SOURCE_COLUMNS)
 """The columns that Parquet may lack, which is the same as null."""
 
 EVENT_COLUMNS: Final = (
@@ -423,10 +500,12 @@ EVENT_COLUMNS: Final = (
     Column("taken_us", Scalar.INT64, "when a handler took it", "µs since 1970"),
     Column("handled_us", Scalar.INT64, "when the handler was done", "µs since 1970"),
     Column("done_us", Scalar.INT64, "when its answer was ready", "µs since 1970"),
+    EFFECT,
     Column("connection", Scalar.TEXT, "the connection, within which the order is binding"),
     Column("request_no", Scalar.INT64, "the number of the request in its connection"),
     Column("kind", Scalar.TEXT, "the kind", need=Need.REQUIRED, values=tuple(KINDS)),
     Column("member_id", Scalar.TEXT, "the member"),
+    CLIENT,
     *SOURCE_COLUMNS,
 )
 """The columns of an event but for ``request``, ``response`` and ``inferred``, which follow them."""
@@ -501,6 +580,11 @@ OUTPUTS: Final[Mapping[str, Output]] = MappingProxyType(
                     Column("observed", Scalar.TEXT, "what was observed, as JSON", need=Need.REQUIRED),
                     Column("computed", Scalar.TEXT, "what was computed, as JSON", need=Need.REQUIRED),
                 ),
+            ),
+            Output(
+                "verdict",
+                "what the check of a broker's log found",
+                _VERDICT.request,
             ),
             Output(
                 "metric",

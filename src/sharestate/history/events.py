@@ -18,6 +18,7 @@ from sharestate.history.columns import (
     Column,
     ListOf,
     Need,
+    Order,
     Rows,
     Scalar,
     Type,
@@ -57,10 +58,12 @@ class Event(NamedTuple):
         taken_us: When a handler took it. [µs since 1970]
         handled_us: When the handler was done. [µs since 1970]
         done_us: When its answer was ready. [µs since 1970]
+        effect_us: When it took effect, as the check of a broker's log found it. [µs since 1970]
         connection: Its connection, within which the order is binding; None if not known.
         request_no: The number of its request in that connection; None if not known.
         kind: One of ``KINDS``.
         member_id: The member; None without one.
+        client_id: The name that the member's client gives itself; None if it is not known.
         source_file: The file that it was read from, such as a request log; None if it was not read from a file.
         source_line: The line of that file, from 1 on.
         request: The fields of the request, without those that are null; None without a request.
@@ -76,10 +79,12 @@ class Event(NamedTuple):
     taken_us: int | None
     handled_us: int | None
     done_us: int | None
+    effect_us: int | None
     connection: str | None
     request_no: int | None
     kind: str
     member_id: str | None
+    client_id: str | None
     source_file: str | None
     source_line: int | None
     request: dict[str, Any] | None
@@ -90,6 +95,13 @@ class Event(NamedTuple):
     def key(self) -> tuple[str, str, int]:
         """The share partition: group id, topic id and partition."""
         return self[:3]
+
+    @property
+    def time_us(self) -> int | None:
+        """When it happened, as far as is known: when it took effect, was taken, or arrived. [µs since 1970]"""
+        if self.effect_us is not None:
+            return self.effect_us
+        return self.at_us if self.taken_us is None else self.taken_us
 
     @property
     def source(self) -> str | None:
@@ -118,8 +130,10 @@ class Event(NamedTuple):
             None,
             None,
             None,
+            None,
             kind,
             member_id,
+            None,
             None,
             None,
             None if request is None else _without_nulls(request),
@@ -147,6 +161,9 @@ class Header:
     source: str = ""
     """Where the history comes from."""
 
+    order: Order = Order.CAUSAL
+    """The order of the events of each share partition."""
+
     created_ms: int | None = None
     """When it was made; None if not known. [ms since 1970]"""
 
@@ -169,6 +186,7 @@ class Header:
         return {
             MARK: HISTORY_VERSION,
             "source": self.source,
+            "order": self.order.value,
             "created_ms": self.created_ms,
             "lacks": sorted(self.lacks),
             "topics": dict(self.topics),
@@ -189,6 +207,7 @@ read_header: Final[Check[Header]] = record(
     {
         MARK: Field(version(HISTORY_VERSION)),
         "source": Field(text, ""),
+        "order": Field(one_of({order.value: order for order in Order})),
         "created_ms": Field(nullable(integer()), None),
         "lacks": Field(list_of(one_of({name: name for name in KINDS})), ()),
         "topics": Field(_topics, {}),

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Protocol, Self
 
 from sharestate.errors import HistoryError
+from sharestate.history.columns import Order
 from sharestate.history.events import Event, Header
 from sharestate.history.json_files import JsonHistory, JsonHistoryFile
 
@@ -100,6 +101,28 @@ def create_history(path: Path | str, header: Header | None = None) -> HistoryFil
         return JsonHistoryFile(path, header)
     writer: HistoryFile = parquet_files().ParquetHistoryFile(path, header)
     return writer
+
+
+def expect_causal(order: Order | None, source: Path | str) -> None:
+    """
+    Check that a history is in causal order, from which alone something can be computed.
+
+    Args:
+        order: What its header says; None if it has none.
+        source: The history, for the message.
+
+    Raises:
+        HistoryError: It is in order of arrival, or does not say.
+    """
+    if order is Order.ARRIVAL:
+        message = (
+            "its events are in order of arrival, from which nothing can be computed; put them in causal order with:"
+            f" sharestate log verify {source} -o ORDERED"
+        )
+        raise HistoryError(message, str(source), None, "order")
+    if order is None:
+        message = "nothing says in which order the events are: name it, as in order='causal'"
+        raise HistoryError(message, str(source), None, "order")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from attrs import Factory, define, evolve, field, frozen
 
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.events import Event
-from sharestate.history.files import HistoryReader, named_at_last, open_history, parquet_files
+from sharestate.history.files import HistoryReader, expect_causal, named_at_last, open_history, parquet_files
 from sharestate.history.json_files import JsonLinesFile
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, ROWS_MARK, ROWS_VERSION, OutputRow, outputs_of
@@ -140,8 +140,8 @@ def replay_files(
         What was replayed. Differences are rows, and are counted.
 
     Raises:
-        HistoryError: The history cannot be read, or is malformed, or *target* is there already; nothing is left of
-            what was written.
+        HistoryError: The history cannot be read, is malformed or in order of arrival, or *target* is there already;
+            nothing is left of what was written.
         OSError: *target* cannot be written.
     """
     settings = ReplaySettings() if settings is None else settings
@@ -162,6 +162,7 @@ def replay_files(
         named_at_last(Path(target)) as path,
         closing(_rows_file(path)) as file,
     ):
+        expect_causal(history.header.order, source)
         settings = _with_lacks(settings, history.header.lacks)
         try:
             for chunk in _chunks(replay_events(counted(history), settings)):

@@ -24,7 +24,7 @@ from sharestate.log_check.kafka_defects import (
     write_succeeded_without_advance,
 )
 from sharestate.log_check.observed_writes import Mismatch, ObservedWrites
-from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, RequestId, Schedule, Step, What
+from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, Schedule, Step, What
 from sharestate.log_check.search_state import Counts, Delay, Progress, Recent, Saved
 from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.partition.share_partition import SharePartition
@@ -66,7 +66,6 @@ class CheckedPartition:
         key: The share partition.
         schedule: Its steps.
         log: Its log; None if nothing is known of it.
-        others: How many records each request has acquired of each topic and partition.
         record_transitions: Whether ``changes`` lists which records have changed, and why.
 
     Attributes:
@@ -79,7 +78,6 @@ class CheckedPartition:
         key: tuple[str, str, int],
         schedule: Schedule,
         log: VisibleLog | None,
-        others: Mapping[RequestId, Mapping[tuple[str, int], int]],
         *,
         record_transitions: bool = False,
     ) -> None:
@@ -87,7 +85,6 @@ class CheckedPartition:
         self._key = SharePartitionKey(group_id=key[0], topic_id=key[1], partition=key[2])
         self._lost = schedule.lost
         self._log = VisibleLog(()) if log is None else log
-        self._others = others
         self._writes = ObservedWrites(schedule)
         self._partition: SharePartition | None = None
         self._now = Progress(Settings(LATEST, ShareConfig()))
@@ -517,7 +514,7 @@ class CheckedPartition:
             visible = max(visible, self._log.count_with(acquired[-1].last_offset))
         next_offset = self._active().next_fetch_offset()  # the share partition is another one after each way
         yield Way(others, None, visible)
-        sums = sums_of_others(event, self._others.get((event.connection, event.request_no), {}))
+        sums = sums_of_others(request)
         if not acquired:
             yield from (Way(each, 0, visible) for each in sums if each >= request.get("max_records", 0))
         for offset in self._older_offsets(step, next_offset) if acquired else ():

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from sharestate.history import Event, HistoryReader, open_history
-from sharestate.log_check.schedule import RequestId
 
 HELD: Final = 100_000
 """How many events are held in memory, unless one share partition has more; 1.2 kB each. [events]"""
@@ -44,7 +43,6 @@ class PartitionEvents:
         """Read the history once."""
         self._source, self._watch = source, watch
         self.is_logged: dict[Key, bool] = {}
-        self.acquired: dict[RequestId, dict[tuple[str, int], int]] = {}
         self._counts: dict[Key, int] = {}
         self._held: dict[Key, list[Located]] = {}
         with open_history(source) as history:
@@ -95,10 +93,5 @@ class PartitionEvents:
 
     def _note(self, event: Event) -> None:
         key = event.key
-        has_connection = event.connection is not None
-        self.is_logged[key] = has_connection or self.is_logged.get(key, False)
+        self.is_logged[key] = event.connection is not None or self.is_logged.get(key, False)
         self._counts[key] = self._counts.get(key, 0) + 1
-        ranges = (event.response or {}).get("acquired") if has_connection and event.kind == "fetch" else None
-        if ranges:
-            count = sum(last - first + 1 for first, last, _ in ranges)
-            self.acquired.setdefault((event.connection, event.request_no), {})[key[1:]] = count

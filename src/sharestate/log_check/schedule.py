@@ -9,7 +9,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -157,18 +157,8 @@ class Schedule(NamedTuple):
     last_us: list[int]
 
 
-RequestId = tuple[str | None, int | None]
-"""The connection and the number of a request."""
-
-
-def schedule(events: Iterable[tuple[int, Event]], with_records: Container[RequestId]) -> Schedule:
-    """
-    Return the schedule of one share partition.
-
-    Args:
-        events: Its events, each with its line.
-        with_records: The requests that have acquired records of any share partition.
-    """
+def schedule(events: Iterable[tuple[int, Event]]) -> Schedule:
+    """Return the schedule of one share partition, of whose events each comes with its line."""
     events = list(events)
     acknowledging = {(event.connection, event.request_no) for _, event in events if event.kind == "acknowledge"}
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
@@ -186,12 +176,17 @@ def schedule(events: Iterable[tuple[int, Event]], with_records: Container[Reques
         elif event.kind in _STEPS:
             request = event.connection, event.request_no
             appended_us = appends.last_acquired_us(event)
-            known = _Known(request in acknowledging, request in with_records, written.get(request), appended_us)
+            known = _Known(request in acknowledging, _has_records(event), written.get(request), appended_us)
             steps.append(_step(line, event, known))
     steps = _after_those_before(steps)
     steps.sort(key=lambda step: step.order)
     steps = sorted([*steps, *_stops(steps)], key=lambda step: step.order)
     return Schedule(steps, ordered, lost, *_lives(steps))
+
+
+def _has_records(event: Event) -> bool:
+    """Return whether a request has acquired records of any share partition."""
+    return bool((event.request or {}).get("others") or (event.response or {}).get("acquired"))
 
 
 def _stops(steps: list[Step]) -> Iterator[Step]:

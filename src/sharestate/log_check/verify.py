@@ -18,7 +18,7 @@ from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.kafka_defects import REASONS, Defect
 from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
 from sharestate.log_check.precedence import in_order
-from sharestate.log_check.schedule import RequestId, Schedule, Step, What, schedule
+from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.log_check.search import MOST_NAMED, Search, Stop
 from sharestate.log_check.search_state import Counts
 from sharestate.log_check.visible_log import VisibleLog
@@ -204,14 +204,13 @@ def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]
     """
     events = PartitionEvents(path, watch, held=HELD)
     for key, own in events.of(events.is_logged):
-        yield verify_partition(key, own, str(path), events.acquired, events.header)
+        yield verify_partition(key, own, str(path), events.header)
 
 
 def verify_partition(
     key: Key,
     events: list[tuple[int, Event]],
     file: str,
-    acquired: dict[RequestId, dict[tuple[str, int], int]],
     header: Header,
 ) -> PartitionReport:
     """
@@ -221,7 +220,6 @@ def verify_partition(
         key: The share partition.
         events: Its events, each with its line.
         file: The history.
-        acquired: How many records each request has acquired of each topic and partition.
         header: What the history says of itself.
     """
     observed = _observed(event for _, event in events)
@@ -236,10 +234,10 @@ def verify_partition(
         report.findings.append(_repetition(repeated, file))
         again = {event.seq for _, (_, event) in repeated}
         events = [each for each in events if each[1].seq not in again]
-    plan = in_order(schedule(events, acquired))
+    plan = in_order(schedule(events))
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
-        checked = CheckedPartition(key, plan, log, acquired)
+        checked = CheckedPartition(key, plan, log)
         _search(report, checked, plan, file)
     except MalformedInputError as error:
         report.findings.append(_not_checked(*events[0], file, str(error)))

@@ -131,17 +131,10 @@ def counts_read(
     return sorted(counts, key=bool)  # nothing was read, as far as can be seen
 
 
-def sums_of_others(event: Event, others: Mapping[tuple[str, int], int]) -> list[int]:
-    """
-    Return what other partitions of a fetch may have taken of the records that it wants, the likely sum first.
-
-    Args:
-        event: The fetch.
-        others: How many records it has acquired of each topic and partition.
-    """
-    sums: dict[int, None] = {(event.request or {}).get("acquired_by_others", 0): None, 0: None}
+def sums_of_others(request: Mapping[str, Any]) -> list[int]:
+    """Return what other partitions of a fetch may have taken of the records that it wants, the likely sum first."""
+    sums: dict[int, None] = {request.get("acquired_by_others", 0): None, 0: None}
     subsets: dict[int, None] = {0: None}
-    for key, count in others.items():
-        if key != event.key[1:]:
-            subsets |= dict.fromkeys([each + count for each in subsets])
+    for count in request.get("others", ()):
+        subsets |= dict.fromkeys([each + count for each in subsets])
     return list(sums | subsets)

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody k
 from pyspark.sql.types import StructType
 
 from sharestate.errors import HistoryError
-from sharestate.history import DEFAULT_OUTPUTS, ReplaySettings
+from sharestate.history import DEFAULT_OUTPUTS, Order, ReplaySettings
+from sharestate.history.files import expect_causal
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION
-from sharestate.spark.history_schemas import LACKS, REPLAY_ROWS, REPLAY_TABLES, SHARE_PARTITION, checked_events
+from sharestate.spark.history_schemas import LACKS, ORDER, REPLAY_ROWS, REPLAY_TABLES, SHARE_PARTITION, checked_events
 from sharestate.spark.rebuild import tasks
 from sharestate.spark.schemas import shaped
-from sharestate.values.checks import refuse
+from sharestate.values.checks import expect, refuse
 from sharestate.values.config import ShareConfig
 from sharestate.values.profiles import LATEST, Profile
 
@@ -40,6 +41,7 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
     *,
     profile: Profile = LATEST,
     config: ShareConfig | None = None,
+    order: Order | None = None,
     lacks: Iterable[str] | None = None,
     outputs: Iterable[str] = ALL_BUT_STATES,
     partitions: int | None = None,
@@ -51,6 +53,8 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
         events: Rows with the columns of ``EVENTS``, in any order; others are passed over.
         profile: The rules until a ``config`` event names others.
         config: The groups' settings until ``config`` events change them; Kafka's defaults if None.
+        order: The order of the events of each share partition by ``seq``; None for what ``read_history`` has found in
+            the header. Only events in causal order are replayed.
         lacks: The kinds that the history lacks because nobody logged them; None for what ``read_history`` has found in
             the header, or nothing.
         outputs: The kinds of rows to make.
@@ -62,7 +66,8 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
         every table is a replay of its own.
 
     Raises:
-        HistoryError: A column is missing or of another type; ``field`` says which.
+        HistoryError: A column is missing or of another type, ``field`` says which; or the events are in order of
+            arrival, or nothing says in which order.
         MalformedInputError: An argument is wrong. When the result is computed, the job fails with a
             ``PythonException`` of Spark's that ends in a HistoryOrderError if an event is missing or comes twice, and
             in a HistoryError or MalformedInputError with its field if one is malformed.
@@ -71,7 +76,7 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
         O(n log n) in the events, most of it sorting by Spark, which spills. A task holds one share partition at a
         time, and of that no more than is in flight, however many events it has.
     """
-    settings = settings_of(events, profile, config, lacks, outputs)
+    settings = settings_of(events, profile, config, order, lacks, outputs)
     in_order = events_in_order(checked_events(events), tasks(events, partitions))
     rows = in_order.mapInArrow(partial(replay_batches, settings), REPLAY_ROWS)
     return ReplayResult(rows, settings.outputs)
@@ -194,10 +199,11 @@ def replay_batches(settings: ReplaySettings, batches: Iterable[pa.RecordBatch]) 
     return arrow_replay.replay_batches(batches, settings)
 
 
-def settings_of(
+def settings_of(  # noqa: PLR0913 - the arguments of ``replay``
     events: DataFrame,
     profile: Profile,
     config: ShareConfig | None,
+    order: Order | None,
     lacks: Iterable[str] | None,
     outputs: Iterable[str],
 ) -> ReplaySettings:
@@ -205,8 +211,10 @@ def settings_of(
     Return the settings of a replay of *events*; the arguments are those of ``replay``.
 
     Raises:
+        HistoryError: The events are not known to be in causal order.
         MalformedInputError: One of them is wrong.
     """
+    expect_causal(_order(events) if order is None else expect(order, Order, "order"), "events")
     settings = ReplaySettings(
         profile=profile,
         config=ShareConfig() if config is None else config,
@@ -215,6 +223,11 @@ def settings_of(
     )
     settings.begin(("", "", 0))  # which judges what it is given
     return settings
+
+
+def _order(events: DataFrame) -> Order | None:
+    found = [field.metadata[ORDER] for field in events.schema if field.name == "kind" and ORDER in field.metadata]
+    return Order(found[0]) if found else None
 
 
 def _lacks(events: DataFrame) -> frozenset[str]:

@@ -19,7 +19,7 @@ from sharestate.errors import HistoryError
 from sharestate.history import open_history
 from sharestate.history.files import is_parquet
 from sharestate.history.json_files import JsonHistory
-from sharestate.spark.history_schemas import EVENTS, LACKS
+from sharestate.spark.history_schemas import EVENTS, LACKS, ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _HEADERS: Final = StructType(
     [
         StructField("path", StringType()),
+        StructField("order", StringType()),
         StructField("lacks", ArrayType(StringType())),
         StructField("problem", StringType()),
         StructField("line", LongType()),
@@ -53,13 +54,13 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
             ``.parquet``; all in one format.
 
     Returns:
-        A frame of schema ``EVENTS``. What the header says that the history lacks is in the metadata of the column
-        ``kind``, where ``replay`` finds it.
+        A frame of schema ``EVENTS``. What the header says of the order, and that the history lacks, is in the metadata
+        of the column ``kind``, where ``replay`` finds it.
 
     Raises:
         HistoryError: There is no such file, one is empty, or no history of a version that is known, or they differ in
-            format or in what they lack. When the frame is computed, the job fails with a ``PythonException`` of Spark's
-            that ends in a HistoryError with file, line and field if an event is malformed.
+            format, in order or in what they lack. When the frame is computed, the job fails with a ``PythonException``
+            of Spark's that ends in a HistoryError with file, line and field if an event is malformed.
 
     Complexity:
         A task for each file of JSON Lines, which is not split; Parquet is split by Spark.
@@ -75,6 +76,9 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
             raise HistoryError(header.problem, header.path, header.line, header.field or "")
     first = headers[0]
     for header in headers:
+        if header.order != first.order:
+            message = f"in {header.order} order, but {first.path} in {first.order} order"
+            raise HistoryError(message, header.path, None, "order")
         if header.lacks != first.lacks:
             found, wanted = (", ".join(each.lacks) or "nothing" for each in (header, first))
             message = f"lacks {found}, but {first.path} {wanted}"
@@ -86,7 +90,7 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
         events = spark.read.schema(EVENTS).parquet(path)
     else:
         events = files.repartition(len(headers)).mapInArrow(_read_events, EVENTS)
-    metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks}
+    metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks, ORDER: first.order}
     return events.withColumn("kind", F.col("kind").alias("kind", metadata=metadata))
 
 
@@ -118,7 +122,8 @@ def _read_headers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def _header(path: str) -> dict[str, Any]:
     try:
         with open_history(path.removeprefix(_LOCAL)) as history:
-            return {"path": path, "lacks": sorted(history.header.lacks)}
+            header = history.header
+            return {"path": path, "order": header.order.value, "lacks": sorted(header.lacks)}
     except HistoryError as error:
         return {"path": path, "problem": error.message, "line": error.line, "field": error.field}
 

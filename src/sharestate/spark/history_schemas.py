@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from sharestate.history import EVENT_COLUMNS, KINDS, OUTPUT_COLUMNS, OUTPUTS
-from sharestate.history.columns import INFERRED, Column, ListOf, Need, Rows, Scalar, Type, union
+from sharestate.history.columns import INFERRED, MAY_LACK, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.spark.schemas import arrow_schema
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ SHARE_PARTITION: Final = tuple(column.name for column in EVENT_COLUMNS[:3])
 LACKS: Final = "sharestate_history_lacks"
 """What the metadata of the column ``kind`` of events calls the kinds that their history lacks."""
 
+ORDER: Final = "sharestate_history_order"
+"""What it calls the order of the history."""
+
 EVENTS: Final = StructType(
     [
         *_columns(EVENT_COLUMNS),
@@ -113,11 +116,11 @@ def checked_events(events: DataFrame) -> DataFrame:
     Raises:
         HistoryError: A column is missing or of another type; ``field`` says which.
     """
-    from sharestate.history.arrow import MAY_LACK, expect_columns  # noqa: PLC0415 - imports pyarrow
+    from sharestate.history.arrow import expect_columns  # noqa: PLC0415 - imports pyarrow
 
     present = StructType([field for field in events.schema if field.name in EVENTS.names])
     expect_columns(arrow_schema(present))
-    lacking = MAY_LACK.difference(present.names)
+    lacking = {column.name for column in MAY_LACK}.difference(present.names)
     columns = (
         F.lit(None).cast(each.dataType).alias(each.name) if each.name in lacking else each.name for each in EVENTS
     )

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from sharestate.errors import HistoryError
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.spark.history_schemas import EVENTS, SHARE_PARTITION
 from sharestate.spark.rebuild import tasks
 from sharestate.values.checks import refuse
@@ -135,6 +135,7 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
         raise HistoryError(exists, target)
     header = Header(
         source="request logs of brokers" if redaction_key is not None else ", ".join(logs),
+        order=Order.ARRIVAL,
         lacks=() if segments else ("log",),
     )
     lines = _lines(spark, logs)

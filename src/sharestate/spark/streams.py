@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from sharestate.coordinator import COORDINATOR_4_3, CoordinatorProfile, ShareSnapshot, StateRecord, encode_record
 from sharestate.errors import UnreadableFileError
-from sharestate.history import ReplaySettings
+from sharestate.history import Order, ReplaySettings
 from sharestate.spark.batch_directory import BatchDirectory, located
 from sharestate.spark.batch_replay import ALL_BUT_STATES, ReplayResult, events_in_order, replay_batches, settings_of
 from sharestate.spark.history_schemas import REPLAY_ROWS, SHARE_PARTITION, checked_events
@@ -50,6 +50,7 @@ def replay_stream(  # noqa: PLR0913 - the settings of a replay and of a stream, 
     *,
     profile: Profile = LATEST,
     config: ShareConfig | None = None,
+    order: Order | None = None,
     lacks: Iterable[str] | None = None,
     outputs: Iterable[str] = ALL_BUT_STATES,
     partitions: int | None = None,
@@ -69,8 +70,9 @@ def replay_stream(  # noqa: PLR0913 - the settings of a replay and of a stream, 
         path: The directory for the rows: of this machine, or a URI that Spark and pyarrow both know.
         checkpoint: The directory in which Spark keeps the stream's offsets. It belongs to *path*: with another one,
             or none, what was written is refused.
-        profile: As for ``replay``, and so are *config*, *lacks*, *outputs* and *partitions*.
+        profile: As for ``replay``, and so are *config*, *order*, *lacks*, *outputs* and *partitions*.
         config: The groups' settings until ``config`` events change them.
+        order: The order of the events; only those in causal order are replayed.
         lacks: The kinds that the history lacks.
         outputs: The kinds of rows to make; ``state`` is always made.
         partitions: The number of tasks of each batch. [tasks]
@@ -90,7 +92,7 @@ def replay_stream(  # noqa: PLR0913 - the settings of a replay and of a stream, 
     Complexity:
         A batch costs O(n log n) in its events and all share partitions that ever had one.
     """
-    settings = settings_of(events, profile, config, lacks, frozenset(outputs) | {"state"})
+    settings = settings_of(events, profile, config, order, lacks, frozenset(outputs) | {"state"})
     checked_events(events)
     directory = BatchDirectory(located(path), "replay_stream", tuple(sorted(settings.outputs)), located(checkpoint))
     tasks(events, partitions)

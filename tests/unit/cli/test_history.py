@@ -101,7 +101,7 @@ def test_what_is_there_is_not_written_over(synthetic: Path, tmp_path: Path, targ
 def test_a_malformed_history_ends_with_2(tmp_path: Path) -> None:
     """The message names file, line and field."""
     path = tmp_path / "history.jsonl"
-    path.write_text('{"sharestate_history":1}\n{"group_id":3}\n')
+    path.write_text('{"sharestate_history":2,"order":"causal"}\n{"group_id":3}\n')
 
     result = history("replay", path, tmp_path / "rows.jsonl")
 

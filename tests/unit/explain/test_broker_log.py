@@ -36,19 +36,8 @@ def by_partition(events: list[Event]) -> dict[tuple[str, str, int], list[Event]]
     return dict(found)
 
 
-def acquired_of(events: list[Event]) -> dict[tuple[str | None, int | None], dict[tuple[str, int], int]]:
-    """Return how many records each request has acquired of each topic and partition."""
-    acquired: dict[tuple[str | None, int | None], dict[tuple[str, int], int]] = defaultdict(dict)
-    for event in events:
-        for first, last, _ in (event.response or {}).get("acquired", ()) if event.kind == "fetch" else ():
-            counts = acquired[event.connection, event.request_no]
-            counts[event.key[1:]] = counts.get(event.key[1:], 0) + last - first + 1
-    return acquired
-
-
 def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) -> None:
     """Each acquisition of a record's life, with its member and delivery count, is in an answer of the broker."""
-    acquired = acquired_of(events)
     checked = 0
     for key, own in by_partition(events).items():
         assert is_verifiable(own, frozenset())
@@ -59,7 +48,7 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
                     answered[offset].append((event.member_id, count))
         most = sorted(answered, key=lambda offset: -len(answered[offset]))[:2]
         for offset in most:
-            replay = VerifiedReplay(key, own, acquired)
+            replay = VerifiedReplay(key, own)
             life = RecordLife(key, offset, replay=replay)
             for event in replay.events():
                 life.apply(event)
@@ -81,7 +70,7 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
 def test_each_moment_names_its_line(events: list[Event]) -> None:
     """The words end with the line of the request log, which is in the JSON form as well."""
     key, own = next(iter(by_partition(events).items()))
-    replay = VerifiedReplay(key, own, acquired_of(events))
+    replay = VerifiedReplay(key, own)
     life = RecordLife(key, 0, replay=replay)
     for event in replay.events():
         life.apply(event)
@@ -97,9 +86,8 @@ def test_each_moment_names_its_line(events: list[Event]) -> None:
 
 def test_an_overview_ends_where_the_log_ends(events: list[Event]) -> None:
     """The last SPSO is not below the one of the last write that the broker has sent."""
-    acquired = acquired_of(events)
     for key, own in by_partition(events).items():
-        replay = VerifiedReplay(key, own, acquired)
+        replay = VerifiedReplay(key, own)
         life = PartitionLife(key, replay=replay)
         for event in replay.events():
             life.apply(event)
@@ -137,7 +125,7 @@ def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
     events = list(log)
     failed = [event for event in events if "unknown_server_error" in (event.response or {}).values()]
     own = by_partition(events)[failed[0].key]
-    replay = VerifiedReplay(failed[0].key, own, acquired_of(events))
+    replay = VerifiedReplay(failed[0].key, own)
     life = PartitionLife(failed[0].key, replay=replay)
     for event in replay.events():
         life.apply(event)
@@ -154,7 +142,7 @@ def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) 
     appended = [event for event in own if event.kind == "log"]
     early_us = (appended[0].at_us or 0) - 1
     last = appended[-1]._replace(at_us=early_us, done_us=early_us, connection="another")
-    replay = VerifiedReplay(key, [last if event.seq == last.seq else event for event in own], acquired_of(events))
+    replay = VerifiedReplay(key, [last if event.seq == last.seq else event for event in own])
 
     seqs = [event.seq for event in replay.events() if event.kind == "log"]
 
@@ -197,7 +185,7 @@ def queued() -> list[Event]:
 
 def explained(events: list[Event], offset: int) -> Explanation:
     """Return the life of a record of a broker's log."""
-    replay = VerifiedReplay(KEY, events, acquired_of(events))
+    replay = VerifiedReplay(KEY, events)
     life = RecordLife(KEY, offset, replay=replay)
     for event in replay.events():
         life.apply(event)
@@ -241,7 +229,7 @@ def test_a_release_at_the_limit_is_no_expired_lock() -> None:
     ]
     own[2].response["state_batches"] = ()  # type: ignore[index]  # the record before is delivered for the first time
     own[3].response["acquired"] = (AcquiredRecords(0, 0, 1),)  # type: ignore[index]
-    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, own, acquired_of(own))))
+    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, own)))
     for event in replay.events():
         life.apply(event)
 
@@ -268,7 +256,7 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
         event._replace(response={"error": "invalid_record_state"}) if event.kind == "acknowledge" else event
         for event in queued()
     ]
-    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, events, acquired_of(events))))
+    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, events)))
     for event in replay.events():
         life.apply(event)
     overview = life.overview()
@@ -289,7 +277,7 @@ def test_a_broker_that_starts_again_reads_the_state_once() -> None:
     life.starts_again()
     life.reads(8_010, 1, 0)
     life.fetches(8_020, 1, "m2", 1, (0, 9, 1))
-    replay = VerifiedReplay(life.events[0].key, life.events, acquired_of(life.events))
+    replay = VerifiedReplay(life.events[0].key, life.events)
 
     events = list(replay.events())
     rows = [row for event in events for row in replay.apply(event)]

@@ -32,7 +32,7 @@ LINE: dict[str, Any] = {
     "kind": "log_start",
     "request": {"offset": 3},
 }
-HEADER = {"sharestate_history": 1}
+HEADER = {"sharestate_history": 2, "order": "causal"}
 FORMATS = [".jsonl", ".jsonl.gz", ".parquet"]
 
 
@@ -231,7 +231,9 @@ def test_a_part_may_begin_with_any_number(tmp_path: Path) -> None:
     assert [event.seq for event in islice(JsonHistory(path).part(), 3)] == [7, 0, 8]
 
 
-@pytest.mark.parametrize("header", [{"sharestate_history": 2}, {"sharestate_history": True}, {}, LINE])
+@pytest.mark.parametrize(
+    "header", [{"sharestate_history": 1}, {"sharestate_history": 3}, {"sharestate_history": True}, {}, LINE]
+)
 def test_an_unknown_version_is_refused(tmp_path: Path, header: Json) -> None:
     """A file of another version, or that is no history, is refused in both formats before any event."""
     path = lines(tmp_path, header, LINE)

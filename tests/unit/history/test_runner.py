@@ -19,6 +19,7 @@ from sharestate.history import (
     Header,
     HistoryError,
     HistoryOrderError,
+    Order,
     ReplaySettings,
     create_history,
     replay_events,
@@ -218,3 +219,15 @@ def test_an_unknown_output_is_refused() -> None:
     """Outputs are named by the table."""
     with pytest.raises(MalformedInputError, match="expected some of initialization"):
         ReplaySettings(outputs=frozenset({"writes"}))
+
+
+def test_a_history_in_order_of_arrival_is_not_replayed(tmp_path: Path) -> None:
+    """The error names the command that puts it in causal order, and nothing is written."""
+    source, target = tmp_path / "history.jsonl", tmp_path / "rows.jsonl"
+    create_history(source, Header(order=Order.ARRIVAL)).close()
+
+    with pytest.raises(HistoryError, match=r"sharestate log verify .*history\.jsonl -o") as caught:
+        replay_files(source, target)
+
+    assert caught.value.field == "order"
+    assert not target.exists()

@@ -38,10 +38,12 @@ class Log:
             0,
             seq,
             *times,
+            None,
             connection,
             number,
             kind,
             connection,
+            None,
             None,
             None,
             request,
@@ -71,7 +73,7 @@ class Log:
 
     def in_order(self) -> list[Step]:
         """Return the steps in the order that follows from what was seen."""
-        return in_order(schedule(self.events, set())).steps
+        return in_order(schedule(self.events)).steps
 
 
 def lines(steps: list[Step], *whats: What) -> list[int]:
@@ -163,7 +165,7 @@ def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
     log.write(11, 12, 5, 0, (0, 4, 2, 1))
     log.fetch("m2", 20, 21, (5, 9, 2))
     log.write(22, 23, 0, 5, (5, 9, 2, 1))
-    steps = schedule(log.events, set()).steps
+    steps = schedule(log.events).steps
 
     found = log.in_order()
 

@@ -9,9 +9,14 @@ from tests.support.hand_made_events import Life
 
 
 def steps_of(life: Life, *with_records: int) -> list[Step]:
-    """Return the steps of a life; the requests of member m1 with these numbers have acquired records."""
-    numbers = [("of m1", number) for number in with_records]
-    return schedule(enumerate(life.events), numbers).steps
+    """Return the steps of a life; fetches with these numbers have acquired records of another share partition."""
+    events = [
+        event._replace(request={**(event.request or {}), "others": (1,)})
+        if event.kind == "fetch" and event.request_no in with_records
+        else event
+        for event in life.events
+    ]
+    return schedule(enumerate(events)).steps
 
 
 def fetch_of(life: Life) -> Step:
@@ -97,7 +102,7 @@ def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last
     life.fetches(10, 1, "m1", 1)
     life.appends(90_000, 10, 19)
 
-    assert schedule(enumerate(life.events), ()).last_us == [last_ms * 1000]
+    assert schedule(enumerate(life.events)).last_us == [last_ms * 1000]
 
 
 def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
@@ -109,4 +114,4 @@ def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
     life.starts_again()
     life.reads(8_010, 1, 0)
 
-    assert schedule(enumerate(life.events), ()).last_us[1] == 11_000
+    assert schedule(enumerate(life.events)).last_us[1] == 11_000
