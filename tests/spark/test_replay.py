@@ -285,13 +285,10 @@ def test_arguments_are_judged_at_once(spark: SparkSession) -> None:
     """Unknown kinds, and a number of tasks that is none, are refused by the name of the argument."""
     events = spark.createDataFrame([], EVENTS)
 
-    for name, arguments in (
-        ("lacks", {"lacks": {"letter"}}),
-        ("outputs", {"outputs": {"letter"}}),
-        ("partitions", {"partitions": 0}),
-    ):
+    wrong: tuple[tuple[str, Any], ...] = (("lacks", {"letter"}), ("outputs", {"letter"}), ("partitions", 0))
+    for name, value in wrong:
         with pytest.raises(MalformedInputError) as caught:
-            replay(events, **{"order": Order.CAUSAL, **arguments})
+            replay(events, **{"order": Order.CAUSAL, name: value})
         assert caught.value.field == name
 
 
