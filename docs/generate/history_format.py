@@ -12,8 +12,6 @@ from sharestate.history.columns import (
     INFERRED,
     KINDS,
     MAY_LACK,
-    OUTPUT_COLUMNS,
-    OUTPUTS,
     Column,
     ListOf,
     Need,
@@ -21,6 +19,7 @@ from sharestate.history.columns import (
     Scalar,
     Type,
 )
+from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 
 EVENTS: Final = """\
 The columns of [histories](history.md), in JSON Lines and in Parquet. What may be null may be missing in JSON. Then come

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from attrs import evolve
 from rich.table import Column, Table
 
 from sharestate.cli.explain import explain_command, report_command
@@ -14,11 +17,11 @@ from sharestate.cli.request_logs import import_options, redaction_key, say_what_
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
 from sharestate.history import Header, Order, create_history
-from sharestate.history.files import named_at_last
+from sharestate.history.files import named_at_last, open_history
 from sharestate.json_lines import printable, write_json
 
 if TYPE_CHECKING:
-    from sharestate.log_check import PartitionReport
+    from sharestate.log_check import PartitionCheck, PartitionReport
 
 _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
@@ -121,30 +124,54 @@ class _BrokenLines:
 
 @log_group.command("verify")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the history in causal order, which all other commands read.",
+)
 @click.argument("source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.pass_context
-def verify_command(context: click.Context, *, as_json: bool, source: Path) -> None:
+def verify_command(context: click.Context, *, as_json: bool, target: Path | None, source: Path) -> None:
     """
     Check that all that a broker let out follows from Kafka's rules.
 
     What members have acquired is computed, and so are the codes of their acknowledgements, all writes of state, and
     when locks expire; each is compared with what was logged. With --json, a share partition is a line.
 
+    With -o, the events are written in the order that was found: with the instants at which they took effect, with what
+    no line shows, such as locks that expire, and with the verdicts. Where a verdict loses the state, what follows is in
+    the file, and nothing computes from it until the state is read again.
+
     Exit code: 0 if nothing contradicts, 1 if something does, or the search was given up, 2 if it cannot be read.
     """
     reports = []
-    with no_verdicts(), progress("checking") as bar:
-        from sharestate.log_check import verify  # noqa: PLC0415 - as above
+    with no_verdicts(), progress("checking") as bar, _ordered_history(source, target) as write:
+        from sharestate.log_check import check  # noqa: PLC0415 - as above
 
-        for report in verify(source, watch=lambda history: watched(history, bar)):
-            reports.append(report)
+        for checked in check(source, watch=lambda history: watched(history, bar)):
+            reports.append(checked.report)
+            write(checked)
             bar.update(bar.task_ids[0], description=f"checking; {counted(len(reports), 'share partition')} done")
             if as_json:
-                click.echo(write_json(report.to_json()))
+                click.echo(write_json(checked.report.to_json()))
     if not as_json:
         _print_reports(reports)
     is_bad = any(report.verdict.value in {"contradiction", "search_bound_reached"} for report in reports)
     context.exit(1 if is_bad else 0)
+
+
+@contextmanager
+def _ordered_history(source: Path, target: Path | None) -> Iterator[Callable[[PartitionCheck], object]]:
+    """Return what writes the events of a share partition in causal order to *target*; nothing without one."""
+    if target is None:
+        yield lambda _: None
+        return
+    with open_history(source) as history:
+        header = evolve(history.header, order=Order.CAUSAL)
+    with named_at_last(target) as path, create_history(path, header) as file:
+        yield lambda checked: file.write(checked.events())
 
 
 # ---- for people

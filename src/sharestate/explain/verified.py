@@ -11,7 +11,7 @@ from sharestate.history.events import Event
 from sharestate.history.record_states import RecordStates
 from sharestate.history.rows import OutputRow
 from sharestate.log_check.checked_partition import CheckedPartition
-from sharestate.log_check.kafka_defects import Defect
+from sharestate.log_check.search_state import Defect
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import Step, What, schedule
 from sharestate.log_check.search import Search
@@ -56,7 +56,7 @@ class VerifiedReplay:
         self.key = key
         self.seq = len(events) - 1
         self._steps = search.steps
-        self._checked = CheckedPartition(key, plan, log, record_transitions=True)
+        self._checked = CheckedPartition(key, plan, log, taken=None)
         self._states = RecordStates()
         self._taken = 0
         self.lost_us: int | None = None

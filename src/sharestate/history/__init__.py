@@ -6,18 +6,11 @@ imported to, and what a program that embeds the library can write.
 """
 
 from sharestate.errors import HistoryError, HistoryOrderError
-from sharestate.history.columns import (
-    EVENT_COLUMNS,
-    HISTORY_VERSION,
-    KINDS,
-    OUTPUT_COLUMNS,
-    OUTPUTS,
-    AppendedBatch,
-    Order,
-)
+from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, AppendedBatch, Order
 from sharestate.history.events import Event, Header
 from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
 from sharestate.history.history_writer import AsyncHistoryWriter, HistoryWriter
+from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
 from sharestate.history.runner import ReplaySettings, ReplaySummary, replay_events, replay_files

@@ -22,8 +22,6 @@ from sharestate.history.columns import (
     INFERRED,
     KINDS,
     MAY_LACK,
-    OUTPUT_COLUMNS,
-    OUTPUTS,
     STATE_BATCHES,
     Column,
     ListOf,
@@ -34,6 +32,7 @@ from sharestate.history.columns import (
     union,
 )
 from sharestate.history.events import Event
+from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
 from sharestate.values.named_tuples import new_tuple

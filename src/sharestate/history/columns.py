@@ -148,20 +148,6 @@ class Kind:
     """The fields of its response; none if there is no response."""
 
 
-@frozen
-class Output:
-    """A kind of rows of a replay."""
-
-    name: str
-    """Its name, as it stands in the column ``kind``."""
-
-    meaning: str
-    """Its meaning, in a few words."""
-
-    columns: tuple[Column, ...]
-    """The columns that it has besides those that all have."""
-
-
 class AppendedBatch(NamedTuple):
     """
     A record batch of the log, as a history has it.
@@ -434,10 +420,10 @@ _VERDICT: Final = Kind(
         Column("verdict", Scalar.TEXT, "the verdict", need=Need.REQUIRED, values=VERDICTS),
         Column("reason", Scalar.TEXT, "the reason, in words"),
         Column(
-            "is_lost",
-            Scalar.BOOLEAN,
-            "whether nothing is known from here on, until the state is read again",
-            need=Need.REQUIRED,
+            "lost",
+            Scalar.TEXT,
+            "how long nothing is known from here on; null if nothing is lost",
+            values=("until_read", "for_good"),
         ),
     ),
 )
@@ -473,7 +459,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 
 # ---- columns of events
 
-_KEY_COLUMNS: Final = (
+KEY_COLUMNS: Final = (
     Column("group_id", Scalar.TEXT, "the share group", need=Need.REQUIRED),
     Column("topic_id", Scalar.TEXT, "the topic's id, 22 characters of URL-safe base64", need=Need.REQUIRED),
     Column("partition", Scalar.INT32, "the partition's index", need=Need.REQUIRED),
@@ -494,7 +480,7 @@ MAY_LACK: Final = (EFFECT, CLIENT, *SOURCE_COLUMNS)
 """The columns that Parquet may lack, which is the same as null."""
 
 EVENT_COLUMNS: Final = (
-    *_KEY_COLUMNS,
+    *KEY_COLUMNS,
     Column("seq", Scalar.INT64, "0, 1, 2 ... for each share partition, without holes", need=Need.REQUIRED),
     Column("at_us", Scalar.INT64, "when it arrived", "µs since 1970"),
     Column("taken_us", Scalar.INT64, "when a handler took it", "µs since 1970"),
@@ -512,102 +498,6 @@ EVENT_COLUMNS: Final = (
 
 INFERRED: Final = Column("inferred", Scalar.BOOLEAN, "whether it was not observed, but follows; null for no")
 """The last column of an event."""
-
-
-# ---- rows of a replay
-
-OUTPUT_COLUMNS: Final = (
-    *_KEY_COLUMNS,
-    Column("seq", Scalar.INT64, "the event after which it happened", need=Need.REQUIRED),
-    Column("at_us", Scalar.INT64, "when it happened", "µs since 1970"),
-    Column("kind", Scalar.TEXT, "the kind", need=Need.REQUIRED),
-)
-"""The columns that all rows of a replay have."""
-
-_MEMBER: Final = Column("member_id", Scalar.TEXT, "the member; empty for none")
-_RANGE: Final = (_FIRST, _LAST)
-
-OUTPUTS: Final[Mapping[str, Output]] = MappingProxyType(
-    {
-        output.name: output
-        for output in (
-            Output(
-                "initialization",
-                "a new share partition, with which everything that was not persisted is gone",
-                (
-                    _LEADER_EPOCH,
-                    Column("state_epoch", Scalar.INT32, "the epoch of the state; null if it was not read"),
-                    Column("start_offset", Scalar.INT64, "the SPSO; null if the state was not read"),
-                ),
-            ),
-            Output(
-                "start_offset",
-                "a move of the SPSO, also to where a new share partition begins",
-                (Column("start_offset", Scalar.INT64, "the SPSO", need=Need.REQUIRED),),
-            ),
-            Output(
-                "write",
-                "a write that the share partition has issued",
-                (
-                    Column("number", Scalar.INT64, "its number at the share partition", need=Need.REQUIRED),
-                    *(each for each in _WRITE.request if each.need is Need.REQUIRED),
-                ),
-            ),
-            Output(
-                "transition",
-                "a change of a range of records",
-                (
-                    *_RANGE,
-                    _MEMBER,
-                    _COUNT,
-                    Column("cause", Scalar.TEXT, "the cause", need=Need.REQUIRED),
-                    Column("from_state", Scalar.INT8, "the number of the state before; null if not in flight"),
-                    Column("to_state", Scalar.INT8, "the number of the state after; null if no longer in flight"),
-                    Column("number", Scalar.INT64, "the write that carries it, or whose outcome has caused it"),
-                ),
-            ),
-            Output("acquisition", "a range that a member has acquired", (*_RANGE, _MEMBER, _COUNT)),
-            Output(
-                "dead_letter",
-                "a range that was handed to the dead-letter queue",
-                (*_RANGE, _COUNT, Column("cause", Scalar.TEXT, "the cause", need=Need.REQUIRED)),
-            ),
-            Output(
-                "difference",
-                "something that was observed and computed otherwise",
-                (
-                    Column("name", Scalar.TEXT, "what differs", need=Need.REQUIRED),
-                    Column("observed", Scalar.TEXT, "what was observed, as JSON", need=Need.REQUIRED),
-                    Column("computed", Scalar.TEXT, "what was computed, as JSON", need=Need.REQUIRED),
-                ),
-            ),
-            Output(
-                "verdict",
-                "what the check of a broker's log found",
-                _VERDICT.request,
-            ),
-            Output(
-                "metric",
-                "a count over the whole history",
-                (
-                    Column("name", Scalar.TEXT, "what is counted", need=Need.REQUIRED),
-                    Column("value", Scalar.INT64, "how often it was", need=Need.REQUIRED),
-                ),
-            ),
-            Output(
-                "snapshot",
-                "the share partition at the end; none if its state was never read",
-                (Column("state", Scalar.TEXT, "the snapshot, as JSON", need=Need.REQUIRED),),
-            ),
-            Output(
-                "state",
-                "where a replay of later events goes on",
-                (Column("state", Scalar.TEXT, "the state of the replay, as JSON", need=Need.REQUIRED),),
-            ),
-        )
-    }
-)
-"""The kinds of rows of a replay by their names."""
 
 
 def union(tables: Iterable[Iterable[Column]]) -> dict[str, tuple[Column, ...]]:

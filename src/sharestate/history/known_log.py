@@ -7,7 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -130,6 +130,18 @@ class KnownLog:
                 break
             chosen.append(batch.record_batch)
             left = None if left is None else left - size
+        return FetchedRecords(
+            fetch_offset=fetch_offset,
+            batches=chosen,
+            aborted_transactions=self.aborted_in(chosen) if is_committed else (),
+            isolation=isolation,
+        )
+
+    def read_to(self, fetch_offset: int, last_offset: int, isolation: IsolationLevel) -> FetchedRecords:
+        """Return the batches from the one that holds *fetch_offset* on, up to the one that ends at *last_offset*."""
+        batches = self._batches[bisect_left(self._ends, fetch_offset) : bisect_right(self._ends, last_offset)]
+        chosen = [batch.record_batch for batch in batches]
+        is_committed = isolation is IsolationLevel.READ_COMMITTED
         return FetchedRecords(
             fetch_offset=fetch_offset,
             batches=chosen,

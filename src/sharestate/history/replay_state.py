@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import define, evolve, fields, frozen
 
-from sharestate.errors import ErrorCode, MalformedInputError, SnapshotError
+from sharestate.errors import MalformedInputError, SnapshotError
 from sharestate.history.columns import ERRORS, ISOLATION_LEVELS, KINDS, STATE_BATCHES
 from sharestate.history.events import check_of, json_of
 from sharestate.history.known_log import KnownLog, read_known_log
@@ -33,15 +33,12 @@ from sharestate.values.profiles import PROFILES, Profile
 from sharestate.values.requests import StateBatch, StateRun, WriteShareGroupState, runs_of
 from sharestate.values.snapshot import Snapshot
 
-REPLAY_STATE_VERSION: Final = 1
+REPLAY_STATE_VERSION: Final = 2
 """The version of the JSON form."""
 
 _MARK: Final = "sharestate_replay"
 
 _SETTINGS: Final = ("delivery_count_limit", "max_record_locks", "record_lock_duration_ms", "renew_acknowledge_enable")
-
-_REFUSALS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
-"""The errors of an acknowledgement that no failed write has."""
 
 WriteContent = tuple[int, int, int, int, Sequence[StateBatch]]
 """Start offset, delivery complete count, state epoch, leader epoch and state batches of a write."""
@@ -65,6 +62,12 @@ def are_same_batches(one: Sequence[StateBatch], other: Sequence[StateBatch]) -> 
     )
 
 
+def are_same(observed: WriteContent, computed: WriteContent, *, is_head_late: bool) -> bool:
+    """Return whether two writes say the same, but for start offset and complete count if these were read late."""
+    head = slice(2, 4) if is_head_late else slice(4)
+    return observed[head] == computed[head] and are_same_batches(observed[4], computed[4])
+
+
 def find_write(pending: Mapping[int, WriteShareGroupState], content: WriteContent) -> int | None:
     """Return the number of the oldest of the *pending* writes with *content*; None if there is none."""
     head, batches = content[:4], content[4]
@@ -72,13 +75,6 @@ def find_write(pending: Mapping[int, WriteShareGroupState], content: WriteConten
         if write[2:6] == head and are_same_batches(write[6], batches):
             return number
     return None
-
-
-def implied_error(expected: tuple[str, str | None] | None) -> ErrorCode | None:
-    """Return why a write has failed that was not observed itself, if its member's answer says so."""
-    observed = None if expected is None else expected[1]
-    error = None if observed is None else ERRORS[observed]
-    return None if error in _REFUSALS else error
 
 
 def content_in(request: Mapping[str, Any]) -> WriteContent:
@@ -149,6 +145,23 @@ class Settings:
         )
 
 
+class Loss(NamedTuple):
+    """
+    Why nothing is known of a share partition.
+
+    Attributes:
+        verdict: The verdict of the check of the broker's log.
+        reason: Its reason, in words; None without one.
+        how_long: ``until_read`` or ``for_good``.
+        at_us: From when on; None if that is not known. [µs since 1970]
+    """
+
+    verdict: str
+    reason: str | None
+    how_long: str
+    at_us: int | None
+
+
 @frozen(kw_only=True)
 class ReplayState:
     """The state of a replay."""
@@ -161,6 +174,12 @@ class ReplayState:
 
     at_us: int | None
     """The time; None if no event had one. [µs since 1970]"""
+
+    now_ms: int
+    """The time of the last command that takes one. [ms]"""
+
+    lost: Loss | None
+    """Why nothing is known by now; None if that is no verdict."""
 
     lacks: frozenset[str]
     """The kinds that the history lacks."""
@@ -204,6 +223,8 @@ class ReplayState:
                 "key": list(self.key),
                 "seq": self.seq,
                 "at_us": self.at_us,
+                "now_ms": self.now_ms,
+                "lost": None if self.lost is None else list(self.lost),
                 "lacks": sorted(self.lacks),
                 "profile": self.profile.name,
                 "config": {**config, "auto_offset_reset": str(self.config.auto_offset_reset)},
@@ -282,6 +303,8 @@ _read: Final[Check[ReplayState]] = record(
         "key": Field(row(text, text, integer(0, 2**31 - 1), make=_tuple)),
         "seq": Field(integer(-1)),
         "at_us": Field(nullable(_INTEGER)),
+        "now_ms": Field(integer(0)),
+        "lost": Field(nullable(row(text, nullable(text), text, nullable(_INTEGER), make=Loss))),
         "lacks": Field(list_of(_names(KINDS))),
         "profile": Field(one_of(PROFILES)),
         "config": Field(

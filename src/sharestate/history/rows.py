@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from sharestate.history.columns import OUTPUTS
 from sharestate.history.events import json_of
+from sharestate.history.outputs import OUTPUTS
 from sharestate.history.record_states import RecordStates
 from sharestate.json_lines import Json, write_json
 from sharestate.values.checks import refuse

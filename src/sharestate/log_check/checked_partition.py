@@ -16,23 +16,23 @@ from attrs import evolve
 from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
 from sharestate.history import AppendedBatch, Event
 from sharestate.history.columns import ERROR_NAMES, ERRORS, MODES
-from sharestate.history.replay_state import Settings
-from sharestate.log_check.kafka_defects import (
-    Defect,
+from sharestate.history.kafka_defects import (
     does_acquire_throw,
     does_advance_throw,
     write_succeeded_without_advance,
 )
+from sharestate.history.replay_state import Settings
 from sharestate.log_check.observed_writes import Mismatch, ObservedWrites
 from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, Schedule, Step, What
-from sharestate.log_check.search_state import Counts, Delay, Progress, Recent, Saved
+from sharestate.log_check.search_state import Counts, Defect, Delay, Progress, Recent, Saved
+from sharestate.log_check.taken_events import TakenEvents
 from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog, Way, counts_read, prefixes, sums_of_others
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import OffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
-from sharestate.values.effects import Effects, Transition
+from sharestate.values.effects import Effects
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import LATEST
 from sharestate.values.records import AcquiredRecords, RecordState, SharePartitionKey
@@ -66,10 +66,9 @@ class CheckedPartition:
         key: The share partition.
         schedule: Its steps.
         log: Its log; None if nothing is known of it.
-        record_transitions: Whether ``changes`` lists which records have changed, and why.
+        taken: Notes what was done, as events in causal order; nothing is noted if None.
 
     Attributes:
-        changes: The changes of records, and their dead letters, in the steps that fitted, since they were taken away.
         was_initialized: Whether its state was ever read.
     """
 
@@ -79,7 +78,7 @@ class CheckedPartition:
         schedule: Schedule,
         log: VisibleLog | None,
         *,
-        record_transitions: bool = False,
+        taken: TakenEvents | None = None,
     ) -> None:
         """Start before the first step."""
         self._key = SharePartitionKey(group_id=key[0], topic_id=key[1], partition=key[2])
@@ -91,9 +90,9 @@ class CheckedPartition:
         self._last_ms = 0
         self._allowed = Allowed.NOTHING
         self._before: Saved | None = None
-        self._record_transitions = record_transitions
+        self._read: FetchedRecords | None = None
+        self._taken = taken
         self.was_initialized = False
-        self.changes: list[Transition | DeadLetterRequest] = []
 
     @property
     def partition(self) -> SharePartition | None:
@@ -125,12 +124,14 @@ class CheckedPartition:
     def save(self) -> Saved:
         """Return what it takes to come back here."""
         self._now.issued = self._writes.issued
-        return Saved(self._partition and self._partition.copy(), self._now.copy(), self._last_ms, len(self.changes))
+        taken = 0 if self._taken is None else len(self._taken.events)
+        return Saved(self._partition and self._partition.copy(), self._now.copy(), self._last_ms, taken)
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
         self._partition = saved.partition and saved.partition.copy()
-        del self.changes[saved.recorded :]
+        if self._taken is not None:
+            self._taken.forget_after(saved.taken)
         self._now = saved.progress.copy()
         self._writes.issued = self._now.issued
         self._last_ms = saved.last_ms
@@ -165,6 +166,7 @@ class CheckedPartition:
                 self._now.nothing_us = step.at_us
         if step.allowed is Allowed.UNDECIDED:
             self.counts.undecided_fetches += 1
+            self._note(step, read_to=-1)
             return None
         if step.what is What.OUTCOME:
             self._expire_queued(step, saved)
@@ -210,11 +212,14 @@ class CheckedPartition:
         content = self._writes.next_content()
         if content is None:
             return False
-        number = next((number for number, row in self._now.letters.items() if content[4] == (row,)), None)
+        letters = self._now.letters.items()
+        number = next((number for number, letter in letters if content[4] == (_written_then(letter),)), None)
         if number is None or self._issue(self._noted(self._active().dead_letter_answered(number)), step) is not None:
             return False
-        self._now.letters.pop(number)
+        letter = self._now.letters.pop(number)
         self.counts.dead_letters += 1
+        if self._taken is not None:
+            self._taken.dead_letter(letter, step.at_us)
         return True
 
     def _expire_queued(self, step: Step, saved: Saved) -> None:
@@ -244,6 +249,8 @@ class CheckedPartition:
             if effects is None or self._issue(self._noted(effects), step) is not None:
                 return False
             self.counts.expiries += 1
+            if self._taken is not None:
+                self._taken.expire(self._last_ms * 1000)
             if effects.writes:
                 if self._writes.is_issued(write):
                     self._now.delay = Delay(self._writes.arrived_us(write) - due_ms * 1000, self._now.delay)
@@ -260,6 +267,8 @@ class CheckedPartition:
             effects = self._active().release(member_id, now_ms=self._now_ms(step.at_us))
             if effects.writes and self._issue(self._noted(effects), step) is None:
                 self.counts.releases += 1
+                if self._taken is not None:
+                    self._taken.disconnect(member_id, self._last_ms * 1000)
                 return True
             self.restore(saved)
         return False
@@ -272,6 +281,8 @@ class CheckedPartition:
                 effects = self._active().acknowledge(member_id, batches, now_ms=self._now_ms(step.at_us))
                 if effects.writes and self._issue(self._noted(effects), step) is None:
                     self.counts.unlogged += 1
+                    if self._taken is not None:
+                        self._taken.acknowledge(member_id, batches, self._last_ms * 1000)
                     return True
             except RequestRefusedError:
                 pass
@@ -279,13 +290,14 @@ class CheckedPartition:
         return False
 
     def _noted(self, effects: Effects) -> Effects:
-        self.changes += effects.transitions
-        if self._record_transitions:
-            self.changes += effects.dead_letters
         for request in effects.dead_letters:
-            row = StateBatch(request.first_offset, request.last_offset, RecordState.ARCHIVED, request.delivery_count)
-            self._now.letters[request.number] = row
+            self._now.letters[request.number] = request
         return effects
+
+    def _note(self, step: Step, at_us: int | None = None, **known: Any) -> None:  # noqa: ANN401 - fields of its request
+        """Note that the event of a step took effect, at its time if *at_us* is None, and what is *known* of it."""
+        if self._taken is not None:
+            self._taken.step(step, step.at_us if at_us is None else at_us, known)
 
     def _active(self) -> SharePartition:
         assert self._partition is not None  # noqa: S101 - callers have looked
@@ -304,6 +316,8 @@ class CheckedPartition:
                 return observed
             if observed is not None:
                 self._now.numbers[observed] = write.number
+                if self._writes.is_head_late(observed):
+                    self._now.late_heads |= {observed}
                 self.counts.writes += 1
         return None
 
@@ -313,17 +327,26 @@ class CheckedPartition:
         self._now.settings.change(step.event.request or {})
         if self._partition is not None:
             self._partition.configure(self._now.settings.effective)
+        self._note(step)
 
     def _appended(self, step: Step) -> None:
         self._now.visible = max(self._now.visible, self._log.count_after(step.event))
+        self._note_log(step)
+
+    def _note_log(self, step: Step) -> None:
+        """Note the batches that are visible by now: in the order of the log, whatever their times say."""
+        if self._taken is not None:
+            self._taken.appended(self._log.events_until(self._now.visible), step.at_us)
 
     def _log_starts(self, step: Step) -> None:
         self._now.log_start = max(self._now.log_start, (step.event.request or {})["offset"])
         if self._partition is not None and not step.event.inferred:
             self._noted(self._partition.advance_log_start(self._now.log_start))
+        self._note(step)
 
     def _outcome(self, step: Step) -> Mismatch | None:
         if self._partition is None:
+            self._note(step)
             return None
         number = self._now.numbers.pop(step.write, None)
         if number is None:
@@ -337,6 +360,12 @@ class CheckedPartition:
         else:
             effects = self._noted(self._partition.write_failed(number, ERRORS[error]))
             answered = None if effects.error is None else ERROR_NAMES[effects.error.code]
+        known: dict[str, Any] = {"number": number}
+        if step.write in self._now.late_heads:
+            known["is_head_late"] = True
+        if self._now.defects[-1:] and self._now.defects[-1].step is step:
+            known["defect"] = self._now.defects[-1].name
+        self._note(step, **known)
         expected = self._now.expected.pop(number, answered)
         return None if expected == answered else Mismatch("code", expected, answered, step.write)
 
@@ -345,16 +374,22 @@ class CheckedPartition:
         partition, before = self._active(), self._before
         snapshot = None if before is None else before.snapshot
         if snapshot is not None and does_advance_throw(snapshot):
-            other = write_succeeded_without_advance(partition.snapshot(), number)
-            if other is not None:
-                self._partition = other
+            imitated = write_succeeded_without_advance(partition.snapshot(), number)
+            if imitated is not None:
+                self._partition, _ = imitated
                 self._now.defects += (Defect("B7", partition.start_offset, step),)
                 return
         self._noted(partition.write_succeeded(number))
 
-    def _stop(self, _: Step) -> None:
-        self.give_up()
+    def _stop(self, step: Step) -> None:
+        self._leave(step)
         self._now.is_absent = True
+
+    def _leave(self, step: Step) -> None:
+        """Note that nothing is led until the state is read again."""
+        self.give_up()
+        if self._taken is not None:
+            self._taken.stop(step.at_us)
 
     def _initialize(self, step: Step) -> None:
         request, response = step.event.request or {}, step.event.response or {}
@@ -362,6 +397,7 @@ class CheckedPartition:
         self._writes.forget_before(step.earliest_us - LATE_US)
         self._now.is_absent = "error" in response
         if "error" in response or not response:
+            self._note(step)
             return
         settings = self._now.settings
         settings.leader_epoch = request.get("leader_epoch", settings.leader_epoch)
@@ -370,7 +406,6 @@ class CheckedPartition:
             leader_epoch=settings.leader_epoch,
             profile=settings.profile,
             config=settings.effective,
-            record_transitions=self._record_transitions,
         )
         partition.initialize()
         state = PersistedState(
@@ -380,8 +415,11 @@ class CheckedPartition:
         )
         try:
             self._noted(partition.read_succeeded(state))
+            self._note(step)
         except ResetOffsetRequiredError:
-            self._noted(partition.read_succeeded(state, reset_offset=self._reset_offset(request)))
+            offset = self._reset_offset(request)
+            self._noted(partition.read_succeeded(state, reset_offset=offset))
+            self._note(step, reset_offset=offset)
         self._partition, self._last_ms = partition, 0
         self.was_initialized = True
 
@@ -394,8 +432,10 @@ class CheckedPartition:
 
     def _close(self, step: Step) -> Mismatch | None:
         if self._partition is None:
+            self._note(step)
             return None
         effects = self._partition.release(step.event.member_id or "", now_ms=self._now_ms(step.at_us))
+        self._note(step, self._last_ms * 1000)
         return self._issue(self._noted(effects), step)
 
     def _acknowledge(self, step: Step) -> Mismatch | None:
@@ -407,11 +447,12 @@ class CheckedPartition:
         if is_refused_by_broker(request["batches"], version=version, is_renew=is_renew):
             computed = "invalid_request"
         elif event.response is not None and event.response.get("error") == _ABSENT:
-            self.give_up()
+            self._leave(step)
             self._now.is_absent = True
             computed = _ABSENT
         elif self._partition is None:
             if not self._now.is_absent:
+                self._note(step)
                 return None
             computed = "invalid_record_state"
         else:
@@ -420,8 +461,8 @@ class CheckedPartition:
                 effects = self._partition.acknowledge(event.member_id or "", request["batches"], now_ms=now_ms)
             except RequestRefusedError as refusal:
                 computed = ERROR_NAMES[refusal.code]
-                self.changes += refusal.transitions
             self._noted(effects)
+        self._note(step, None if self._partition is None else self._last_ms * 1000)
         if event.response is not None:
             expected = event.response.get("error")
             if effects.writes and expected not in _REFUSALS:
@@ -444,6 +485,7 @@ class CheckedPartition:
         if response is None:
             return None
         if self._partition is None:
+            self._note(step)
             return self._early_fetch(response.get("acquired", ()))
         if "error" in response:
             return self._failed_fetch(step, response["error"])
@@ -462,6 +504,7 @@ class CheckedPartition:
                     first = computed if first is None else first
                     continue
                 self._now.visible = max(self._now.visible, way.visible if acquired else 0)
+                self._note_read(step, way.others)
                 self.counts.fetches_with_records += bool(acquired)
                 self.counts.empty_fetches += not acquired
                 return None
@@ -469,6 +512,7 @@ class CheckedPartition:
         if acquired or self._now.nothing_us < step.earliest_us - LATE_US or self._before is None:
             return Mismatch("fetch", [list(each) for each in acquired], [list(each) for each in first or ()])
         self.restore(self._before)  # it came a little earlier, when there was nothing: that changes nothing
+        self._note(step, read_to=-1)
         self.counts.empty_fetches += 1
         return None
 
@@ -482,6 +526,7 @@ class CheckedPartition:
     def _failed_fetch(self, step: Step, error: str) -> Mismatch | None:
         """Take a fetch that was answered with an error: it has done nothing, unless acquire has thrown (B8)."""
         if error != _THROWN:
+            self._note(step, read_to=-1)
             return None
         partition, request = self._active(), step.event.request or {}
         offset = partition.next_fetch_offset()
@@ -496,8 +541,22 @@ class CheckedPartition:
             cached = self._active().batches()
             if cached and does_acquire_throw(fetched, cached[0].first_offset):
                 self._now.defects += (Defect("B8", offset, step),)
+                self._note_read(step, 0, defect="B8")
                 return None
         return Mismatch("fetch", {"error": error}, None)
+
+    def _note_read(self, step: Step, others: int, **known: Any) -> None:  # noqa: ANN401 - fields of its request
+        """Note a fetch with what it has read."""
+        if self._taken is None:
+            return
+        self._note_log(step)
+        at_us, known = step.at_us, {**known, "acquired_by_others": others}
+        if self._read is None:
+            known["read_to"] = -1
+        else:
+            at_us = self._last_ms * 1000
+            known |= {"fetch_offset": self._read.fetch_offset, "read_to": self._read.batches[-1].last_offset}
+        self._note(step, at_us, **known)
 
     def _take_lock_duration(self, response: dict[str, Any]) -> None:
         lock_ms, settings = response.get("lock_ms"), self._now.settings
@@ -542,6 +601,7 @@ class CheckedPartition:
 
     def _acquire(self, step: Step, way: Way) -> tuple[AcquiredRecords, ...]:
         """Fetch in one of the ways, and return what is acquired."""
+        self._read = None
         partition, request = self._active(), step.event.request or {}
         has_room = partition.can_acquire()
         offset = partition.next_fetch_offset() if way.offset is None else way.offset
@@ -550,6 +610,8 @@ class CheckedPartition:
             return ()
         if offset < self._now.log_start:
             self._noted(partition.advance_log_start(self._now.log_start))
+            if self._taken is not None:
+                self._taken.log_starts(self._now.log_start, step.at_us)
             return ()
         batches = self._readable(way.visible, offset)
         count = way.batches
@@ -558,6 +620,7 @@ class CheckedPartition:
         return self._acquire_of(step, self._log.fetched(offset, batches[:count], self._now.settings.isolation), wanted)
 
     def _acquire_of(self, step: Step, fetched: FetchedRecords, wanted: int) -> tuple[AcquiredRecords, ...]:
+        self._read = fetched if fetched.batches else None
         request = step.event.request or {}
         effects = self._active().acquire(
             step.event.member_id or "",
@@ -583,6 +646,11 @@ class CheckedPartition:
             What.ARRIVAL: _arrival,
         }
     )
+
+
+def _written_then(letter: DeadLetterRequest) -> StateBatch:
+    """Return what is written when the dead-letter queue has answered."""
+    return StateBatch(letter.first_offset, letter.last_offset, RecordState.ARCHIVED, letter.delivery_count)
 
 
 _AFTER_OTHERS: Final = frozenset({What.ACKNOWLEDGE, What.CLOSE, What.FETCH, What.ARRIVAL})

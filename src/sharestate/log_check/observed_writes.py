@@ -103,6 +103,10 @@ class ObservedWrites:
         """Return whether an observed write was issued."""
         return write < self.issued.count or write in self.issued.ahead
 
+    def is_head_late(self, write: int) -> bool:
+        """Return whether the head of an observed write is still to be seen."""
+        return any(each.write == write for each in self.issued.late)
+
     def next_event(self) -> Event | None:
         """Return the event of the next one that is to be issued; None after the last one."""
         return self._writes[self.issued.count][1] if self.issued.count < len(self._writes) else None

@@ -17,10 +17,9 @@ from typing import Final, NamedTuple
 from attrs import define, field
 
 from sharestate.log_check.checked_partition import CheckedPartition
-from sharestate.log_check.kafka_defects import Defect
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
-from sharestate.log_check.search_state import Saved
+from sharestate.log_check.search_state import Defect, Saved
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""

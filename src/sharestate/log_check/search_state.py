@@ -9,10 +9,10 @@ from typing import NamedTuple
 from attrs import Factory, define, frozen
 
 from sharestate.history.replay_state import Settings
-from sharestate.log_check.kafka_defects import Defect
 from sharestate.log_check.observed_writes import Issued
+from sharestate.log_check.schedule import Step
 from sharestate.partition.share_partition import SharePartition
-from sharestate.values.requests import StateBatch
+from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.snapshot import Snapshot
 
 
@@ -46,6 +46,21 @@ class Counts:
 
     unlogged: int = 0
     """Acknowledgements that were under way when the broker has stopped, or the log ends."""
+
+
+class Defect(NamedTuple):
+    """
+    A defect of Kafka that has shown.
+
+    Attributes:
+        name: Its name in docs/kafka-bugs.md.
+        offset: The SPSO, or the offset of the fetch.
+        step: The step that it has shown in.
+    """
+
+    name: str
+    offset: int
+    step: Step
 
 
 class Delay(NamedTuple):
@@ -104,8 +119,11 @@ class Progress:
     expected: dict[int, str | None] = Factory(dict)
     """The answers to acknowledgements by the number of their writes."""
 
-    letters: dict[int, StateBatch] = Factory(dict)
-    """What the dead-letter queue was given and has not answered, as it will be written then."""
+    late_heads: frozenset[int] = frozenset()
+    """The observed writes whose start offset and complete count were read later than their changes."""
+
+    letters: dict[int, DeadLetterRequest] = Factory(dict)
+    """What the dead-letter queue was given and has not answered."""
 
     delay: Delay | None = None
     """The delay of the last lock that has expired."""
@@ -137,6 +155,7 @@ class Progress:
             self.issued,
             self.numbers.copy(),
             self.expected.copy(),
+            self.late_heads,
             self.letters.copy(),
             self.delay,
             copy(self.counts),
@@ -161,8 +180,8 @@ class Saved:
     last_ms: int
     """The time of the last command. [ms]"""
 
-    recorded: int
-    """How many transitions were recorded."""
+    taken: int
+    """How many events were noted."""
 
     @property
     def snapshot(self) -> Snapshot | None:

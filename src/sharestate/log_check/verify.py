@@ -11,16 +11,17 @@ from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define, fields, frozen
 
-from sharestate.errors import MalformedInputError
-from sharestate.history import Event, Header, HistoryReader
+from sharestate.errors import HistoryError, MalformedInputError
+from sharestate.history import Event, Header, HistoryReader, Order
+from sharestate.history.kafka_defects import REASONS
 from sharestate.json_lines import Json
 from sharestate.log_check.checked_partition import CheckedPartition
-from sharestate.log_check.kafka_defects import REASONS, Defect
+from sharestate.log_check.order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.log_check.search import MOST_NAMED, Search, Stop
-from sharestate.log_check.search_state import Counts
+from sharestate.log_check.search_state import Counts, Defect
 from sharestate.log_check.visible_log import VisibleLog
 
 REPORT_VERSION: Final = 1
@@ -170,6 +171,29 @@ class PartitionReport:
         }
 
 
+@frozen(eq=False)
+class PartitionCheck:
+    """The check of a share partition: what was found out, and its events in the order that was found."""
+
+    report: PartitionReport
+    """What was found out."""
+
+    _arrived: list[Event]
+    _found: FoundOrder | None
+
+    def events(self) -> Iterator[Event]:
+        """
+        Yield the events in causal order: see ``ordered_events``.
+
+        Complexity:
+            As one pass of the check.
+        """
+        reason = self.report.findings[0].reason if self.report.findings else ""
+        yield from ordered_events(
+            self.report.key, self._arrived, Stopped(self.report.verdict.value, reason), self._found
+        )
+
+
 _GRAVEST_FIRST: Final = (
     Verdict.CONTRADICTION,
     Verdict.BOUND_REACHED,
@@ -189,46 +213,50 @@ def delays_ms(late_us: Iterable[int]) -> dict[str, float]:
 
 
 def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter) -> Iterator[PartitionReport]:
+    """Check a history in order of arrival, and yield what was found out about each share partition: see ``check``."""
+    return (checked.report for checked in check(path, watch=watch))
+
+
+def check(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter) -> Iterator[PartitionCheck]:
     """
-    Check a history, and yield what was found out about each share partition.
+    Check a history in order of arrival, and yield what was found out about each share partition, and its order.
 
     Args:
         path: The history.
         watch: A function that yields the events of the opened history, and may look at how far reading is.
 
     Raises:
-        HistoryError: It cannot be read, or an event is malformed.
+        HistoryError: It cannot be read, an event is malformed, or it is in causal order already.
 
     Complexity:
         Memory for the events of the largest share partition, or for those of ``HELD`` if they are more.
     """
     events = PartitionEvents(path, watch, held=HELD)
+    if events.header.order is Order.CAUSAL:
+        message = "its events are in causal order: there is nothing to look for"
+        raise HistoryError(message, str(path), None, "order")
     for key, own in events.of(events.is_logged):
-        yield verify_partition(key, own, str(path), events.header)
+        yield check_partition(key, own, str(path), events.header)
 
 
-def verify_partition(
-    key: Key,
-    events: list[tuple[int, Event]],
-    file: str,
-    header: Header,
-) -> PartitionReport:
+def check_partition(key: Key, events: list[Located], file: str, header: Header) -> PartitionCheck:
     """
     Check the history of one share partition.
 
     Args:
         key: The share partition.
-        events: Its events, each with its line.
+        events: Its events in order of arrival, each with its line.
         file: The history.
         header: What the history says of itself.
     """
     observed = _observed(event for _, event in events)
     report = PartitionReport(key, header.topic(key[1]), observed, Counts(), len(events))
+    arrived = [event for _, event in events]
     reason = hindrance(events, header.lacks)
     if reason is not None:
         report.not_checked = len(events)
         report.findings.append(_not_checked(*events[0], file, reason))
-        return report
+        return PartitionCheck(report, arrived, None)
     repeated = repeated_requests(events)
     if repeated:
         report.findings.append(_repetition(repeated, file))
@@ -238,22 +266,27 @@ def verify_partition(
     try:
         log = VisibleLog(event for _, event in events if event.kind == "log")
         checked = CheckedPartition(key, plan, log)
-        _search(report, checked, plan, file)
+        found = _search(report, checked, plan, log, file)
     except MalformedInputError as error:
         report.findings.append(_not_checked(*events[0], file, str(error)))
-        return report
+        return PartitionCheck(report, arrived, None)
     report.explained, report.late_us = checked.counts, checked.late_us
-    return report
+    return PartitionCheck(report, arrived, found)
 
 
-def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, file: str) -> None:
+def _search(
+    report: PartitionReport, checked: CheckedPartition, plan: Schedule, log: VisibleLog, file: str
+) -> FoundOrder:
     search = Search(checked, plan.steps)
     stops: list[Stop] = []
+    findings: dict[tuple[int, What], Finding] = {}
     while (stop := search.run()) is not None:
         if stop.suspects:
             stops.append(stop)
         else:
-            report.findings.append(_finding(stop, plan.writes, file, checked.counts.undecided_fetches))
+            finding = _finding(stop, plan.writes, file, checked.counts.undecided_fetches)
+            findings[stop.step.line, stop.step.what] = finding
+    report.findings += findings.values()
     report.findings += _defects(checked.defects, stops, file)
     report.findings.sort(key=lambda finding: finding.event.seq)
     report.moves, report.not_checked = search.moves, search.passed_over
@@ -261,6 +294,13 @@ def _search(report: PartitionReport, checked: CheckedPartition, plan: Schedule, 
         step = search.first
         reason = "the state of the share partition was never read: the log begins in the middle of its life"
         report.findings.append(_not_checked(step.line, step.event, file, reason))
+    stopped = {place: Stopped(finding.verdict.value, finding.reason) for place, finding in findings.items()}
+    for stop in stops:
+        stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT)
+    return FoundOrder(plan, log, search.steps, stopped)
+
+
+_AFTER_DEFECT: Final = "what comes after a defect of Kafka does not fit"
 
 
 def _not_checked(line: int, event: Event, file: str, reason: str) -> Finding:

@@ -48,6 +48,8 @@ class VisibleLog:
         self._stable: list[int] = [0]
         self._transactions = TransactionIndex()
         self._until: dict[int, int] = {}
+        self._events: list[Event] = []
+        self._counts: list[int] = [0]
         self.earliest_us: list[int] = []
         for event in events:
             for batch in (event.request or {})["batches"]:
@@ -57,11 +59,17 @@ class VisibleLog:
                 self._stable.append(self._transactions.last_stable_offset)
                 self.earliest_us.append(event.at_us or 0)
             self._until[event.seq] = len(self._batches)
+            self._events.append(event)
+            self._counts.append(len(self._batches))
         self._ends = [batch.last_offset for batch in self._batches]
 
     def count_after(self, event: Event) -> int:
         """Return how many batches are visible after an event."""
         return self._until[event.seq]
+
+    def events_until(self, count: int) -> list[Event]:
+        """Return the events that make the first *count* batches visible, in order."""
+        return self._events[: bisect_left(self._counts, count)]
 
     def count_with(self, offset: int) -> int:
         """Return how many batches are visible at the least if *offset* was read."""

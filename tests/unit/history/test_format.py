@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from sharestate.error_codes import ErrorCode
 from sharestate.history import KINDS, Event, Header, HistoryError, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
-from sharestate.history.columns import EVENT_COLUMNS, OUTPUTS, Column, ListOf, Need, Rows, Scalar, Type, union
+from sharestate.history.columns import EVENT_COLUMNS, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.history.events import read_event, write_event
 from sharestate.history.json_files import JsonHistory
+from sharestate.history.outputs import OUTPUTS
 from sharestate.json_lines import Json
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)

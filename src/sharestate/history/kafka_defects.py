@@ -8,13 +8,13 @@ Source:
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from attrs import evolve
 
 from sharestate.errors import SnapshotError
-from sharestate.log_check.schedule import Step
 from sharestate.partition.share_partition import SharePartition
+from sharestate.values.effects import Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.snapshot import Snapshot
 
@@ -28,21 +28,6 @@ REASONS: Final = MappingProxyType(
 """What each of them is."""
 
 
-class Defect(NamedTuple):
-    """
-    A defect that has shown.
-
-    Attributes:
-        name: Its name in docs/kafka-bugs.md.
-        offset: The SPSO, or the offset of the fetch.
-        step: The step that it has shown in.
-    """
-
-    name: str
-    offset: int
-    step: Step
-
-
 def does_advance_throw(snapshot: Snapshot) -> bool:
     """Return whether an advance throws (B7): the SPSO lies past the end of its floor batch, which is split."""
     floor = None
@@ -53,13 +38,23 @@ def does_advance_throw(snapshot: Snapshot) -> bool:
     return floor is not None and floor.is_split and floor.last_offset < snapshot.start_offset
 
 
-def write_succeeded_without_advance(snapshot: Snapshot, number: int) -> SharePartition | None:
-    """Return the share partition after a write has succeeded, where the advance throws; None if it cannot be made."""
+def write_succeeded_without_advance(
+    snapshot: Snapshot, number: int, *, record_transitions: bool = False
+) -> tuple[SharePartition, Effects] | None:
+    """
+    Return the share partition after a write has succeeded, where the advance throws; None if it cannot be made.
+
+    Args:
+        snapshot: The share partition before.
+        number: The write.
+        record_transitions: As for ``SharePartition``.
+    """
     below = evolve(snapshot, start_offset=snapshot.batches[0].first_offset - 1)
     try:
-        partition = SharePartition.restore(below)  # nothing is cached at its SPSO: it does not advance
-        partition.write_succeeded(number)
-        return SharePartition.restore(evolve(partition.snapshot(), start_offset=snapshot.start_offset))
+        partition = SharePartition.restore(below, record_transitions=True)  # nothing is cached at its SPSO
+        effects = partition.write_succeeded(number)
+        after = evolve(partition.snapshot(), start_offset=snapshot.start_offset)
+        return SharePartition.restore(after, record_transitions=record_transitions), effects
     except SnapshotError:
         return None
 
