@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from sharestate.history import Event, Header
+from sharestate.log_check.verify import check_partition
 
 RUN = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"
 
@@ -14,6 +17,12 @@ Rewrite = Callable[[dict[str, Any]], bool]
 """Changes a logged request, and returns whether it has."""
 
 _COMPLETED = "Completed request:"
+
+
+def ordered(events: Iterable[Event]) -> list[Event]:
+    """Return the events of one share partition of a broker's log in causal order."""
+    located = list(enumerate(events, 2))
+    return list(check_partition(located[0][1].key, located, "history.jsonl", Header()).events())
 
 
 def lines() -> list[str]:

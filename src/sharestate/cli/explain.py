@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from itertools import count, starmap
+from itertools import starmap
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +70,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     Explain what happened to a record, and why it is or is not deliverable now.
 
     "Now" is the time of the last event of its share partition. The history is replayed: acquisition locks expire, and
-    records are archived and passed, as the rules say. A broker's log is taken in the order that 'log verify' finds.
+    records are archived and passed, as the rules say. Of a broker's log HISTORY is what 'log verify -o' has written.
 
     Without --offset: of each share partition, or those that the options name, what keeps the SPSO where it is, the
     longest held records, those near the delivery count limit, and the members whose locks have expired. With --json, a
@@ -131,13 +131,8 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
 
 
 def surveyed(source: Path, bar: Progress) -> Survey:
-    """Read a history, and show progress: how much was read, then the number of each share partition of a log."""
-    numbers = count(1)
-
-    def note(_: Key) -> None:
-        bar.update(bar.task_ids[0], description=f"share partition {next(numbers)}")
-
-    return Survey(source, lambda history: watched(history, bar), note)
+    """Read a history, and show progress: how much was read."""
+    return Survey(source, lambda history: watched(history, bar))
 
 
 def _print_record(explanation: Explanation, header: Header, *, as_json: bool) -> None:

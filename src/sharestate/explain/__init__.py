@@ -17,7 +17,6 @@ from sharestate.explain.stored import (
     stored_lives,
 )
 from sharestate.explain.survey import Survey
-from sharestate.explain.verified import VerifiedReplay, is_verifiable
 
 __all__ = [
     "Explanation",
@@ -39,9 +38,7 @@ __all__ = [
     "Survey",
     "Unsaid",
     "Verdict",
-    "VerifiedReplay",
     "explain_record",
     "explain_stored",
-    "is_verifiable",
     "stored_lives",
 ]

@@ -20,7 +20,6 @@ from sharestate.explain.sentences import (
     sentence,
 )
 from sharestate.explain.standing import Standing, named
-from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
@@ -200,14 +199,11 @@ class RecordLife:
     """
     The life of one record, event by event; ``explain_record`` for a history that is there as a whole.
 
-    With *replay* the events are those that it yields, of a broker's log in the order that fits; the other arguments
-    of a replay are not looked at.
-
     Raises:
         MalformedInputError: An argument is malformed.
     """
 
-    def __init__(  # noqa: PLR0913 - as ``Replay``
+    def __init__(
         self,
         key: tuple[str, str, int],
         offset: int,
@@ -215,11 +211,10 @@ class RecordLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
-        replay: VerifiedReplay | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*."""
         self._offset = integer(offset, "offset", 0)
-        self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks, replay=replay)
+        self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks)
         self._moments: list[Moment] = []
         self._members: dict[str, None] = {}
         self._cause: Cause | None = None

@@ -10,7 +10,6 @@ from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
 from sharestate.explain.standing import Present, named
-from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -252,10 +251,9 @@ class PartitionLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
-        replay: VerifiedReplay | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*; the arguments are those of ``Replay``."""
-        self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks, replay=replay)
+        self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks)
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()

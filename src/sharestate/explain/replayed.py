@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sharestate.explain.log_facts import LogFacts
-from sharestate.explain.sentences import Finding
+from sharestate.explain.sentences import Finding, Reason
 from sharestate.explain.standing import UNADVANCED, Present
-from sharestate.explain.verified import VerifiedReplay
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
@@ -38,7 +37,6 @@ class ReplayedPartition:
         profile: The rules until a ``config`` event names others.
         config: The group's settings until ``config`` events change them; Kafka's defaults if None.
         lacks: The kinds that the history lacks.
-        replay: That of a broker's log, in the order that fits; with it the three before are not looked at.
 
     Attributes:
         log: What is known of the log.
@@ -49,7 +47,7 @@ class ReplayedPartition:
         clients: The address and port from which each member has sent something last, as far as a broker's log says it.
     """
 
-    def __init__(  # noqa: PLR0913 - as ``Replay``
+    def __init__(
         self,
         key: tuple[str, str, int],
         offset: int,
@@ -57,10 +55,9 @@ class ReplayedPartition:
         profile: Profile,
         config: ShareConfig | None,
         lacks: frozenset[str],
-        replay: VerifiedReplay | None,
     ) -> None:
         """Begin before the first event."""
-        self._replay = replay or Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
         self.log = LogFacts(offset)
         self.at_us: int | None = None
         self.differences = 0
@@ -69,6 +66,7 @@ class ReplayedPartition:
         self.last_write: tuple[int, int] | None = None
         self._reads_committed = False
         self._archived_by: Cause | None = None
+        self._defects: dict[str, list[int | None]] = {}
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -97,9 +95,11 @@ class ReplayedPartition:
         self.log.apply(event)
         if event.member_id and event.connection and (client := _CLIENT.search(event.connection)) is not None:
             self.clients[event.member_id] = client[1]
-        at_us = event.at_us if event.taken_us is None else event.taken_us
+        at_us = event.time_us
         if at_us is not None:
             self.at_us = at_us if self.at_us is None else max(self.at_us, at_us)
+        if event.request and "defect" in event.request:
+            self._defects.setdefault(event.request["defect"], []).append(at_us)
         if event.kind == "write" and event.request and event.request["start_offset"] >= 0:
             self.last_write = event.request["start_offset"], event.request["delivery_complete_count"]
         elif event.kind == "initialize":
@@ -116,7 +116,7 @@ class ReplayedPartition:
         return Present(
             partition=self.partition,
             at_us=self.at_us,
-            lost_us=self._replay.lost_us if isinstance(self._replay, VerifiedReplay) else None,
+            lost_us=None if self._replay.lost is None else self._replay.lost.at_us,
             reads_committed=self._reads_committed,
             archived_by=self._archived_by,
         )
@@ -127,8 +127,8 @@ class ReplayedPartition:
 
     def bug_findings(self) -> Iterator[Finding]:
         """Yield the bugs of Kafka that have shown in a broker's log, and that the library does not copy."""
-        if isinstance(self._replay, VerifiedReplay):
-            yield from self._replay.bug_findings(self.at_us)
+        for name, times_us in self._defects.items():
+            yield Finding(Reason(name), {"times": len(times_us), "first_us": times_us[0]}, self.at_us)
 
     def _take_row(self, row: OutputRow) -> None:
         if row.kind == "difference":
@@ -149,7 +149,7 @@ def has_expired(event: Event, row: OutputRow, owner: str) -> bool:
     if event.kind not in _OF_MEMBERS or event.member_id != owner:
         return True
     if event.kind != "acknowledge":
-        at_us = event.at_us if event.taken_us is None else event.taken_us
+        at_us = event.time_us
         return row.at_us is not None and at_us is not None and row.at_us < at_us
     batches = (event.request or {})["batches"]
     is_refused = (event.response or {}).get("error") in _REFUSALS

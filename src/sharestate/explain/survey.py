@@ -1,15 +1,18 @@
-"""The share partitions of a history in a file, and their lives, each in the order of events that fits it."""
+"""The share partitions of a history in a file, and their lives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from sharestate.explain.verified import VerifiedReplay, is_verifiable
 from sharestate.history.events import Event
-from sharestate.history.files import open_history
-from sharestate.log_check.partition_events import Key, PartitionEvents, Watch
+from sharestate.history.files import HistoryReader, expect_causal, open_history
+
+Key = tuple[str, str, int]
+"""Group id, topic id and partition."""
+
+Watch = Callable[[HistoryReader], Iterable[Event]]
 
 
 class Life(Protocol):
@@ -25,7 +28,7 @@ Life_co = TypeVar("Life_co", bound=Life, covariant=True)
 class Begin(Protocol[Life_co]):
     """What begins the life of a share partition; ``PartitionLife`` is one."""
 
-    def __call__(self, key: Key, *, lacks: frozenset[str], replay: VerifiedReplay | None) -> Life_co:
+    def __call__(self, key: Key, *, lacks: frozenset[str]) -> Life_co:
         """Begin before the first event of *key*."""
 
 
@@ -36,7 +39,6 @@ class Survey:
     Args:
         source: The file.
         watch: Yields the events of the history; a place to show progress.
-        note: Gets each share partition of a broker's log before its order is looked for, which may take long.
 
     Attributes:
         source: The file.
@@ -45,24 +47,21 @@ class Survey:
 
     Raises:
         UnreadableFileError: The file cannot be read.
-        HistoryError: It is no history.
+        HistoryError: It is no history, or in order of arrival.
     """
 
-    def __init__(self, source: Path, watch: Watch = iter, note: Callable[[Key], object] = lambda _: None) -> None:
-        """Read the history once: its share partitions, and what requests of a broker's log have acquired."""
+    def __init__(self, source: Path, watch: Watch = iter) -> None:
+        """Read the history once."""
         self.source: Final = source
         self._watch: Final = watch
-        self._note: Final = note
-        self._events: Final = PartitionEvents(source, watch)
-        self.header: Final = self._events.header
-        self.keys: Final = tuple(self._events.is_logged)
+        with open_history(source) as history:
+            self.header: Final = history.header
+            expect_causal(history.header.order, source)
+            self.keys: Final = tuple(dict.fromkeys(event.key for event in watch(history)))
 
     def lives(self, keys: Sequence[Key], begin: Begin[Life_co]) -> dict[Key, Life_co]:
         """
         Read the history again, and return the lives of *keys* at its end.
-
-        A broker's log is taken in the order that its check finds; if it cannot be checked, and elsewhere, the order is
-        that of the history.
 
         Args:
             keys: Share partitions of the history.
@@ -73,20 +72,11 @@ class Survey:
             HistoryOrderError: An event is missing.
 
         Complexity:
-            Memory for the events of one broker's log of a share partition, or for those of ``HELD`` if they are more.
+            That of the lives; no event is kept.
         """
-        lacks, is_logged = self.header.lacks, self._events.is_logged
-        lives = {key: begin(key, lacks=lacks, replay=None) for key in keys if not is_logged[key]}
-        if lives:
-            with open_history(self.source) as history:
-                for event in self._watch(history):
-                    if (life := lives.get(event.key)) is not None:
-                        life.apply(event)
-        for key, located in self._events.of(key for key in keys if is_logged[key]):
-            self._note(key)
-            own = [event for _, event in located]
-            replay = VerifiedReplay(key, own) if is_verifiable(own, lacks) else None
-            lives[key] = begin(key, lacks=lacks, replay=replay)
-            for event in own if replay is None else replay.events():
-                lives[key].apply(event)
-        return {key: lives[key] for key in keys}
+        lives = {key: begin(key, lacks=self.header.lacks) for key in keys}
+        with open_history(self.source) as history:
+            for event in self._watch(history):
+                if (life := lives.get(event.key)) is not None:
+                    life.apply(event)
+        return lives

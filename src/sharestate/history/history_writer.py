@@ -53,9 +53,8 @@ class HistoryWriter(Leader):
     """
     A ``Leader`` that writes what happens as a history.
 
-    Its history has every config, read, fetch, acknowledgement, close, outcome, log start, fence and dead letter, and
-    replays without differences to the same share partition. Where locks expire there is a ``config`` event without
-    fields, for the time: they expire before it, and the answers to their writes come after it. Reads of the log are in
+    Its history is in causal order. It has every config, read, fetch, acknowledgement, close, expired lock, outcome, log
+    start, fence and dead letter, and replays without differences to the same share partition. Reads of the log are in
     the fetches; there are no ``log`` events.
 
     Args:
@@ -284,17 +283,11 @@ class HistoryWriter(Leader):
     # ---- behind the commands
 
     def _catch_up(self, now_ms: int) -> None:
-        # All locks expire before the first of their writes is sent, so that a replay, which sees only the answers,
-        # knows which of them came first.
         self.expect_open()
         self._outbox.take_answers()
-        expired = []
-        while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
-            expired.append(effects)
         self._at_ms = now_ms
-        if expired:
-            self._add(_Entry("config", None, {}))
-        for effects in expired:
+        while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
+            self._add(_Entry("expire", None, None))
             self._carry_out(effects)
         if self._command is not None:
             self._add(self._command)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain import Overview, PartitionLife, VerifiedReplay
+from sharestate.explain import Overview, PartitionLife
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow
@@ -134,18 +134,17 @@ class PartitionTimeline:
         That of a replay with its transitions; O(*kept*) memory.
     """
 
-    def __init__(  # noqa: PLR0913 - as ``PartitionLife``
+    def __init__(
         self,
         key: tuple[str, str, int],
         *,
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
-        replay: VerifiedReplay | None = None,
         kept: int = KEPT,
     ) -> None:
         """Begin before the first event of the share partition *key*; the other arguments are those of ``Replay``."""
-        self._life = PartitionLife(key, profile=profile, config=config, lacks=lacks, replay=replay)
+        self._life = PartitionLife(key, profile=profile, config=config, lacks=lacks)
         self.is_timed = True
         self.dropped = 0
         self._open = OffsetRuns[_Open]()
@@ -164,7 +163,7 @@ class PartitionTimeline:
         """
         rows = self._life.apply(event)
         self._take_time(event)
-        if event.kind == "initialize":
+        if self._life.partition is None or event.kind == "initialize":
             self._end(self._open.take_all(), self._now_us, None)
         for row in rows:
             if row.kind == "transition":

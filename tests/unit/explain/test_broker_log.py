@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, StateBatch
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
-from sharestate.explain import Explanation, PartitionLife, Reason, RecordLife, VerifiedReplay, is_verifiable
+from sharestate.explain import Explanation, Overview, PartitionLife, Reason, explain_record
 from sharestate.explain.sentences import REASONS, sentence
-from sharestate.history import AppendedBatch, Event, Header, create_history
-from tests.support.broker_logs import RUN
+from sharestate.history import AppendedBatch, Event, Header, Order, Replay, create_history
+from tests.support.broker_logs import RUN, ordered
 from tests.support.hand_made_events import Life
-from tests.support.terminals import on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -40,19 +39,15 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
     """Each acquisition of a record's life, with its member and delivery count, is in an answer of the broker."""
     checked = 0
     for key, own in by_partition(events).items():
-        assert is_verifiable(own, frozenset())
         answered: dict[int, list[tuple[str | None, int]]] = defaultdict(list)
         for event in own:
             for first, last, count in (event.response or {}).get("acquired", ()) if event.kind == "fetch" else ():
                 for offset in range(first, last + 1):
                     answered[offset].append((event.member_id, count))
+        in_order = ordered(own)
         most = sorted(answered, key=lambda offset: -len(answered[offset]))[:2]
         for offset in most:
-            replay = VerifiedReplay(key, own)
-            life = RecordLife(key, offset, replay=replay)
-            for event in replay.events():
-                life.apply(event)
-            explanation = life.explanation()
+            explanation = explain_record(in_order, key, offset)
             lived = [
                 (str(moment.facts["member"]), moment.facts["delivery_count"])
                 for moment in explanation.moments
@@ -70,11 +65,7 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
 def test_each_moment_names_its_line(events: list[Event]) -> None:
     """The words end with the line of the request log, which is in the JSON form as well."""
     key, own = next(iter(by_partition(events).items()))
-    replay = VerifiedReplay(key, own)
-    life = RecordLife(key, 0, replay=replay)
-    for event in replay.events():
-        life.apply(event)
-    explanation = life.explanation()
+    explanation = explain_record(ordered(own), key, 0)
 
     logged = [moment for moment in explanation.moments if moment.what is Cause.ACQUIRED]
     assert logged
@@ -86,31 +77,50 @@ def test_each_moment_names_its_line(events: list[Event]) -> None:
 
 def test_an_overview_ends_where_the_log_ends(events: list[Event]) -> None:
     """The last SPSO is not below the one of the last write that the broker has sent."""
-    for key, own in by_partition(events).items():
-        replay = VerifiedReplay(key, own)
-        life = PartitionLife(key, replay=replay)
-        for event in replay.events():
-            life.apply(event)
-        overview = life.overview()
+    for own in by_partition(events).values():
+        in_order = ordered(own)
+        overview = overview_of(in_order)
         written = max((event.request or {})["start_offset"] for event in own if event.kind == "write")
 
-        assert (overview.differences, overview.events) == (0, len(own))
+        assert (overview.differences, overview.events) == (0, len(in_order))
         assert overview.start_offset is not None
         assert written <= overview.start_offset
 
 
-def test_the_command_takes_a_log_in_the_order_that_fits(tmp_path: Path, events: list[Event]) -> None:
-    """A plain replay of that history differs from what was observed; the explanation does not, and shows progress."""
-    path = tmp_path / "history.jsonl"
-    with create_history(path, Header()) as file:
+def test_the_commands_take_a_log_in_causal_order(tmp_path: Path, events: list[Event]) -> None:
+    """One in order of arrival is refused with the command that orders it; what that writes replays as it was."""
+    arrival, causal = tmp_path / "arrival.jsonl", tmp_path / "causal.jsonl"
+    with create_history(arrival, Header(order=Order.ARRIVAL)) as file:
         file.write(events)
-    replayed = CliRunner().invoke(sharestate, ["history", "replay", "--json", str(path), str(tmp_path / "rows.jsonl")])
-    shown = on_terminal(tmp_path / "printed", "log", "explain", "--json", path)
-    overviews = [json.loads(line) for line in (tmp_path / "printed").read_text().splitlines()]
 
-    assert json.loads(replayed.stdout)["rows"]["difference"] > 0
+    for arguments in (
+        ["log", "explain", arrival],
+        ["log", "report", arrival, "-o", tmp_path / "page.html"],
+        ["history", "explain", arrival],
+        ["history", "replay", arrival, tmp_path / "rows.jsonl"],
+    ):
+        refused = run(*arguments)
+        assert (refused.exit_code, f"sharestate log verify {arrival} -o ORDERED" in refused.output) == (2, True)
+    assert run("log", "verify", arrival, "-o", causal).exit_code == 0
+    overviews = [json.loads(line) for line in run("log", "explain", "--json", causal).stdout.splitlines()]
+    replayed = run("history", "replay", "--json", causal, tmp_path / "rows.jsonl")
+
     assert [overview["differences"] for overview in overviews] == [0, 0, 0]
-    assert "share partition 3" in shown
+    assert json.loads(replayed.stdout)["rows"].get("difference", 0) == replayed.exit_code == 0
+    assert run("log", "verify", causal).exit_code == 2
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(sharestate, [*map(str, arguments)])
+
+
+def overview_of(in_order: list[Event]) -> Overview:
+    """Return the share partition at the end of its events."""
+    life = PartitionLife(in_order[0].key)
+    for event in in_order:
+        life.apply(event)
+    return life.overview()
 
 
 def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
@@ -125,11 +135,7 @@ def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
     events = list(log)
     failed = [event for event in events if "unknown_server_error" in (event.response or {}).values()]
     own = by_partition(events)[failed[0].key]
-    replay = VerifiedReplay(failed[0].key, own)
-    life = PartitionLife(failed[0].key, replay=replay)
-    for event in replay.events():
-        life.apply(event)
-    (finding,) = life.overview().bug_findings
+    (finding,) = overview_of(ordered(own)).bug_findings
 
     assert (finding.reason, finding.facts["times"]) == (Reason.ACQUIRE_THREW, len(failed))
     assert finding.text.startswith("A bug of Kafka has shown (B8): 3 times, first at 2")
@@ -138,15 +144,15 @@ def test_a_bug_that_has_shown_in_a_log_is_named() -> None:
 
 def test_the_log_grows_in_its_order_whatever_its_times_say(events: list[Event]) -> None:
     """A batch whose time is before that of the batch ahead of it comes after it all the same."""
-    key, own = next(iter(by_partition(events).items()))
+    own = next(iter(by_partition(events).values()))
     appended = [event for event in own if event.kind == "log"]
     early_us = (appended[0].at_us or 0) - 1
     last = appended[-1]._replace(at_us=early_us, done_us=early_us, connection="another")
-    replay = VerifiedReplay(key, [last if event.seq == last.seq else event for event in own])
+    in_order = ordered(last if event.seq == last.seq else event for event in own)
 
-    seqs = [event.seq for event in replay.events() if event.kind == "log"]
+    batches = [(event.request or {})["batches"] for event in in_order if event.kind == "log"]
 
-    assert seqs == [event.seq for event in appended]
+    assert batches == [(event.request or {})["batches"] for event in appended]
 
 
 KEY = ("orders", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
@@ -185,11 +191,7 @@ def queued() -> list[Event]:
 
 def explained(events: list[Event], offset: int) -> Explanation:
     """Return the life of a record of a broker's log."""
-    replay = VerifiedReplay(KEY, events)
-    life = RecordLife(KEY, offset, replay=replay)
-    for event in replay.events():
-        life.apply(event)
-    return life.explanation()
+    return explain_record(ordered(events), KEY, offset)
 
 
 def test_each_moment_has_the_time_of_its_event() -> None:
@@ -199,7 +201,7 @@ def test_each_moment_has_the_time_of_its_event() -> None:
         [(moment.what.value, (moment.at_us or 0) // 1000 - NOON_S * 1000) for moment in moments] for moments in lives
     )
 
-    assert first == [("appended", 0), ("read", 1001), ("acquired", 2001)]
+    assert first == [("appended", 0), ("read", 1001), ("acquired", 2000)]  # the lock counts from when it was taken
     assert second[:4] == [("appended", 3900), ("acquired", 3900), ("rejected", 4000), ("confirmed", 4002)]
     assert lives[1][1].facts["locked_until_us"] == (NOON_S + 33.9) * 10**6  # it was not there before 3.9
 
@@ -229,11 +231,9 @@ def test_a_release_at_the_limit_is_no_expired_lock() -> None:
     ]
     own[2].response["state_batches"] = ()  # type: ignore[index]  # the record before is delivered for the first time
     own[3].response["acquired"] = (AcquiredRecords(0, 0, 1),)  # type: ignore[index]
-    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, own)))
-    for event in replay.events():
-        life.apply(event)
+    overview = overview_of(ordered(own))
 
-    assert (life.overview().differences, life.overview().expiries) == (0, ())
+    assert (overview.differences, overview.expiries) == (0, ())
     assert explained(own, 1).moments[-2].facts["lost_by"] == "m1 released it"
 
 
@@ -256,10 +256,7 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
         event._replace(response={"error": "invalid_record_state"}) if event.kind == "acknowledge" else event
         for event in queued()
     ]
-    life = PartitionLife(KEY, replay=(replay := VerifiedReplay(KEY, events)))
-    for event in replay.events():
-        life.apply(event)
-    overview = life.overview()
+    overview = overview_of(ordered(events))
 
     assert [finding.reason for finding in overview.start_findings] == [Reason.STATE_LOST]
     assert "The state is not known from 2027-01-15T08:00:04." in overview.start_findings[0].text
@@ -269,7 +266,7 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
 
 
 def test_a_broker_that_starts_again_reads_the_state_once() -> None:
-    """That it has stopped is in no line: the replay goes on with the read of the state, and no event comes twice."""
+    """That it has stopped is in no line: it is inferred, and the replay goes on with the read of the state."""
     life = Life()
     life.appends(0, 0, 9)
     life.reads(10, 100, 0)
@@ -277,14 +274,14 @@ def test_a_broker_that_starts_again_reads_the_state_once() -> None:
     life.starts_again()
     life.reads(8_010, 1, 0)
     life.fetches(8_020, 1, "m2", 1, (0, 9, 1))
-    replay = VerifiedReplay(life.events[0].key, life.events)
+    in_order = ordered(life.events)
+    replay = Replay(in_order[0].key)
+    rows = replay.apply_all(in_order)
 
-    events = list(replay.events())
-    rows = [row for event in events for row in replay.apply(event)]
-
-    assert sorted(event.seq for event in events) == list(range(len(life.events)))
+    kinds = ["verdict", "config", "log", "initialize", "fetch", "stop", "initialize", "fetch"]
+    assert [event.kind for event in in_order] == kinds
     assert [row.values[2] for row in rows if row.kind == "acquisition"] == ["m1", "m2"]
-    assert replay.lost_us is None
+    assert (replay.lost, [row for row in rows if row.kind == "difference"]) == (None, [])
 
 
 def test_a_request_that_is_there_twice_counts_once() -> None:
@@ -294,5 +291,5 @@ def test_a_request_that_is_there_twice_counts_once() -> None:
 
     once, again = explained(events, 1), explained(twice, 1)
 
-    assert (again.differences, again.events) == (0, 10)
+    assert (again.differences, again.events) == (0, once.events)
     assert [moment.text for moment in again.moments] == [moment.text for moment in once.moments]
