@@ -32,8 +32,10 @@ demo: $(READY) ## Show a story, run the KIP's table, replay what Kafka's own cla
 	    echo "both by the rules of kafka-4.4:"; $(REPLAY) --profile kafka-4.4 $(addprefix tests/data/,$(RECORDED))); \
 	  $(call step,the request log of a broker of 4.3.1 beside what Kafka's rules make of it, mkdir -p build/demo; \
 	    $(BIN)/sharestate log import $(LOGGED)/request.log.gz --segments $(LOGGED)/segments \
-	      --config $(LOGGED)/server.properties -o build/demo/history.jsonl; \
-	    $(BIN)/sharestate log verify build/demo/history.jsonl); \
+	      --config $(LOGGED)/server.properties -o build/demo/arrival.jsonl; \
+	    $(BIN)/sharestate log verify build/demo/arrival.jsonl -o build/demo/history.jsonl); \
+	  $(call step,what follows from its order, rm -f build/demo/rows.jsonl; \
+	    $(BIN)/sharestate history replay build/demo/history.jsonl build/demo/rows.jsonl); \
 	  $(call step,one record of it that failed again and again, \
 	    $(BIN)/sharestate log explain build/demo/history.jsonl --group seq-b --topic 6_UGRzRhTHKhR9UaPcC76Q \
 	      --partition 1 --offset 456); \

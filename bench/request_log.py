@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 
 RUN: Final = Path(__file__).parents[1] / "tests" / "data" / "broker-log" / "k431-seq"
 _STAMP: Final = "%Y-%m-%dT%H:%M:%S.%f"
@@ -56,7 +56,7 @@ def main() -> None:
         source = RequestLog([log])
         topics, properties = TopicLogs(options.run / "segments"), read_properties(options.run / "server.properties")
         events = LogImport(source, topics, broker=properties)
-        with create_history(Path(directory, f"history{options.suffix}"), Header()) as history:
+        with create_history(Path(directory, f"history{options.suffix}"), Header(order=Order.ARRIVAL)) as history:
             history.write(events)
         seconds = time.process_time() - begin
         found = {

@@ -220,7 +220,7 @@ def test_a_history_of_kafka_replays_without_differences(trace: Path) -> None:
     except UnsuitedError as error:
         pytest.skip(str(error))
     for history in histories.values():
-        replay = Replay(("g", "t", 0), outputs=frozenset({"difference", "write"}))
+        replay = Replay(("g", "t", 0), lacks=frozenset({"expire"}), outputs=frozenset({"difference", "write"}))
 
         rows = [row for event in history.events for row in replay.apply(event)]
 

@@ -14,6 +14,9 @@ from sharestate.values.records import AbortedTransaction, AcquiredRecords
 KEY = ("g", "AAAAAAAAAAEAAAAAAAAAAQ", 0)
 """The share partition of every conversation."""
 
+LACKS = frozenset({"expire"})
+"""The kinds that histories of conversations lack: no line says when a lock expires, only what has followed."""
+
 Json = Any
 
 

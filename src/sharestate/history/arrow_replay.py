@@ -105,13 +105,7 @@ class _Fold:
 
     def finish(self) -> list[OutputRow]:
         """Return the rows of the end of the share partition that is at hand."""
-        if self._replay is None:
-            return []
-        try:
-            return self._replay.finish()
-        except MalformedInputError as error:
-            message = f"after event {self._replay.seq}: {error.message} ({'{}-{}-{}'.format(*self._replay.key)})"
-            raise MalformedInputError(message, error.field) from error
+        return [] if self._replay is None else self._replay.finish()
 
 
 def _decoded(batch: Any) -> Iterator[Event]:  # noqa: ANN401 - Arrow's batches have no types

@@ -82,8 +82,8 @@ class Interpreter:
 
     def set_time(self, kind: str, now_ms: int) -> None:
         """Take the time of an event of *kind*; times before that of the last command are not taken."""
-        if now_ms > self.now_ms and (self.expires_when_due or kind in _TIMED):
-            self.now_ms = now_ms
+        if (now_ms > self.now_ms or now_ms < 0) and (self.expires_when_due or kind in _TIMED):
+            self.now_ms = now_ms  # a command refuses what is below zero
 
     def take(self, event: Event) -> None:
         """

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
+from attrs import evolve
+
 from sharestate.errors import MalformedInputError
 from sharestate.history.columns import KINDS
 from sharestate.history.events import Event, order_error
@@ -159,10 +161,11 @@ class Replay:
         partition = self._share.partition
         if partition is None:
             return None
+        snapshot = partition.snapshot()
+        now_ms = self._share.now_ms if self._at_us is None else self._at_us // 1000
         due_ms = partition.next_deadline_ms()
-        if due_ms is None or due_ms > self._share.now_ms:
-            partition.expire_next(now_ms=self._share.now_ms)  # nothing expires: it takes over the time
-        return partition.snapshot()
+        is_later = now_ms > snapshot.now_ms and (due_ms is None or due_ms > now_ms)
+        return evolve(snapshot, now_ms=now_ms) if is_later else snapshot
 
     def state(self) -> str:
         """Return the state after the last event as versioned JSON, from which ``restore`` goes on."""

@@ -56,6 +56,8 @@ def test_the_demo_runs_its_programs() -> None:
         "mkdir -p build/demo",
         ".venv/bin/sharestate log import",
         ".venv/bin/sharestate log verify",
+        "rm -f build/demo/rows.jsonl",
+        ".venv/bin/sharestate history replay",
         ".venv/bin/sharestate log explain",
         ".venv/bin/sharestate log report",
     ]

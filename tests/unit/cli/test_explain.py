@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, Header, create_history
-from tests.support.recorded_histories import KEY, history_of
+from tests.support.recorded_histories import KEY, LACKS, history_of
 
 STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
 
@@ -25,7 +25,7 @@ def explain(*arguments: str | int | Path) -> Result:
 def stalled(tmp_path: Path) -> Path:
     """The history of the share partition that stalls as F1."""
     path = tmp_path / "history.jsonl"
-    with create_history(path, Header(source="a recorded conversation")) as file:
+    with create_history(path, Header(source="a recorded conversation", lacks=LACKS)) as file:
         file.write(history_of(STALL))
     return path
 
@@ -55,7 +55,7 @@ def test_the_same_as_json(stalled: Path) -> None:
 def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> None:
     """With several, the message lists the options to choose one; with none, it says so."""
     several = tmp_path / "several.jsonl"
-    with create_history(several, Header()) as file:
+    with create_history(several, Header(lacks=LACKS)) as file:
         file.write(Event.of((group_id, KEY[1], 0), 0, "config", request={}) for group_id in ("a", "b"))
 
     unclear = explain(several, "--offset", 0)
@@ -69,7 +69,7 @@ def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> N
 def test_a_topic_goes_by_its_name(tmp_path: Path) -> None:
     """If the header names it, the option takes the name, and the name is shown."""
     path = tmp_path / "history.jsonl"
-    with create_history(path, Header(topics={KEY[1]: "orders"})) as file:
+    with create_history(path, Header(topics={KEY[1]: "orders"}, lacks=LACKS)) as file:
         file.write(history_of(STALL))
 
     shown = explain(path, "--offset", 15, "--topic", "orders")

@@ -13,7 +13,7 @@ from sharestate.explain import Explanation, Happening, PartitionLife, Reason, St
 from sharestate.explain.miscounts import QUIRKS
 from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
 from sharestate.history import AppendedBatch, Event
-from tests.support.recorded_histories import KEY, exchanges, history_of, recorded_runs
+from tests.support.recorded_histories import KEY, LACKS, exchanges, history_of, recorded_runs
 
 VECTORS = Path(__file__).parents[2] / "data" / "vectors"
 
@@ -103,7 +103,7 @@ class Story:
 
     def explain(self, offset: int, lacks: Iterable[str] = ()) -> Explanation:
         """Explain the record at *offset*."""
-        return explain_record(self.events, KEY, offset, lacks=frozenset(lacks))
+        return explain_record(self.events, KEY, offset, lacks=LACKS | frozenset(lacks))
 
 
 def what_of(explanation: Explanation) -> list[str]:
@@ -127,7 +127,7 @@ def test_records_stand_where_they_stood_at_kafka(path: Path) -> None:
 
     for first, last, (name, count, member, deadline_ms, _) in recorded_runs(state):
         for offset in {first, last}:
-            explanation = explain_record(events, KEY, offset)
+            explanation = explain_record(events, KEY, offset, lacks=LACKS)
             standing = explanation.standing
             until_us = None if deadline_ms is None else deadline_ms * 1000
 
@@ -148,7 +148,7 @@ def test_a_stall_of_a_full_share_partition_is_named(name: str, reason: Reason, o
     """Where Kafka has said that nothing can be acquired, the next record has the stall by its name."""
     path = VECTORS / f"{name}.jsonl"
     refused = [response["result"] for request, response in exchanges(path) if request["op"] == "can_acquire"]
-    explanation = explain_record(history_of(path), KEY, offset)
+    explanation = explain_record(history_of(path), KEY, offset, lacks=LACKS)
 
     assert refused[-1] is False
     assert reasons_of(explanation) == [Reason.NO_ROOM, reason]
@@ -161,7 +161,7 @@ def test_a_stall_in_a_gap_below_the_log_start_is_named() -> None:
     path = VECTORS / "found/found-stall-in-a-gap-below-the-log-start.jsonl"
     events = [event for event in history_of(path) if event.request != {"offset": 15}]  # that is the end of the stall
 
-    explanation = explain_record(events, KEY, 20)
+    explanation = explain_record(events, KEY, 20, lacks=LACKS)
 
     assert (explanation.start_offset, explanation.standing.verdict) == (14, Verdict.STALLED)
     assert reasons_of(explanation) == [Reason.NEW, Reason.STALLED_GAP_BELOW_LOG_START]
@@ -170,7 +170,7 @@ def test_a_stall_in_a_gap_below_the_log_start_is_named() -> None:
 
 def test_a_lock_that_expires_during_a_write_that_fails_is_bug_b15() -> None:
     """Kafka archives the records in memory only: the life says so, with the write and its error."""
-    explanation = explain_record(history_of(VECTORS / "section19/ex-19.B15.jsonl"), KEY, 3)
+    explanation = explain_record(history_of(VECTORS / "section19/ex-19.B15.jsonl"), KEY, 3, lacks=LACKS)
     accepted, expired, failed = explanation.moments[-3:]
 
     assert what_of(explanation) == [
@@ -188,7 +188,7 @@ def test_terminal_records_at_the_end_of_the_gap_window_are_bug_b17() -> None:
     waits = {
         finding.reason
         for count in range(1, len(history_of(path)) + 1)
-        for finding in explain_record(history_of(path)[:count], KEY, 29).start_findings
+        for finding in explain_record(history_of(path)[:count], KEY, 29, lacks=LACKS).start_findings
     }
 
     assert Reason.WAITS_AT_WINDOW_END in waits
@@ -455,7 +455,7 @@ def test_every_sentence_is_made_by_some_history() -> None:
     """No cause, reason or happening is out of reach, and each has the facts that its sentence needs."""
     made = [explanation for explanation, _, _ in cases()]
     made += [
-        explain_record(history_of(path), KEY, offset)
+        explain_record(history_of(path), KEY, offset, lacks=LACKS)
         for path in RECORDED
         for offset in {
             offset for _, state in exchanges(path) for run in recorded_runs(state["state"]) for offset in run[:2]
@@ -496,7 +496,7 @@ def test_what_holds_a_share_partition_up() -> None:
     story.fetch(11.5, "m2", [(0, 9)], [(0, 9, 2)])
     story.fetch(13, "m3", [(10, 19)], [(10, 19, 2)])
     story.acknowledge(14, "m3", 10, 14, 1)
-    life = PartitionLife(KEY, lacks=frozenset({"write"}))
+    life = PartitionLife(KEY, lacks=LACKS | {"write"})
     for event in story.events:
         life.apply(event)
     overview = life.overview()
@@ -519,7 +519,7 @@ def test_locks_that_expire_at_the_limit_count_and_releases_do_not() -> None:
     story.add("close", 20, member="m1")
     story.fetch(21, "m2", [(10, 19)], [(10, 19, 1)])
     story.add("close", 22, member="m2")
-    life = PartitionLife(KEY, lacks=frozenset({"write"}))
+    life = PartitionLife(KEY, lacks=LACKS | {"write"})
     for event in story.events:
         life.apply(event)
 
@@ -528,7 +528,7 @@ def test_locks_that_expire_at_the_limit_count_and_releases_do_not() -> None:
 
 def beyond(story: Story) -> tuple[int | None, list[Reason | StoredReason]]:
     """Return the first record beyond what is in flight, and why it is or is not deliverable."""
-    life = PartitionLife(KEY)
+    life = PartitionLife(KEY, lacks=LACKS)
     for event in story.events:
         life.apply(event)
     overview = life.overview()

@@ -9,7 +9,7 @@ import pytest
 from sharestate.explain import Explanation, Overview, PartitionLife, Reason, explain_record
 from sharestate.explain.miscounts import QUIRKS
 from sharestate.values.profiles import KAFKA_4_4
-from tests.support.recorded_histories import KEY, exchanges, history_of
+from tests.support.recorded_histories import KEY, LACKS, exchanges, history_of
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = {
@@ -21,7 +21,7 @@ RECORDED = {
 
 def overview_of(path: Path, profile: str = "kafka-4.4") -> Overview:
     """Return the overview at the end of the conversation in *path*."""
-    life = PartitionLife(KEY)
+    life = PartitionLife(KEY, lacks=LACKS)
     for event in history_of(path, profile=profile):
         life.apply(event)
     return life.overview()
@@ -55,8 +55,10 @@ def test_without_the_bug_the_count_is_right(reason: Reason) -> None:
 def test_the_life_of_a_miscounted_record_says_so() -> None:
     """Only of the records that were counted wrongly: those of the aborted transaction that lie below the SPSO."""
     aborted = history_of(RECORDED[Reason.COUNTED_BELOW_START])
-    below, above = (texts_of(explain_record(aborted, KEY, offset)) for offset in (4, 5))
-    uncounted = texts_of(explain_record(history_of(RECORDED[Reason.ARCHIVED_UNCOUNTED], profile="kafka-4.4"), KEY, 2))
+    below, above = (texts_of(explain_record(aborted, KEY, offset, lacks=LACKS)) for offset in (4, 5))
+    uncounted = texts_of(
+        explain_record(history_of(RECORDED[Reason.ARCHIVED_UNCOUNTED], profile="kafka-4.4"), KEY, 2, lacks=LACKS)
+    )
 
     assert below[-1].endswith("ARCHIVED, and it counts as complete though the SPSO has passed it (B22).")
     assert above[-1].endswith("ARCHIVED.")

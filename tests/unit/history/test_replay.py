@@ -34,6 +34,7 @@ class Life:
         self, *, profile: Profile = KAFKA_4_3, lacks: frozenset[str] = frozenset(), is_read: bool = True
     ) -> None:
         """Begin with an initialization without persisted state, if *is_read*."""
+        lacks |= {"expire"}
         self.replay = Replay(KEY, profile=profile, config=CONFIG, lacks=lacks, outputs=frozenset(OUTPUTS))
         self.seq = 0
         self.rows: list[OutputRow] = []

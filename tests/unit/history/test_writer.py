@@ -83,6 +83,8 @@ def test_an_asynchronous_leader_writes_its_history_too() -> None:
         ("initialize", 7),
         ("fetch", 1_007),
         ("acknowledge", 1_007),
+        ("expire", 60_000_007),
+        ("expire", 60_000_007),
         ("fence", 60_000_007),
     ]
     assert replayed(events).snapshot() == partition.snapshot()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.history import AppendedBatch, Event, Header, HistoryReader, create_history
+from sharestate.history import AppendedBatch, Event, Header, HistoryReader, Order, create_history
 from sharestate.log_check import partition_events
 from sharestate.log_check.partition_events import PartitionEvents
 
@@ -19,7 +19,7 @@ def history(tmp_path: Path) -> Path:
     """A history of three share partitions by turns, four events each."""
     path = tmp_path / "history.jsonl"
     batch = {"batches": (AppendedBatch(0, 9),)}
-    with create_history(path, Header()) as file:
+    with create_history(path, Header(order=Order.ARRIVAL)) as file:
         file.write(Event.of(key, seq, "log", request=batch) for seq in range(4) for key in KEYS)
     return path
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, Header, create_history
 from tests.support.browser import Browser, Page
-from tests.support.recorded_histories import KEY, history_of
+from tests.support.recorded_histories import KEY, LACKS, history_of
 from tests.support.report_pages import drawn
 
 STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
@@ -70,7 +70,7 @@ def stalled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         event._replace(group_id=EVIL, member_id=event.member_id and QUOTED, partition=1, at_us=None)
         for event in history_of(STALL)[:3]
     ]
-    with create_history(folder / "history.jsonl", Header()) as file:
+    with create_history(folder / "history.jsonl", Header(lacks=LACKS)) as file:
         file.write([*evil, *events])
     result = report(folder / "history.jsonl", "-o", folder / "report.html")
 
@@ -136,7 +136,7 @@ def test_a_browser_runs_nothing_of_a_name(browser: Browser, stalled: Path) -> No
 def test_a_page_has_only_so_many_share_partitions(tmp_path: Path) -> None:
     """With more, the command says how to choose, and writes nothing."""
     path, target = tmp_path / "history.jsonl", tmp_path / "report.html"
-    with create_history(path, Header()) as file:
+    with create_history(path, Header(lacks=LACKS)) as file:
         file.write(Event.of(("g", KEY[1], number), 0, "config", request={}) for number in range(201))
 
     result = report(path, "-o", target)

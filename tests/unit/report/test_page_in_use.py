@@ -14,7 +14,7 @@ from sharestate.explain import Survey
 from sharestate.history import AppendedBatch, Event, Header, create_history
 from sharestate.report import report_history
 from tests.support.browser import Browser, Page
-from tests.support.recorded_histories import KEY
+from tests.support.recorded_histories import KEY, LACKS
 from tests.support.report_pages import WIDE, drawn, settle
 
 NOON_S = 1_800_000_000
@@ -45,7 +45,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of two share partitions that have lived the same."""
     folder = tmp_path_factory.mktemp("report")
     other = [event._replace(partition=1) for event in lived()]
-    with create_history(folder / "history.jsonl", Header(lacks=frozenset({"write"}))) as file:
+    with create_history(folder / "history.jsonl", Header(lacks=LACKS | {"write"})) as file:
         file.write([*lived(), *other])
     page = folder / "report.html"
     page.write_text(report_history(Survey(folder / "history.jsonl")), encoding="utf-8")

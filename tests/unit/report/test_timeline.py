@@ -9,7 +9,7 @@ from typing import Any
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, RecordState
 from sharestate.history import AppendedBatch, Event
 from sharestate.report import PartitionTimeline
-from tests.support.recorded_histories import KEY, exchanges, history_of, recorded_runs
+from tests.support.recorded_histories import KEY, LACKS, exchanges, history_of, recorded_runs
 
 VECTORS = Path(__file__).parents[2] / "data" / "vectors"
 CAUSES = [cause.value for cause in Cause]
@@ -17,7 +17,7 @@ CAUSES = [cause.value for cause in Cause]
 
 def timeline_of(events: list[Event], kept: int = 1000) -> PartitionTimeline:
     """Return the timeline of *events*."""
-    timeline = PartitionTimeline(KEY, kept=kept)
+    timeline = PartitionTimeline(KEY, lacks=LACKS, kept=kept)
     for event in events:
         timeline.apply(event)
     return timeline

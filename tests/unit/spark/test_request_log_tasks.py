@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
-from sharestate.history import Event, Header, create_history, open_history
+from sharestate.history import Event, Header, Order, create_history, open_history
 from sharestate.log_check import Verdict, verify
 from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold_brokers, parse_lines, write_events
 from tests.support.broker_logs import RUN, lines
@@ -83,7 +83,7 @@ def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -
     events, _ = imported(iter(parts), settings(SEGMENTS, None), tmp_path)
 
     history = tmp_path / "history.jsonl"
-    with create_history(history) as target:
+    with create_history(history, Header(order=Order.ARRIVAL)) as target:
         target.write(events)
     reports = list(verify(history))
     assert [report.verdict for report in reports] == [Verdict.EXPLAINED] * 6
