@@ -81,12 +81,10 @@ class ClusterMember:
         for address in self._brokers(self.assigned):
             assigned = [partition for partition in self.assigned if self._leaders.get(partition) == address]
             given = self._of(address, acknowledgements or {})
+            if limits is None and not given:
+                continue  # it renews nothing of this broker's
             try:
-                session = self._session(address)
-                if session.epoch or limits is not None:
-                    fetched = session.fetch(assigned, given, limits)
-                else:
-                    continue
+                fetched = self._session(address).fetch(assigned, given, limits)
             except OSError:
                 self._lose(address)
                 continue

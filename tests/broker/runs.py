@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.0, help="how long the load takes")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that brokers are stopped
     for name in KINDS if given.name == "all" else [given.name]:
         made = make(name, given.outdir, given.kafka, given.seed, given.seconds)
         asked = f"--kafka {given.kafka} --seed {given.seed}" + (

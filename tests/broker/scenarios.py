@@ -110,6 +110,14 @@ def retained(seed: int, seconds: float) -> Load:
     )
 
 
+def retained_small(seed: int, seconds: float) -> Load:
+    """The same with small segments, which are rolled by time."""
+    load = retained(seed, seconds)
+    by_size = {"segment.ms": "1500", "retention.bytes": "20000", "file.delete.delay.ms": "500"}
+    by_age = {**load.topics[1].config, "segment.ms": "1000", "retention.ms": "2500"}
+    return evolve(load, topics=(Topic("q1", rate=6, config=by_size), evolve(load.topics[1], config=by_age)))
+
+
 def compacted(seed: int, seconds: float) -> Load:
     """Topics with few keys, of which a cleaner leaves little."""
     config = {
@@ -290,6 +298,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "hot": Kind("eight members without think time on one partition, locks of a second", hot, 20),
     "topics": Kind("topics deleted and made again while others go on", topics_again, 30),
     "retention": Kind("segments that vanish, by size and by age", retained, 30, settings=RETENTION),
+    "retention-small": Kind("the same, with small segments", retained_small, 12, settings=RETENTION),
     "compact": Kind("a cleaner that leaves little of topics with few keys", compacted, 30, settings=CLEANER),
     "kill9": Kind("a broker that is killed twice, with transactions", killed, 40),
     "reset": Kind("offsets reset and deleted, a group deleted and made again", mixed, 36, with_resets),

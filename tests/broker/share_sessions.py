@@ -54,6 +54,11 @@ class RawConnection:
         self._socket = socket.create_connection((host, int(port)), 30)
         self._client_id = client_id
         self._requests = 0
+        self._port = self._socket.getsockname()[1]
+
+    def next_request(self) -> str:
+        """Return the port and the correlation id by which a request log names the next request."""
+        return f"{self._port}#{self._requests + 1}"
 
     def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         """
@@ -255,6 +260,7 @@ class ShareSession:
             "member": self._member_id,
             "client": self.client_id,
             "broker": self._address,
+            "request": self._connection.next_request(),
             "session_epoch": epoch,
         }
 
