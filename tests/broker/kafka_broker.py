@@ -39,6 +39,9 @@ PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the 
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 
+TOOLS: Final = "4.3.1"
+"""The last release whose command line tools were published."""
+
 READY_WITHIN_S: Final = 90
 """How long a broker may take until it answers; a few seconds on a machine that does nothing else. [s]"""
 
@@ -238,7 +241,8 @@ class KafkaBroker:
 
     def tool(self, main: str, *arguments: str) -> str:
         """Return what one of Kafka's command line tools prints."""
-        command = ["java", "-Xmx128m", *FLAGS, "-cp", self._class_path, main, *arguments]
+        class_path = f"{fetch_jars(TOOLS)}/*:{fetch_jar(LOG_BINDING)}"
+        command = ["java", "-Xmx128m", *FLAGS, "-cp", class_path, main, *arguments]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
 
     def create_topic(

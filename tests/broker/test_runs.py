@@ -42,7 +42,7 @@ def test_a_run_of_three_brokers_is_complete(tmp_path: Path) -> None:
         made = make("three", tmp_path, "4.4.0", seed=1, seconds=12)
 
     each = list(logs(made.place))
-    names = {path.name for path in made.place.glob("broker*/segments/m*")}
+    names = {path.name for path in made.place.glob("broker*/segments/m?-?")}
     readers = [log for log in each if any(name_of(request) == "READ_SHARE_GROUP_STATE" for request in log)]
     assert made.run.failures == []
     assert names == {"m1-0", "m1-1", "m2-0"}
