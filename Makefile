@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-spark test-pythons adversary coverage crash failover falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -92,6 +92,15 @@ falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
 	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
+
+# The request logs, segments and settings of brokers that were put under load, and what clients saw, for `sharestate log`.
+broker-runs: RUN ?= all
+broker-runs: KAFKA ?= 4.3.1
+broker-runs: SEED ?= 1
+broker-runs: OUT ?= build/broker-runs
+broker-runs: $(READY) ## Put brokers under load, and keep what they leave: request logs, segments, notes of clients; RUN=, KAFKA=, SEED=, OUT=
+	$(call judge,broker-runs, $(call step,runs of brokers of Kafka $(KAFKA), \
+	  $(BIN)/python -m tests.broker.runs $(RUN) '$(OUT)' --kafka $(KAFKA) --seed $(SEED)))
 
 # PySpark is large, so it has an environment of its own; types are checked against it too.
 SPARK_PYTEST := -q -p no:cacheprovider -m spark --durations 5

@@ -33,14 +33,21 @@ def running(
     kafka: str, home: Path, settings: Mapping[str, str] = MappingProxyType({}), request_level: str = "debug"
 ) -> Iterator[KafkaBroker]:
     """Start a broker with its data in *home*, and stop it in the end; skip the test where that is not possible."""
-    try:
+    with skipping():
         broker = KafkaBroker(kafka, home, settings, request_level)
-    except OracleUnavailableError as error:
-        if "broker" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
-            raise
-        pytest.skip(str(error))
     try:
         broker.start()
         yield broker
     finally:
         broker.stop()
+
+
+@contextmanager
+def skipping() -> Iterator[None]:
+    """Skip the test if it turns out that no broker can be started here, unless that is asked for."""
+    try:
+        yield
+    except OracleUnavailableError as error:
+        if "broker" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
+            raise
+        pytest.skip(str(error))

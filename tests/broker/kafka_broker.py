@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trustme
+from attrs import frozen
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
-from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
@@ -31,25 +32,28 @@ from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister.kafka.frames import FrameBuffer, request_frame
-from tests.oracle.build import fetch_jar, fetch_jars
+from tests.oracle.build import FLAGS, fetch_jar, fetch_jars
 
 USER: Final = "ann"
 PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the tests
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 
+TOOLS: Final = "4.3.1"
+"""The last release whose command line tools were published."""
+
 READY_WITHIN_S: Final = 90
 """How long a broker may take until it answers; a few seconds on a machine that does nothing else. [s]"""
 
 SETTINGS: Final = """
 process.roles=broker,controller
-node.id=1
+node.id={node}
 listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
-controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+controller.quorum.bootstrap.servers={quorum}
 log.dirs={home}/data
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
@@ -84,12 +88,18 @@ appender.requests.layout.type=PatternLayout
 appender.requests.layout.pattern=%d{{yyyy-MM-dd'T'HH:mm:ss.SSSSSS}}{{UTC}} %m%n
 rootLogger.level=warn
 rootLogger.appenderRef.output.ref=output
+logger.logs.name=org.apache.kafka.storage.internals.log
+logger.logs.level=info
 logger.requests.name=kafka.request.logger
 logger.requests.level={level}
 logger.requests.additivity=false
 logger.requests.appenderRef.requests.ref=requests
 """
-"""As in the ``log4j2.yaml`` that comes with Kafka, but for the time, which has microseconds here and is UTC."""
+"""
+As in the ``log4j2.yaml`` that comes with Kafka, but for the time, which has microseconds here and is UTC.
+
+Segments that are rolled, cleaned or deleted are in the output.
+"""
 
 BROKER_LOGGER: Final = 8
 """The type of resource whose configs are the levels of a broker's loggers."""
@@ -98,18 +108,32 @@ LOG_BINDING: Final = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 """Neither kafka_2.13 nor what it depends on has one, and without it a broker logs nothing."""
 
 
+@frozen
+class Node:
+    """Which of the brokers of a cluster one is, and where it listens."""
+
+    node_id: int
+    plain: int
+    secure: int
+    controller: int
+    quorum: tuple[str, ...] = ()
+    """All controllers, as id@host:port:directory; empty for the only one."""
+
+
 class KafkaBroker:
     """
     A broker, its data, and what it takes to talk to it.
 
     Attributes:
         kafka: Its release.
+        node_id: Its number among the brokers of its cluster.
         address: Where it listens without TLS and login.
         secure_address: Where it listens with both.
         authority: Who has signed its certificate.
         log_dir: Where its topics are.
         request_log: Where it logs its requests.
         properties: Its settings.
+        output: What it has written besides.
     """
 
     def __init__(
@@ -118,6 +142,7 @@ class KafkaBroker:
         home: Path,
         settings: Mapping[str, str] = MappingProxyType({}),
         request_level: str = "warn",
+        node: Node | None = None,
     ) -> None:
         """
         Prepare a broker of release *kafka* with its data in *home*.
@@ -127,6 +152,7 @@ class KafkaBroker:
             home: A directory that is empty.
             settings: What it has besides SETTINGS.
             request_level: The level of its request logger; at ``debug`` each request is logged with its answer.
+            node: Which one of several it is.
 
         Raises:
             OracleUnavailableError: A JDK, Maven or the jars are not to be had.
@@ -137,35 +163,62 @@ class KafkaBroker:
         self.log_dir = home / "data"
         self.request_log = home / "request.log"
         self.properties = home / "server.properties"
+        self.output = home / "output.log"
         self._class_path = f"{fetch_jars(kafka)}/*:{fetch_jar(LOG_BINDING)}"
         self._process: subprocess.Popen[bytes] | None = None
         plain, secure, controller = free_ports(3)
-        self.address = f"127.0.0.1:{plain}"
-        self.secure_address = f"127.0.0.1:{secure}"
-        self._port = plain
+        node = node or Node(1, plain, secure, controller)
+        self.node_id = node.node_id
+        self.address = f"127.0.0.1:{node.plain}"
+        self.secure_address = f"127.0.0.1:{node.secure}"
+        self._port = node.plain
         (home / "broker.pem").write_bytes(self._certificate())
+        quorum = [controller.split("@")[1].rpartition(":")[0] for controller in node.quorum]
         given = SETTINGS.format(
-            plain=plain, secure=secure, controller=controller, home=home, user=USER, password=PASSWORD
+            node=node.node_id,
+            plain=node.plain,
+            secure=node.secure,
+            controller=node.controller,
+            quorum=",".join(quorum or [f"127.0.0.1:{node.controller}"]),
+            home=home,
+            user=USER,
+            password=PASSWORD,
         )
         self.properties.write_text(given + "".join(f"{name}={value}\n" for name, value in settings.items()))
         (home / "log4j2.properties").write_text(LOGGING.format(home=home, level=request_level))
-        self._run(
-            "-Xmx128m", "kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", CLUSTER_ID, "--config"
-        )
+        controllers = ("--initial-controllers", ",".join(node.quorum)) if node.quorum else ("--standalone",)
+        self._run("-Xmx128m", "kafka.tools.StorageTool", "format", *controllers, "--cluster-id", CLUSTER_ID, "--config")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and was not stopped."""
+        return self._process is not None
 
     def start(self) -> None:
         """Start it, and return when it answers."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start it."""
         command = self._command("-Xmx512m", "kafka.Kafka")
-        with (self._home / "output.log").open("ab") as log:
+        with self.output.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def wait_until_ready(self) -> None:
+        """Return when it answers."""
         give_up_s = time.monotonic() + READY_WITHIN_S
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > give_up_s:
+            if self._process is None or self._process.poll() is not None or time.monotonic() > give_up_s:
                 self.stop()
-                output = (self._home / "output.log").read_text()[-1000:]
-                message = f"the broker of Kafka {self.kafka} has not started: {output}"
+                message = f"the broker of Kafka {self.kafka} has not started: {self.output.read_text()[-1000:]}"
                 raise RuntimeError(message)
             time.sleep(0.1)
+
+    def terminate(self) -> None:
+        """Let it stop, and do not wait for it."""
+        if self._process is not None:
+            self._process.terminate()
 
     def stop(self) -> None:
         """Stop it, by its process id; its data stay."""
@@ -179,12 +232,35 @@ class KafkaBroker:
             self._process.wait()
         self._process = None
 
-    def create_topic(self, name: str, partitions: int) -> str:
+    def kill(self) -> None:
+        """Kill it, so that it has no time for anything; its data stay as they are."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def tool(self, main: str, *arguments: str) -> str:
+        """Return what one of Kafka's command line tools prints."""
+        class_path = f"{fetch_jars(TOOLS)}/*:{fetch_jar(LOG_BINDING)}"
+        command = ["java", "-Xmx128m", *FLAGS, "-cp", class_path, main, *arguments]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, str] = MappingProxyType({}), replicas: int = 1
+    ) -> str:
         """Create a topic, and return its id."""
+        setting: Any = CreatableTopicConfig
         topic: Any = CreatableTopic
         request: Any = CreateTopicsRequest
+        wanted = topic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            assignments=(),
+            configs=tuple(setting(name=name, value=value) for name, value in config.items()),
+        )
         made = request(
-            topics=(topic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()),),
+            topics=(wanted,),
             timeout=timedelta(seconds=30),
             validate_only=False,
         )
@@ -200,7 +276,7 @@ class KafkaBroker:
         request: Any = IncrementalAlterConfigsRequest
         logger = config(name="kafka.request.logger", config_operation=0, value=level)
         made = request(
-            resources=(resource(resource_type=BROKER_LOGGER, resource_name="1", configs=(logger,)),),
+            resources=(resource(resource_type=BROKER_LOGGER, resource_name=str(self.node_id), configs=(logger,)),),
             validate_only=False,
         )
         (altered,) = self.ask(made, IncrementalAlterConfigsResponse).responses
@@ -226,9 +302,8 @@ class KafkaBroker:
         return pem + b"".join(certificate.bytes() for certificate in issued.cert_chain_pems)
 
     def _command(self, heap: str, main: str, *arguments: str) -> list[str]:
-        flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
         logging = f"-Dlog4j2.configurationFile={self._home}/log4j2.properties"
-        return ["java", heap, *flags, logging, "-cp", self._class_path, main, *arguments, str(self.properties)]
+        return ["java", heap, *FLAGS, logging, "-cp", self._class_path, main, *arguments, str(self.properties)]
 
     def _run(self, heap: str, main: str, *arguments: str) -> None:
         subprocess.run(self._command(heap, main, *arguments), check=True, capture_output=True)

@@ -10,12 +10,13 @@ from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.broker.kafka_broker import KafkaBroker
+from tests.broker.kafka_cluster import KafkaCluster
 
 PATIENCE_S: Final = 60
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
 
-def configure(broker: KafkaBroker, group_id: str, config: Mapping[str, str]) -> None:
+def configure(broker: KafkaBroker | KafkaCluster, group_id: str, config: Mapping[str, str]) -> None:
     """Set configs of a group."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)

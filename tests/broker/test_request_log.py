@@ -20,7 +20,8 @@ from click.testing import CliRunner
 from sharestate.cli.commands import sharestate
 from tests.broker.conftest import RELEASES, running
 from tests.broker.kafka_broker import KafkaBroker
-from tests.broker.random_load import Group, Load, Topic, run_load
+from tests.broker.loads import Group, Load, Topic
+from tests.broker.random_load import run_load
 
 pytestmark = pytest.mark.broker
 
