@@ -25,6 +25,9 @@ _MOST_SILENT: Final = 3
 _ANSWERED_US: Final = 1_000_000
 """How much later than the write of an acknowledgement its answer may be, or seem to be. [µs]"""
 
+_LATE_US: Final = 50_000
+"""How much later than an answer the write may seem to arrive that it has waited for. [µs]"""
+
 
 @define
 class _Life:
@@ -38,6 +41,9 @@ class _Life:
 
     begin_us: int
     """When it has read the state. [µs since 1970]"""
+
+    coordinator: str = ""
+    """The connection to the share coordinator."""
 
     is_heard: bool = False
     """Whether a member has got an answer from it."""
@@ -65,6 +71,7 @@ class Leaders:
         self._cluster: set[int] = set()
         self._silent: dict[Key, list[tuple[int, int, int]]] = {}
         self._unwritten: dict[Key, str] = {}
+        self._unlogged: dict[Key, str] = {}
         self._last_us = 0
 
     def saw(self, logged: LoggedRequest) -> None:
@@ -108,7 +115,7 @@ class Leaders:
     def read(self, key: Key, logged: LoggedRequest, epoch: int) -> int | None:
         """Note that the state of a share partition was read, and return the node id of the broker that has."""
         node_id = _persister(logged)
-        self._begin(key, _Life(node_id, epoch, logged.at_us))
+        self._begin(key, _Life(node_id, epoch, logged.at_us, logged.connection))
         return node_id
 
     def is_fenced(self, key: Key, epoch: int) -> bool:
@@ -120,13 +127,20 @@ class Leaders:
         """Note that the state of a share partition was written."""
         node_id, life = _persister(logged), self._lives.get(key)
         if life is None:
-            self._begin(key, _Life(node_id, epoch, logged.at_us, is_heard=True))
+            self._begin(key, _Life(node_id, epoch, logged.at_us, logged.connection, is_heard=True))
         elif epoch > life.epoch:
-            self._begin(key, _Life(node_id, epoch, logged.at_us))
+            self._begin(key, _Life(node_id, epoch, logged.at_us, logged.connection))
             since = f"broker {node_id} leads from {_instant(logged.at_us)} on or earlier"
             self._unwritten.setdefault(key, f"{since}, and no log has its read of the state")
         else:
-            life.waits = None
+            if life.coordinator != logged.connection and life.waits and life.waits.done_us + _LATE_US < logged.at_us:
+                at = self._place(life.waits)
+                self._unlogged.setdefault(
+                    key,
+                    f"the share coordinator moved or stopped, and no log has what it wrote"
+                    f" for the acknowledgement in {at}",
+                )
+            life.waits, life.coordinator = None, logged.connection
 
     def _begin(self, key: Key, life: _Life) -> None:
         self._end(key, life.begin_us)
@@ -140,7 +154,9 @@ class Leaders:
         if life is None or life.is_heard or life.node_id is None:
             return
         silent = self._silent.setdefault(key, [])
-        if len(silent) < _MOST_SILENT:
+        if silent and (silent[-1][0], silent[-1][2]) == (life.node_id, life.begin_us):
+            silent[-1] = life.node_id, silent[-1][1], end_us
+        elif len(silent) < _MOST_SILENT:
             silent.append((life.node_id, life.begin_us, end_us))
 
     def acknowledged(self, key: Key, logged: LoggedRequest, *, is_done: bool) -> None:
@@ -149,7 +165,7 @@ class Leaders:
         if life is None or not is_done or logged.request.get("isRenewAck"):
             return
         if life.waits is not None and life.waits.done_us + _ANSWERED_US < logged.taken_us:
-            at = f"{self._events.name(life.waits.file)}:{life.waits.line}"
+            at = self._place(life.waits)
             self._unwritten.setdefault(key, f"no log has the write of what was acknowledged in {at}")
         life.waits = life.waits or logged
 
@@ -161,6 +177,9 @@ class Leaders:
         if acquired and life.node_id is not None and len(self._votes) < _MOST_BROKERS:
             self._votes.setdefault(logged.broker, Counter())[life.node_id] += 1
         life.is_heard = life.is_heard or self.may_lead(logged.broker, key, logged.taken_us)
+
+    def _place(self, logged: LoggedRequest) -> str:
+        return f"{self._events.name(logged.file)}:{logged.line}"
 
     # ---- at the end
 
@@ -176,6 +195,8 @@ class Leaders:
                 for node_id, begin_us, end_us in self._silent.get(key, ())
                 if present and node_id not in present
             ]
+            if key in self._unlogged:
+                reasons.append(self._unlogged[key])
             if missing:
                 reasons += self._missing_state(key, missing)
             if reasons:
@@ -183,10 +204,10 @@ class Leaders:
 
     def _missing_state(self, key: Key, missing: list[int]) -> list[str]:
         """Return what shows that the log of the share coordinator is missing."""
-        whose = f"the log of the share coordinator is missing, as are those of brokers {', '.join(map(str, missing))}"
+        whose = f"the log of its share coordinator is missing: there are none of brokers {', '.join(map(str, missing))}"
         if key not in self._lives:
-            return [f"its state is in no log: {whose}"]
-        return [f"{self._unwritten[key]}: {whose}"] if key in self._unwritten else []
+            return [f"no log has its state; {whose}"]
+        return [f"{self._unwritten[key]}; {whose}"] if key in self._unwritten else []
 
     def unknown(self, key: Key, reason: str) -> None:
         """Add that it is not known what a leader has done."""

@@ -21,6 +21,18 @@ from sharestate.values.requests import StateBatch
 _STATE_BATCH: Final = itemgetter("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
 _new_state_batch = partial(new_tuple, StateBatch)
 
+_RETRIED: Final = frozenset({14, 15, 16})
+"""
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: the errors after which a leader tries again,
+without the share partition knowing of it (PersisterStateManager).
+"""
+
+_ATTEMPTS: Final = 5
+"""How often a leader tries (PersisterStateManager.MAX_FIND_COORD_ATTEMPTS). [attempts]"""
+
+_MOST_TRIED: Final = 10_000
+"""How many writes are remembered that may be tried again, the last ones. [writes]"""
+
 
 class StateRequests:
     """
@@ -44,6 +56,7 @@ class StateRequests:
         self._clocks = clocks
         self._profile = profile
         self._profiles: dict[Key, str] = {}
+        self._tried: dict[tuple[Key, tuple[StateBatch, ...]], int] = {}
         self._rpc = 0
 
     def forget(self, keys: Iterable[Key]) -> None:
@@ -103,10 +116,20 @@ class StateRequests:
                 self._leaders.wrote(key, logged, asked["leaderEpoch"])
                 self._clocks.wrote(key, logged, batches)
                 self._appends.begins_at(key, asked["startOffset"])
-            elif self._leaders.is_fenced(key, asked["leaderEpoch"]):
+            elif self._leaders.is_fenced(key, asked["leaderEpoch"]) or self._is_tried_again(key, batches, result):
                 continue
             response = {"error": error_of(result["errorCode"])}
             self._events.add(key, "write", logged, request=request, response=response)
+
+    def _is_tried_again(self, key: Key, batches: tuple[StateBatch, ...], result: Mapping[str, Any]) -> bool:
+        """Return whether a write that has failed is tried again."""
+        if result["errorCode"] not in _RETRIED:
+            return False
+        attempts = self._tried.pop((key, batches), 0) + 1
+        self._tried[key, batches] = attempts
+        if len(self._tried) > _MOST_TRIED:
+            del self._tried[next(iter(self._tried))]
+        return attempts % _ATTEMPTS != 0
 
     def handlers(self) -> dict[str, Handler]:
         """Return what is done with each request."""

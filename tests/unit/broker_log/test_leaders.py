@@ -116,7 +116,7 @@ def test_a_share_coordinator_whose_log_is_missing_is_named() -> None:
     log.fetch((0, 4, 1))
 
     assert unknown(log.imported())[TOPIC] == [
-        "its state is in no log: the log of the share coordinator is missing, as are those of brokers 2"
+        "no log has its state; the log of its share coordinator is missing: there are none of brokers 2"
     ]
 
 
@@ -135,9 +135,43 @@ def test_a_share_coordinator_that_has_moved_is_noticed() -> None:
 
     (reason,) = unknown(log.imported())[TOPIC]
     assert reason == (
-        "no log has the write of what was acknowledged in 10.0.0.1:9092.log:6: the log of the share coordinator is"
-        " missing, as are those of brokers 2"
+        "no log has the write of what was acknowledged in 10.0.0.1:9092.log:6; the log of its share coordinator is"
+        " missing: there are none of brokers 2"
     )
+
+
+def test_a_write_that_a_coordinator_has_not_logged_before_it_moved_is_noticed() -> None:
+    """A broker that stops has not logged its last requests; the next write goes to another one."""
+    log = GivenRequests()
+    log.metadata(brokers=BOTH)
+    log.read(by=1, broker=SECOND)
+    log.fetch((0, 4, 1))
+    log.fetch((5, 9, 1), broker=SECOND, topic_id="YW5vdGhlciB0b3BpYyEhIQ")
+    log.acknowledge(0, 1)
+    log.write((2, 2, 2, 1), by=1, at_ms=5_000)
+
+    (reason,) = unknown(log.imported())[TOPIC]
+    assert reason == (
+        "the share coordinator moved or stopped, and no log has what it wrote for the acknowledgement in"
+        " 10.0.0.1:9092.log:5"
+    )
+
+
+def test_a_write_that_is_tried_again_counts_once() -> None:
+    """A leader whose coordinator has moved tries up to five times; its share partition knows the last answer only."""
+    log = GivenRequests()
+    log.read(by=1)
+    for error in (16, 15, 0):
+        log.write((0, 4, 2, 1), by=1, error=error)
+    for error in (14, 14, 14, 14, 15):
+        log.write((5, 9, 2, 1), by=1, error=error)
+
+    writes = [event for event in log.imported() if event.kind == "write"]
+
+    assert [(event.source_line, event.response) for event in writes] == [
+        (4, {}),
+        (9, {"error": "coordinator_not_available"}),
+    ]
 
 
 def test_a_missing_write_is_no_excuse_if_all_logs_are_there() -> None:
