@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from sharestate.segments import LogBatch, LogReader
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """A batch up to its records (DefaultRecordBatch, Kafka 4.4.0)."""
@@ -62,3 +64,12 @@ def _bytes(reader: BytesIO) -> bytes | None:
 
 def _text(reader: BytesIO) -> str:
     return (_bytes(reader) or b"").decode()
+
+
+def keep_batches(
+    source: Path, target: Path, keeps: Callable[[LogBatch], bool] = lambda _: True, begin: int = 0
+) -> None:
+    """Write those batches of a partition's log to another directory that are kept, all from an offset on."""
+    target.mkdir(parents=True)
+    kept = [batch.data for batch in LogReader(source) if batch.first_offset >= begin and keeps(batch)]
+    (target / f"{begin:020}.log").write_bytes(b"".join(kept))

@@ -27,6 +27,7 @@ APIS: Final = frozenset(
     {
         "CREATE_TOPICS",
         "DELETE_RECORDS",
+        "DELETE_TOPICS",
         "INCREMENTAL_ALTER_CONFIGS",
         "METADATA",
         "PRODUCE",
@@ -99,6 +100,8 @@ class LoggedRequest(NamedTuple):
     end_us: int
     request: dict[str, Any]
     response: dict[str, Any]
+    broker: str = ""
+    is_forwarded: bool = False
 
 
 class Requests(Protocol):
@@ -211,7 +214,7 @@ def read_request(line: bytes, file: str, number: int) -> LoggedRequest | None:
     if name_begin < 0 or name_end < 0:
         message = "the line is cut off"
         raise RequestLogError(message, file, number)
-    if line[name_begin + len(_API) : name_end] not in _API_NAMES or b'"isForwarded":true' in line[begin:name_begin]:
+    if line[name_begin + len(_API) : name_end] not in _API_NAMES:
         return None
     try:
         value, _ = _DECODE(line[begin + len(_COMPLETED) :].decode())
@@ -308,6 +311,8 @@ def _request(value: dict[str, Any], end_us: int, file: str, number: int) -> Logg
         end_us,
         value["request"],
         value["response"],
+        value["connection"].partition("-")[0],
+        value["isForwarded"],
     )
 
 

@@ -9,8 +9,8 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from attrs import Factory, define
 
@@ -61,3 +61,10 @@ class ShareSession:
             if partition in self.partitions:
                 del self.partitions[partition]
                 self.partitions[partition] = None
+
+
+def entries(topics: Iterable[Mapping[str, Any]], index: str = "partition") -> Iterator[tuple[str, int, Any]]:
+    """Yield the partitions of the topics of a request or a response: topic id, index, and what it says."""
+    for topic in topics:
+        for partition in topic["partitions"]:
+            yield topic["topicId"], partition[index], partition

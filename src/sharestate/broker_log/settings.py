@@ -1,41 +1,66 @@
 """
-The settings of share groups: the broker's defaults from its properties, and what was altered while it ran.
+The settings of share groups: the broker's defaults, what groups were given, and what was altered while it logged.
+
+What nothing says is *assumed*: it has Kafka's default, until an alteration says what it is.
 
 Source:
-    ShareGroupConfig, GroupConfig, GroupConfigManager (Kafka 4.4.0).
+    ShareGroupConfig, GroupConfig, GroupConfigManager (Kafka 4.3.1 and 4.4.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from attrs import Factory, define
 
 from sharestate.errors import RequestLogError
+from sharestate.values.config import read_auto_offset_reset
+from sharestate.values.fetched_records import IsolationLevel
+
+MAX_FILE: Final = 2**24
+"""The largest size of a file of settings. [bytes]"""
 
 
 def _boolean(value: str) -> bool:
     return {"true": True, "false": False}[value.strip().lower()]
 
 
+def _number(value: str) -> int:
+    found = int(value)
+    if not 0 <= found < 2**31:
+        raise ValueError
+    return found
+
+
+def _isolation(value: str) -> str:
+    return IsolationLevel(value.strip().lower()).value
+
+
+def _reset(value: str) -> str:
+    read_auto_offset_reset(value, "")
+    return value
+
+
 _BROKER: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyType(
     {
-        "group.share.delivery.count.limit": ("delivery_count_limit", int),
-        "group.share.partition.max.record.locks": ("max_record_locks", int),
-        "group.share.record.lock.duration.ms": ("record_lock_duration_ms", int),
+        "group.share.delivery.count.limit": ("delivery_count_limit", _number),
+        "group.share.partition.max.record.locks": ("max_record_locks", _number),
+        "group.share.record.lock.duration.ms": ("record_lock_duration_ms", _number),
     }
 )
 """The properties of a broker: the field of a history that each sets, and how its value is read."""
 
-_GROUP: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyType(
+GROUP_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyType(
     {
         "errors.deadletterqueue.topic.name": ("dlq_topic", str),
-        "share.auto.offset.reset": ("auto_offset_reset", str),
-        "share.delivery.count.limit": ("delivery_count_limit", int),
-        "share.isolation.level": ("isolation", str),
-        "share.partition.max.record.locks": ("max_record_locks", int),
-        "share.record.lock.duration.ms": ("record_lock_duration_ms", int),
+        "share.auto.offset.reset": ("auto_offset_reset", _reset),
+        "share.delivery.count.limit": ("delivery_count_limit", _number),
+        "share.isolation.level": ("isolation", _isolation),
+        "share.partition.max.record.locks": ("max_record_locks", _number),
+        "share.record.lock.duration.ms": ("record_lock_duration_ms", _number),
         "share.renew.acknowledge.enable": ("renew_acknowledge_enable", _boolean),
     }
 )
@@ -54,24 +79,43 @@ _DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
 )
 """The settings of a group of which nothing is known: Kafka's defaults."""
 
+_OF_BROKERS: Final = frozenset(field for field, _ in _BROKER.values())
+
 _GROUP_RESOURCE: Final = 32
 _SET, _DELETE = 0, 1
+
+_MOST_ALTERATIONS: Final = 1000
+"""How many alterations are remembered of which the other line may come. [alterations]"""
+
+
+def read_lines(path: Path | str) -> list[str]:
+    """
+    Return the lines of a file of settings.
+
+    Raises:
+        RequestLogError: It cannot be read, or is too large for such a file.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+        if len(data) > MAX_FILE:
+            message = f"more than {MAX_FILE} bytes are no settings"
+            raise RequestLogError(message, str(path))
+        return data.decode().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"cannot be read: {error}"
+        raise RequestLogError(message, str(path)) from error
 
 
 def read_properties(path: Path | str) -> dict[str, Any]:
     """
-    Return what a broker's properties say of share groups, as fields of a ``config`` event.
+    Return what a broker's properties say of share groups, as fields of a ``config`` event; else Kafka's defaults.
 
     Raises:
         RequestLogError: The file cannot be read, or a value is not what it has to be.
     """
-    found = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot be read: {error}"
-        raise RequestLogError(message, str(path)) from error
-    for number, line in enumerate(lines, 1):
+    found = {field: _DEFAULTS[field] for field in sorted(_OF_BROKERS)}
+    for number, line in enumerate(read_lines(path), 1):
         name, _, value = line.partition("=")
         if name.strip() in _BROKER:
             field, read = _BROKER[name.strip()]
@@ -83,17 +127,86 @@ def read_properties(path: Path | str) -> dict[str, Any]:
     return found
 
 
-class GroupSettings:
-    """The settings of all groups, as far as they are known."""
+class Disagreement(NamedTuple):
+    """
+    A property that brokers have with different values.
 
-    def __init__(self, broker: Mapping[str, Any]) -> None:
-        """Start with the *broker*'s settings."""
+    Attributes:
+        field: The field of a ``config`` event.
+        values: The values, with the file of each.
+    """
+
+    field: str
+    values: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        """Return it as a sentence without an end."""
+        name = next(name for name, (field, _) in _BROKER.items() if field == self.field)
+        return f"{name} is " + ", and ".join(f"{value} in {file}" for file, value in self.values)
+
+
+def read_all_properties(paths: Sequence[Path | str]) -> tuple[dict[str, Any], list[Disagreement]]:
+    """
+    Return what the properties of all brokers say of share groups, and where they differ: that is in none of the fields.
+
+    Raises:
+        RequestLogError: A file cannot be read, or a value is not what it has to be.
+    """
+    files = {str(path): read_properties(path) for path in paths}
+    agreed, differing = {}, []
+    for field in sorted(_OF_BROKERS) if files else ():
+        values = {file: fields[field] for file, fields in files.items()}
+        if len(set(values.values())) == 1:
+            agreed[field] = next(iter(values.values()))
+        else:
+            differing.append(Disagreement(field, tuple(values.items())))
+    return agreed, differing
+
+
+@define
+class _Group:
+    """What is known of a group's own settings."""
+
+    fields: dict[str, Any] = Factory(dict)
+    """Those that it has."""
+
+    is_known: bool = False
+    """Whether it has no others than these, and those of which ``cleared`` says so."""
+
+    cleared: set[str] = Factory(set)
+    """Those that it has not: they were deleted."""
+
+
+class GroupSettings:
+    """
+    The settings of all groups, as far as they are known.
+
+    Args:
+        broker: The broker's settings, as ``read_properties`` returns them.
+        groups: The settings that groups have when the log begins, as ``read_group_configs`` returns them.
+    """
+
+    def __init__(self, broker: Mapping[str, Any], groups: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Start before the first alteration."""
+        self._known = frozenset(broker)
         self._broker = {**_DEFAULTS, **broker}
-        self._groups: dict[str, dict[str, Any]] = {}
+        self._groups = {group_id: _Group(dict(fields), is_known=True) for group_id, fields in (groups or {}).items()}
+        self._altered: dict[tuple[Any, ...], list[bool]] = {}
 
     def of(self, group_id: str) -> dict[str, Any]:
         """Return the settings of a group, as fields of a ``config`` event."""
-        return {**self._broker, **self._groups.get(group_id, {})}
+        group = self._groups.get(group_id)
+        return {**self._broker, **(group.fields if group else {}), "assumed": self.assumed(group_id)}
+
+    def assumed(self, group_id: str) -> tuple[str, ...]:
+        """Return the fields of a group's settings that nothing says, in order of their names."""
+        group = self._groups.get(group_id) or _Group()
+        return tuple(
+            field
+            for field in sorted(self._broker)
+            if field not in group.fields
+            and ((field in _OF_BROKERS and field not in self._known) or not (group.is_known or field in group.cleared))
+        )
 
     def alter(self, resources: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """
@@ -107,18 +220,36 @@ class GroupSettings:
             if resource["resourceType"] == _GROUP_RESOURCE:
                 group_id = resource["resourceName"]
                 before = self.of(group_id)
-                self._alter(self._groups.setdefault(group_id, {}), resource["configs"])
+                self._alter(self._groups.setdefault(group_id, _Group()), resource["configs"])
                 after = self.of(group_id)
                 changed[group_id] = {name: value for name, value in after.items() if value != before[name]}
         return changed
 
     @staticmethod
-    def _alter(group: dict[str, Any], configs: Iterable[Mapping[str, Any]]) -> None:
+    def _alter(group: _Group, configs: Iterable[Mapping[str, Any]]) -> None:
         for config in configs:
-            if config["name"] not in _GROUP:
+            if config["name"] not in GROUP_SETTINGS:
                 continue
-            field, read = _GROUP[config["name"]]
+            field, read = GROUP_SETTINGS[config["name"]]
             if config["configOperation"] == _SET:
-                group[field] = read(config["value"])
+                group.fields[field] = read(config["value"])
             elif config["configOperation"] == _DELETE:
-                group.pop(field, None)
+                group.fields.pop(field, None)
+                group.cleared.add(field)
+
+    def is_other_line(self, request: tuple[Any, ...], *, is_forwarded: bool) -> bool:
+        """
+        Return whether an alteration is in the log a second time: a broker logs it, and the controller it goes to, too.
+
+        Args:
+            request: What both lines have in common.
+            is_forwarded: Whether it is the controller's line.
+        """
+        waiting = self._altered.pop(request, [])
+        if waiting and waiting[0] != is_forwarded:
+            self._altered |= {request: waiting[1:]} if waiting[1:] else {}
+            return True
+        self._altered[request] = [*waiting, is_forwarded]
+        if len(self._altered) > _MOST_ALTERATIONS:
+            del self._altered[next(iter(self._altered))]
+        return False

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
-from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
+from sharestate.cli.request_logs import import_options, redaction_key, say_what_is_assumed, say_what_was_imported
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
 from sharestate.history import Header, Order, create_history
@@ -44,10 +44,12 @@ log_group.add_command(report_command)
 @log_group.command("import")
 @click.option(
     "--segments",
-    "directory",
+    "directories",
+    multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The broker's log directory, or a copy of it; without it, nothing that was acquired can be checked.",
+    help="A broker's log directory, or a copy of it; can be given for each broker, in any order. Without any, nothing"
+    " that was acquired can be checked.",
 )
 @import_options
 @click.option(
@@ -62,8 +64,9 @@ log_group.add_command(report_command)
 )
 def import_command(  # noqa: PLR0913 - one parameter for each option
     *,
-    directory: Path | None,
-    properties: Path | None,
+    directories: tuple[Path, ...],
+    properties: tuple[Path, ...],
+    group_configs: tuple[Path, ...],
     group_id: str | None,
     profile: str | None,
     lenient: bool,
@@ -72,7 +75,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     sources: tuple[Path, ...],
 ) -> None:
     """
-    Make a history of request logs: rotated files, in any order, also compressed with gzip.
+    Make a history of request logs: of one broker or several, rotated files, in any order, also compressed with gzip.
 
     The history is a file of JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet).
 
@@ -80,14 +83,22 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     """
     broken = _BrokenLines()
     with no_verdicts():
-        from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties  # noqa: PLC0415 - an extra
+        from sharestate.broker_log import (  # noqa: PLC0415 - an extra
+            LogImport,
+            RequestLog,
+            TopicLogs,
+            read_all_properties,
+            read_group_configs,
+        )
 
         log = RequestLog(sources, on_broken=broken.note if lenient else None)
-        logs = TopicLogs(directory)
+        logs = TopicLogs(directories)
+        broker, disagreements = read_all_properties(properties)
         events = LogImport(
             log,
             logs,
-            broker=None if properties is None else read_properties(properties),
+            broker=broker,
+            groups=read_group_configs(group_configs),
             group_id=group_id,
             profile=profile,
             redaction_key=redaction_key(redact=redact),
@@ -95,7 +106,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         header = Header(
             source="a broker's request log" if redact else ", ".join(path.name for path in sources),
             order=Order.ARRIVAL,
-            lacks=frozenset({"log"}) if directory is None else frozenset(),
+            lacks=frozenset() if directories else frozenset({"log"}),
             topics={} if redact else logs.topic_names(),
         )
         with (
@@ -105,7 +116,10 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         ):
             file.write(refreshed(events, bar, lambda: log.position))
     counts = {**events.counts, "late": log.late, "lines": log.lines, "broken_lines": broken.count}
-    say_what_was_imported(counts, broken.first, has_segments=directory is not None)
+    say_what_was_imported(counts, broken.first, has_segments=bool(directories))
+    say_what_is_assumed(events.assumed(), disagreements)
+    for offset in events.clock_offsets():
+        click.echo(f"The clocks of brokers disagree: {printable(str(offset))}.")
 
 
 class _BrokenLines:

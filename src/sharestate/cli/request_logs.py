@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_bytes
 from typing import Final
 
 import click
 
+from sharestate.explain.sentences import counted
 from sharestate.history import KINDS
 from sharestate.json_lines import printable
 from sharestate.values.profiles import PROFILES
 
 _KEY_BYTES: Final = 16
 """The size of the key of hashes, which nobody keeps. [bytes]"""
+
+_SHOWN_GROUPS: Final = 10
+"""How many groups are named. [groups]"""
 
 _NOT_IMPORTED: Final = {
     "requests_refused": "requests that were refused as a whole",
@@ -30,9 +34,19 @@ def import_options(command: Callable[..., None]) -> Callable[..., None]:
     config = click.option(
         "--config",
         "properties",
+        multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="The broker's server.properties; Kafka's defaults without it.",
+        help="A broker's server.properties, for the defaults of groups; can be given for each broker.",
+    )
+    groups = click.option(
+        "--group-config",
+        "group_configs",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="What kafka-configs.sh --describe --entity-type groups has printed: the settings of groups when the log"
+        " begins; can be given several times.",
     )
     group = click.option("--group", "group_id", help="The only share group to import; all without it.")
     profile = click.option(
@@ -48,7 +62,7 @@ def import_options(command: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         help="Replace names of groups, members, topics and files, and addresses, with hashes.",
     )
-    return config(group(profile(lenient(redact(command)))))
+    return config(groups(group(profile(lenient(redact(command))))))
 
 
 def redaction_key(*, redact: bool) -> bytes | None:
@@ -73,3 +87,24 @@ def say_what_was_imported(counts: Mapping[str, int], broken: Sequence[str], *, h
     click.echo("; ".join(said))
     if not has_segments:
         click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
+
+
+def say_what_is_assumed(assumed: Mapping[str, Sequence[str]], disagreements: Iterable[object]) -> None:
+    """
+    Print which settings of groups are taken for Kafka's defaults because nothing says what they are.
+
+    Args:
+        assumed: The settings of each group, as fields of a history.
+        disagreements: The settings that brokers have with different values.
+    """
+    for disagreement in disagreements:
+        click.echo(f"Brokers differ, so that is not known: {printable(str(disagreement))}.")
+    if not assumed:
+        return
+    fields = sorted({field for each in assumed.values() for field in each})
+    shown = [*list(assumed)[:_SHOWN_GROUPS], *(["..."] if len(assumed) > _SHOWN_GROUPS else [])]
+    click.echo(
+        f"Not all settings of {counted(len(assumed), 'group')} are known: {printable(', '.join(shown))}. Kafka's"
+        f" defaults are assumed for {', '.join(fields)}. --group-config takes the output of kafka-configs.sh --describe"
+        " --entity-type groups, and --config the broker's server.properties."
+    )

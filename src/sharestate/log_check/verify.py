@@ -370,9 +370,17 @@ def hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | N
     for kind in ("log", "write", "initialize"):
         if kind in lacks:
             return f"the history lacks events of the kind {kind}"
+    unknown = {(event.request or {})["reason"]: None for _, event in events if _is_hindrance(event)}
+    if unknown:
+        return "; ".join(unknown)
     if not any(event.kind == "log" for _, event in events):
         return "nothing is known of the topic's log: import it with its segments"
     return None
+
+
+def _is_hindrance(event: Event) -> bool:
+    """Return whether an event says that something is not known without which nothing can be computed."""
+    return event.kind == "unknown" and (event.request or {})["what"] in {"segments", "leader"}
 
 
 def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: int) -> Finding:

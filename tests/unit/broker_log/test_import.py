@@ -60,6 +60,7 @@ def test_settings_come_from_properties_and_from_what_was_altered(events: list[Ev
         "max_record_locks": 200,
         "record_lock_duration_ms": 1500,
         "renew_acknowledge_enable": True,
+        "assumed": ("dlq_topic", "isolation", "max_record_locks", "renew_acknowledge_enable"),
     }
     assert release.request == {"profile": "kafka-4.3"}
 

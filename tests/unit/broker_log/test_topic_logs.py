@@ -12,7 +12,7 @@ SECOND_US = 1_000_000
 
 def markers() -> list[tuple[int, int]]:
     """Return the offsets of the log's transaction markers, with their producers."""
-    batches = TopicLog(DIRECTORY).all_batches()
+    batches = TopicLog(DIRECTORY).rest()
     return [(batch.first_offset, batch.producer_id or 0) for batch in batches if batch.control]
 
 

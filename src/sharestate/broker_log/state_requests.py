@@ -1,0 +1,153 @@
+"""What leaders ask of share coordinators: the state of share partitions, which is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final
+
+from sharestate.broker_log.appends import Appends
+from sharestate.broker_log.clocks import Clocks
+from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
+from sharestate.broker_log.leaders import Leaders
+from sharestate.broker_log.lines import LoggedRequest
+from sharestate.broker_log.members import error_of
+from sharestate.broker_log.sessions import TopicPartition, entries
+from sharestate.values.named_tuples import new_tuple
+from sharestate.values.profiles import PROFILES
+from sharestate.values.requests import StateBatch
+
+_STATE_BATCH: Final = itemgetter("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
+_new_state_batch = partial(new_tuple, StateBatch)
+
+_RETRIED: Final = frozenset({14, 15, 16})
+"""
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: the errors after which a leader tries again,
+without the share partition knowing of it (PersisterStateManager).
+"""
+
+_ATTEMPTS: Final = 5
+"""How often a leader tries (PersisterStateManager.MAX_FIND_COORD_ATTEMPTS). [attempts]"""
+
+_MOST_TRIED: Final = 10_000
+"""How many writes are remembered that may be tried again, the last ones. [writes]"""
+
+
+class StateRequests:
+    """
+    The reads and writes of state.
+
+    Args:
+        events: Where events go.
+        appends: The logs of the share partitions.
+        leaders: Who leads them.
+        clocks: The clocks of brokers.
+        profile: The name of the rules that all brokers follow; taken from their versions if None.
+    """
+
+    def __init__(
+        self, events: ImportedEvents, appends: Appends, leaders: Leaders, clocks: Clocks, profile: str | None
+    ) -> None:
+        """Start before the first request."""
+        self._events = events
+        self._appends = appends
+        self._leaders = leaders
+        self._clocks = clocks
+        self._profile = profile
+        self._profiles: dict[Key, str] = {}
+        self._tried: dict[tuple[Key, tuple[StateBatch, ...]], int] = {}
+        self._rpc = 0
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Forget share partitions that have no events after all."""
+        for key in keys:
+            self._profiles.pop(key, None)
+
+    def _read(self, logged: LoggedRequest) -> None:
+        group_id = logged.request["groupId"]
+        if not self._events.is_wanted(group_id):
+            return
+        results = _results(logged.response["results"])
+        for topic_id, index, asked in entries(logged.request["topics"]):
+            key, result = (group_id, topic_id, index), results[topic_id, index]
+            response: dict[str, Any] = {"error": error_of(result["errorCode"])}
+            request = {"leader_epoch": asked["leaderEpoch"]}
+            if not result["errorCode"]:
+                response |= {
+                    "state_epoch": result["stateEpoch"],
+                    "start_offset": result["startOffset"],
+                    "state_batches": _state_batches(result["stateBatches"]),
+                }
+                request["leader"] = self._leaders.read(key, logged, asked["leaderEpoch"])
+                self._clocks.read(key, logged)
+                self._appends.begins_at(key, result["startOffset"])
+            self._follow(key, logged)
+            self._events.add(key, "initialize", logged, request=request, response=response)
+
+    def _follow(self, key: Key, logged: LoggedRequest) -> None:
+        """Note by which rules the broker goes that reads the state of a share partition."""
+        profile = self._profile or _profile_of(logged.software_version)
+        if profile is None:
+            self._events.counts["releases_unknown"] += 1
+        elif self._profiles.get(key) != profile:
+            self._profiles[key] = profile
+            self._events.add(key, "config", None, at_us=logged.at_us, request={"profile": profile})
+
+    def _write(self, logged: LoggedRequest) -> None:
+        group_id = logged.request["groupId"]
+        self._rpc += 1
+        if not self._events.is_wanted(group_id):
+            return
+        results = _results(logged.response["results"])  # one for each partition, even if it has several entries
+        for entry, (topic_id, index, asked) in enumerate(entries(logged.request["topics"])):
+            key, result = (group_id, topic_id, index), results[topic_id, index]
+            batches = _state_batches(asked["stateBatches"])
+            request = {
+                "rpc": self._rpc,
+                "entry": entry,
+                "start_offset": asked["startOffset"],
+                "delivery_complete_count": asked.get("deliveryCompleteCount", -1),
+                "state_epoch": asked["stateEpoch"],
+                "leader_epoch": asked["leaderEpoch"],
+                "state_batches": batches,
+            }
+            if not result["errorCode"]:
+                self._leaders.wrote(key, logged, asked["leaderEpoch"])
+                self._clocks.wrote(key, logged, batches)
+                self._appends.begins_at(key, asked["startOffset"])
+            elif self._leaders.is_fenced(key, asked["leaderEpoch"]) or self._is_tried_again(key, batches, result):
+                continue
+            response = {"error": error_of(result["errorCode"])}
+            self._events.add(key, "write", logged, request=request, response=response)
+
+    def _is_tried_again(self, key: Key, batches: tuple[StateBatch, ...], result: Mapping[str, Any]) -> bool:
+        """Return whether a write that has failed is tried again."""
+        if result["errorCode"] not in _RETRIED:
+            return False
+        attempts = self._tried.pop((key, batches), 0) + 1
+        self._tried[key, batches] = attempts
+        if len(self._tried) > _MOST_TRIED:
+            del self._tried[next(iter(self._tried))]
+        return attempts % _ATTEMPTS != 0
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return what is done with each request."""
+        return {
+            "READ_SHARE_GROUP_STATE": self._read,
+            "WRITE_SHARE_GROUP_STATE": self._write,
+        }
+
+
+def _profile_of(software_version: str) -> str | None:
+    """Return the rules of a release, by the version of the client with which it writes state."""
+    name = "kafka-" + ".".join(software_version.split(".")[:2])
+    return name if name in PROFILES else None
+
+
+def _results(topics: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Any]:
+    return {(topic_id, index): each for topic_id, index, each in entries(topics)}
+
+
+def _state_batches(batches: Iterable[Mapping[str, int]]) -> tuple[StateBatch, ...]:
+    return tuple(map(_new_state_batch, map(_STATE_BATCH, batches)))
