@@ -17,11 +17,19 @@ from sharestate.values.effects import Effects
 from sharestate.values.profiles import LATEST
 from sharestate.values.records import SharePartitionKey
 
-_COMMAND: Final = 6
-"""What a command costs beside what it touches. [touched]"""
+_COMMAND: Final = 40
+"""What a command costs beside what it names and reads. [work]"""
 
-_RECORDS: Final = 64
-"""How many records of split batches cost as much to copy as a batch. [records]"""
+_SAVED: Final = 16
+"""What it costs to save what is known beside the share partition, and to come back to it. [work]"""
+
+_COPY: Final = 12
+"""
+What a copy of a share partition costs beside its batches and locks. [work]
+
+Copies took 38 µs with 24 batches and 34 locks (4.3.1, eight members without think time), 2.2 ms with 4,000 batches that
+nobody holds, and 405 µs with two batches and 200 locks: half a microsecond for a batch, one or two for a lock.
+"""
 
 
 class CheckedState:
@@ -90,8 +98,9 @@ class CheckedState:
     def save(self) -> Saved:
         """Return what it takes to come back here."""
         self._is_shared = True
+        self.budget.spend(_SAVED)
         taken = 0 if self._taken is None else len(self._taken.events)
-        return Saved(self._partition, self._now.copy(), self._writes.issued, taken)
+        return Saved(self._partition, self._now.copy(), self._writes.issued, taken, self.size())
 
     def restore(self, saved: Saved) -> None:
         """Come back to where *saved* was made."""
@@ -117,21 +126,17 @@ class CheckedState:
 
     def _changing(self, touched: int = 0) -> SharePartition:
         """Return the share partition for a command, which names or reads so many records, ranges or batches."""
-        partition = self._active()
-        size = self._size(partition)
-        self.budget.spend(_COMMAND + touched + (2 * size if self._is_shared else size))
+        partition, size = self._active(), self.size()
+        self.budget.spend(_COMMAND + touched + (size if self._is_shared else size // 2))
         if self._is_shared:
             self._partition = partition = partition.copy()
             self._is_shared = False
         return partition
 
     def size(self) -> int:
-        """Return what a copy costs. [touched]"""
-        return 1 if self._partition is None else self._size(self._partition)
-
-    def _size(self, partition: SharePartition) -> int:
-        records = partition.end_offset - partition.start_offset + 1
-        return 1 + partition.batch_count() + records // _RECORDS
+        """Return what a copy costs. [work]"""
+        partition = self._partition
+        return _COPY if partition is None else _COPY + partition.batch_count() // 2 + partition.lock_count()
 
     def _now_ms(self, at_us: int) -> int:
         """Return a time, or that of the last command if it is before it: times of the log are not exact."""

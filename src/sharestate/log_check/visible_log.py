@@ -16,8 +16,8 @@ MAX_BYTES: Final = 2**31 - 1
 """What a fetch reads at the most if it does not say. [bytes]"""
 
 
-_MOST_SUM: Final = 2**16
-"""The most records that other partitions of a fetch are said to have taken; of more no sums are made. [records]"""
+MOST_SUM: Final = 2**12
+"""The most records that other partitions of a fetch are said to have taken: clients want 500, unless told. [records]"""
 
 
 class VisibleLog:
@@ -142,9 +142,9 @@ def sums_of_others(request: Mapping[str, Any], wanted: int) -> list[int]:
         The likely sum, none, and then the others; but one that is *wanted* or more stands for all of these.
 
     Complexity:
-        O(n * m) bits for n partitions and sums up to m, which is no more than 65,536.
+        O(n * m) bits for n partitions and sums up to m, which is no more than 4,096.
     """
-    most = min(wanted, _MOST_SUM)
+    most = min(wanted, MOST_SUM)
     kept = (1 << most) - 1
     sums, total = 1, 0
     """A bit for each sum."""

@@ -8,12 +8,16 @@ from typing import Any, Final, NamedTuple
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.schedule import LATE_US, Step
 from sharestate.log_check.search_state import Progress
-from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog, sums_of_others
+from sharestate.log_check.visible_log import MAX_BYTES, MOST_SUM, VisibleLog, sums_of_others
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.records import AcquiredRecords
 
 EARLY_US: Final = 25_000
 """How much earlier than computed a lock may expire: its acquisition may have been as much earlier. [µs]"""
+
+
+_WAY: Final = 5
+"""What it costs to look at a way, beside reading in it. [work]"""
 
 
 class Way(NamedTuple):
@@ -60,7 +64,7 @@ class Ways:
         for way in self._all():
             others, offset, batches, _ = way
             key = min(others, self._wanted), offset, batches
-            self._budget.spend(1)
+            self._budget.spend(_WAY)
             if key not in seen:
                 seen.add(key)
                 yield way
@@ -71,6 +75,8 @@ class Ways:
             visible = max(visible, self._log.count_with(self._acquired[-1].last_offset))
         yield Way(likely, self.offset, self._likely(self.offset, visible), visible)
         sums = sums_of_others(self._request, self._wanted)
+        self._budget.spend(len(sums))
+        self._budget.is_cut |= self._wanted > MOST_SUM <= sum(self._request.get("others", ()))
         if self._acquired:
             for offset in self._older_offsets():
                 yield Way(likely, offset, self._likely(offset, visible), visible)
