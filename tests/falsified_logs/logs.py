@@ -13,7 +13,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
 from tests.falsified_logs.kinds import FALSIFIED, READ, WRITE, Kind, Logged, api_of, parts
 
@@ -101,7 +101,7 @@ class Run:
         """Return what the check says of request logs like the run's, imported into *history*."""
         broker = read_properties(self.home / "server.properties")
         events = LogImport(RequestLog([*logs]), TopicLogs(self.home / "segments"), broker=broker, group_id=group_id)
-        with create_history(history, Header()) as file:
+        with create_history(history, Header(order=Order.ARRIVAL)) as file:
             file.write(events)
         return list(verify(history))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
 from tests.support.hand_made_events import Life
 
@@ -15,7 +15,7 @@ ACKNOWLEDGED = 2
 def checked(life: Life, path: Path) -> PartitionReport:
     """Check a life."""
     history = path / "history.jsonl"
-    with create_history(history, Header()) as file:
+    with create_history(history, Header(order=Order.ARRIVAL)) as file:
         file.write(life.events)
     (report,) = verify(history)
     return report

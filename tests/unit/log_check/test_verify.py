@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
-from sharestate.history import Header, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
 from sharestate.log_check.verify import repeated_requests
 from tests.support.broker_logs import RUN, lines, rewritten
@@ -33,7 +33,7 @@ def reports_of(request_log: Path, target: Path, group_id: str | None = None, run
         broker=read_properties(run / "server.properties"),
         group_id=group_id,
     )
-    with create_history(target, Header()) as file:
+    with create_history(target, Header(order=Order.ARRIVAL)) as file:
         file.write(events)
     return list(verify(target))
 
