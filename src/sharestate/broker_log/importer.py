@@ -263,7 +263,7 @@ class LogImport:
                 if log is not None and partition["errorCode"] == 0:
                     before = log.appended(partition["baseOffset"] - 1, 0) if log.is_untouched else []
                     batches = log.appended(partition["baseOffset"], logged.taken_us)
-                    self._add_log(name, partition["index"], before, batches, logged, logged.handled_us)
+                    self._add_log(name, partition["index"], before, batches, logged, logged.done_us)
 
     def _markers(self, logged: LoggedRequest) -> None:
         for marker in logged.request["markers"]:
