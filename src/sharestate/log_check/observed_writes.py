@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -12,7 +13,8 @@ from attrs import evolve, frozen
 from sharestate.history import Event
 from sharestate.history.replay_state import WriteContent, are_same_batches, content_in, content_json, content_of
 from sharestate.json_lines import Json
-from sharestate.log_check.schedule import LATE_US, Allowed, Schedule
+from sharestate.log_check.budget import Budget
+from sharestate.log_check.schedule import LATE_US, QUEUED_US, Allowed, Schedule
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import RecordState
 from sharestate.values.requests import WriteShareGroupState
@@ -33,8 +35,8 @@ _ACKNOWLEDGED_AS: Final[Mapping[int, AcknowledgeType]] = MappingProxyType(
 )
 """A type that leads to a state; where others do, what comes after them is the same."""
 
-_MOST_OVERTAKEN: Final = 8
-"""By how many writes one may be overtaken. [writes]"""
+_OVERTAKEN_US: Final = QUEUED_US + LATE_US
+"""How much later than now a write may arrive that has overtaken the next one: as long as one waits to be sent. [µs]"""
 
 
 @frozen
@@ -138,7 +140,9 @@ class ObservedWrites:
             count += 1
         self.issued = Issued(count)
 
-    def match(self, computed: WriteShareGroupState, at_us: int, allowed: Allowed) -> Mismatch | int | None:
+    def match(
+        self, computed: WriteShareGroupState, at_us: int, allowed: Allowed, budget: Budget
+    ) -> Mismatch | int | None:
         """
         Compare a write with the next one that was observed.
 
@@ -146,6 +150,7 @@ class ObservedWrites:
             computed: The write that was computed.
             at_us: When. [µs since 1970]
             allowed: What is allowed for it.
+            budget: What the check may cost.
 
         Returns:
             The observed write; None if it was under way when the broker has stopped; or what does not fit.
@@ -156,10 +161,8 @@ class ObservedWrites:
             if at_us >= self._end_us(at_us) - UNLOGGED_US:
                 return None
             return Mismatch("write", None, content_json(content), count if count < len(self._writes) else count - 1)
-        candidates = [count]
-        if allowed is Allowed.OVERTAKEN:
-            last = min(count + _MOST_OVERTAKEN + 1, len(self._writes))
-            candidates += [each for each in range(count + 1, last) if each not in self.issued.ahead]
+        candidates: list[int] = [count, *(self._overtaking(at_us) if allowed is Allowed.OVERTAKEN else ())]
+        budget.spend(len(candidates) + len(computed.state_batches))
         for write in candidates:
             if _is_same(self._contents[write], content):
                 self._issue(write)
@@ -171,6 +174,14 @@ class ObservedWrites:
                 self.issued = evolve(self.issued, late=late)
                 return write
         return Mismatch("write", self.content_of(count), content_json(content), count)
+
+    def _overtaking(self, at_us: int) -> list[int]:
+        """Return the writes after the next one that may have overtaken it."""
+        latest_us = at_us + _OVERTAKEN_US
+        later = takewhile(
+            lambda write: self.arrived_us(write) <= latest_us, range(self.issued.count + 1, len(self._writes))
+        )
+        return [write for write in later if write not in self.issued.ahead]
 
     def see_head(self, start_offset: int, complete_count: int, at_us: int) -> Mismatch | None:
         """Look at the head after a change: it may be that of writes before it which have not arrived yet."""

@@ -21,10 +21,12 @@ class Stopped(NamedTuple):
     Attributes:
         verdict: The verdict, by its name.
         reason: The reason, in words.
+        is_for_good: Whether nothing is known after the state is read again, either.
     """
 
     verdict: str
     reason: str
+    is_for_good: bool
 
 
 class FoundOrder(NamedTuple):
@@ -72,19 +74,21 @@ def ordered_events(key: Key, events: Iterable[Event], verdict: Stopped, found: F
 
 
 def _take_steps(checked: CheckedPartition, taken: TakenEvents, found: FoundOrder) -> None:
-    is_lost = False
+    is_lost = is_for_good = False
     for step in found.steps:
-        if step.what in LIVES:
+        if step.what in LIVES and not is_for_good:
             is_lost = False
         elif is_lost and step.what not in FACTS:
             if step.what is not What.ARRIVAL:  # a write has one event, which stands where it was answered
                 taken.step(step, step.at_us, {})
             continue
         saved = checked.save()
-        if checked.take(step, saved) is not None:
+        stopped = found.stops.get((step.line, step.what))
+        if stopped is not None or checked.take(step, saved) is not None:
             checked.restore(saved)
             checked.give_up()
             stopped = found.stops[step.line, step.what]
-            taken.verdict(step.at_us, stopped.verdict, stopped.reason, "until_read")
+            is_for_good = stopped.is_for_good
+            taken.verdict(step.at_us, stopped.verdict, stopped.reason, "for_good" if is_for_good else "until_read")
             taken.step(step, step.at_us, {})
             is_lost = True

@@ -23,6 +23,7 @@ from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.schedule import LATE_US, LIVES, Allowed, Schedule, Step, What
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import MAX_INT64
@@ -33,6 +34,9 @@ MOST_OVERTAKEN: Final = 8
 
 _ROUNDS: Final = 3
 """How often what follows from records that were passed over is looked for: some of it follows from the rest."""
+
+_PARTS: Final = 3
+"""What part of the budget that is left it may take to look for the order of a life: the search needs the rest."""
 
 _OF_MEMBERS: Final = frozenset({What.ACKNOWLEDGE, What.CLOSE, What.FETCH})
 
@@ -77,7 +81,7 @@ class _Head(NamedTuple):
     latest_us: int
 
 
-def in_order(plan: Schedule) -> Schedule:
+def in_order(plan: Schedule, budget: Budget | None = None) -> Schedule:
     """
     Return a schedule with its steps in the order that follows from what is seen of each record.
 
@@ -86,6 +90,7 @@ def in_order(plan: Schedule) -> Schedule:
     Complexity:
         O(n log n) in the steps and in the ranges of records that were acquired and written.
     """
+    budget = Budget(MAX_INT64) if budget is None else budget
     steps: list[Step] = []
     life: list[Step] = []
     room, complete = 0, None
@@ -93,12 +98,12 @@ def in_order(plan: Schedule) -> Schedule:
         if step.what is What.CONFIG:
             room = max(room, (step.event.request or {}).get("max_record_locks", 0))
         if step.what in LIVES:
-            steps += _Life(life, plan, room, complete).ordered()
+            steps += _Life(life, plan, room, complete, budget).ordered()
             steps.append(step)
             life, complete = [], _complete_at_first(step)
         else:
             life.append(step)
-    return plan._replace(steps=[*steps, *_Life(life, plan, room, complete).ordered()])
+    return plan._replace(steps=[*steps, *_Life(life, plan, room, complete, budget).ordered()])
 
 
 def _complete_at_first(step: Step) -> int | None:
@@ -110,7 +115,11 @@ def _complete_at_first(step: Step) -> int | None:
 class _Life:
     """The steps between two times at which the state is read, and which of them come before which."""
 
-    def __init__(self, steps: list[Step], plan: Schedule, room: int, complete: int | None) -> None:
+    def __init__(self, steps: list[Step], plan: Schedule, room: int, complete: int | None, budget: Budget) -> None:
+        self._budget = budget
+        self._part = budget.part(_PARTS)
+        self._placed: set[tuple[int, int, int]] = set()
+        """Fetches that were put before or after a time at which records were available."""
         self._room = room
         self._complete = complete
         self._steps = steps
@@ -156,6 +165,11 @@ class _Life:
             self._sort(self._preferred_us())
         return self._sorted_steps()
 
+    @property
+    def _may_go_on(self) -> bool:
+        """Whether more may be looked for: the search has to have something left, too."""
+        return not self._budget.has_spent(self._part)
+
     # ---- runs of records
 
     def _run_begins(self) -> list[int]:
@@ -191,14 +205,15 @@ class _Life:
         limit_us = self._latest_us[then]
         seen = {first}
         todo = [first]
-        while todo:
+        is_after = False
+        while todo and not is_after:
             after = self._after[todo.pop()]
-            if then in after:
-                return True
+            is_after = then in after
             new = [index for index in after if index not in seen and self._earliest_us[index] <= limit_us]
             seen.update(new)
             todo += new
-        return False
+        self._budget.spend(len(seen))
+        return is_after
 
     def _may_put(self, first: int, then: int) -> bool:
         """Return whether one step may come before another one, as far as is known."""
@@ -443,14 +458,19 @@ class _Life:
             for since, until, offset in current:
                 if offset <= last and until != fetch and latest_us[until] >= earliest_us[fetch]:
                     has_found |= self._put_outside(fetch, since, until)
+            if not self._may_go_on:
+                return False
         return has_found
 
     def _put_outside(self, fetch: int, since: int, until: int) -> bool:
         """Put a fetch before or after a time at which it would have acquired more, if only one is possible."""
+        if (fetch, since, until) in self._placed:
+            return False
         may_be_before = self._may_put(fetch, since)
         may_be_after = self._may_put(until, fetch)
         if may_be_before == may_be_after:
             return False
+        self._placed.add((fetch, since, until))
         return self._put(fetch, since) if may_be_before else self._put(until, fetch)
 
     def _order_by_nearness(self, available: list[tuple[int, int, int]]) -> bool:
@@ -470,6 +490,8 @@ class _Life:
                     if self._may_put(first, then):
                         has_found |= self._put(first, then)
                         break
+            if not self._may_go_on:
+                return False
         return has_found
 
     # ---- the order

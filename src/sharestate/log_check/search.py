@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Final, NamedTuple
 
-from attrs import define, field
+from attrs import define, field, frozen
 
+from sharestate.log_check.budget import BudgetSpentError, Part
 from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
-from sharestate.log_check.search_state import Defect, Saved
+from sharestate.log_check.search_state import SNAPSHOT, Defect, Saved
 
 MOST_BACK: Final = 40
 """How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""
@@ -54,8 +55,8 @@ MOST_ORDERS: Final = 2_000
 MOST_MORE_ORDERS: Final = 100
 """How many orders are tried from one of the others."""
 
-MOST_TAKEN: Final = 6_000
-"""How many steps are taken at one place, over all orders. [steps]"""
+MOST_HELD: Final = 150_000
+"""How much is held to come back to at the places before, and twice that in the orders tried; 300 bytes each. [work]"""
 
 MOST_WAYS: Final = 3
 """How many ways to read are passed over at the most."""
@@ -75,10 +76,16 @@ MOST_NAMED: Final = 6
 BEFORE_OTHERS: Final = 24
 """How many moves are tried before more is allowed for the step that does not fit."""
 
+_PARTS: Final = 2
+"""What part of the budget that is left the search at one place may take: the rest is for those to come."""
+
+_ORDER: Final = 40
+"""What an order costs beside its steps. [work]"""
+
 _NOT_MOVED: Final = FACTS | LIVES
 
 
-@define
+@frozen(kw_only=True)
 class Stop:
     """Where nothing fits."""
 
@@ -97,8 +104,17 @@ class Stop:
     tried: int
     """How many orders were tried."""
 
+    further: int
+    """How many steps more than before fitted in the one that got the furthest. [steps]"""
+
+    furthest: Step
+    """The step that did not fit in that."""
+
     undecided: list[Step]
     """The last fetches before it that are undecided: what they have done may be what does not fit."""
+
+    bound: str | None
+    """Why the check of the share partition ends there for good; None if it goes on when the state is read again."""
 
     suspects: tuple[Defect, ...]
     """The defects of Kafka that have shown since the state was read: nothing may fit because of them."""
@@ -127,8 +143,16 @@ class Tip:
     saved: list[Saved]
     """The share partition before each of the steps that fit, and before the one that does not."""
 
+    place: int = 0
+    """The index of the first step of its own: what was saved before it belongs to the order that it was made of."""
+
     undecided: int = 0
     """How many fetches without records were left undecided so that the order fits. [fetches]"""
+
+    @property
+    def held(self) -> int:
+        """How much of its own it holds. [work]"""
+        return sum(saved.size for saved in islice(self.saved, self.place + 1, None))
 
     @property
     def index(self) -> int:
@@ -155,11 +179,29 @@ class _Repair:
     blocked: Step
     """That step."""
 
+    part: Part
+    """What the search there may cost."""
+
+    furthest: Step
+    """The step that did not fit in the order that got the furthest."""
+
+    further: int = 0
+    """How many steps more fitted in that one. [steps]"""
+
     tried: int = 0
-    taken: int = 0
     is_cut: bool = False
     has_tried_all: bool = False
-    seen: set[Hashable] = field(factory=set)
+    held: int = 0
+    """How much is held of the orders that may be gone on from. [work]"""
+
+    seen: set[int] = field(factory=set)
+    """The hashes of the states that orders have led to."""
+
+    def note(self, tip: Tip) -> None:
+        """Note how far an order got."""
+        self.tried += 1
+        if tip.index - self.index > self.further and tip.index < len(tip.steps):
+            self.further, self.furthest = tip.index - self.index, tip.steps[tip.index]
 
 
 class Search:
@@ -182,7 +224,9 @@ class Search:
         self.moves = self.passed_over = 0
         self._checked = checked
         self._steps = list(steps)
-        self._places: deque[Saved] = deque(maxlen=MOST_PLACES)
+        self._places: deque[Saved] = deque()
+        self._held = 0
+        self._repair: _Repair | None = None
         self._index = 0
 
     @property
@@ -192,19 +236,40 @@ class Search:
 
     def run(self) -> Stop | None:
         """Go on to the next stop; None at the end."""
+        try:
+            return self._run()
+        except BudgetSpentError as error:
+            return self._end(str(error))
+
+    def _run(self) -> Stop | None:
         while self._index < len(self._steps):
             saved = self._checked.save()
-            self._places.append(saved)
+            self._keep(saved)
             mismatch = self._checked.take(self._steps[self._index], saved)
             if mismatch is None:
                 self._index += 1
                 continue
-            repair = _Repair(len(self._places) - 1, self._steps[self._index])
+            self._repair = repair = self._begin_repair()
             if not self._is_repaired(repair):
                 return self._stop(mismatch, repair)
         return None
 
+    def _keep(self, saved: Saved) -> None:
+        """Keep a place to come back to, and no more of those before it than there is memory for."""
+        places = self._places
+        if len(places) == MOST_PLACES:
+            self._held -= places.popleft().size
+        places.append(saved)
+        self._held += saved.size
+        while self._held > MOST_HELD and len(places) > 1:
+            self._held -= places.popleft().size
+
     # ---- other orders
+
+    def _begin_repair(self) -> _Repair:
+        blocked, budget = self._steps[self._index], self._checked.budget
+        budget.is_cut = False
+        return _Repair(len(self._places) - 1, blocked, budget.part(_PARTS), blocked)
 
     def _is_repaired(self, repair: _Repair) -> bool:
         """Look for an order that explains more, and go on with it."""
@@ -219,11 +284,12 @@ class Search:
                 if best is not None:
                     self._go_on(begin, best, moves)
                     return True
-            found.sort(key=lambda tip: -tip.index)
             if moves == 1:
-                repair.has_tried_all = not repair.is_cut and self._are_few_involved()
-            tips = found[:MOST_TIPS]
-        best = self._best(first, _moves(first, STALLED_US), [], _Repair(repair.index, repair.blocked))
+                is_cut = repair.is_cut or self._checked.budget.is_cut
+                repair.has_tried_all = not is_cut and self._are_few_involved()
+            tips = _furthest(found)
+            repair.held = 0
+        best = self._best(first, _moves(first, STALLED_US), [], repair)
         if best is not None:
             self._go_on(begin, best, 1)
         return best is not None
@@ -249,17 +315,22 @@ class Search:
         best: Tip | None = None
         left = MOST_DECIDING if repair.blocked.may_be_undecided else MOST_BETTER
         for order in orders:
-            if repair.taken > MOST_TAKEN:
+            if self._checked.budget.has_spent(repair.part):
                 repair.is_cut = True
                 break
-            repair.tried += 1
             end = order.place + len(order.steps)
-            other = self._tried(tip, order, repair)
+            other = self._tried(tip, order)
+            repair.note(other)
             if other.index <= repair.index or not other.has_taken(repair.blocked):
-                key = _key(other)
+                self._checked.budget.spend(SNAPSHOT * other.saved[-1].size)
+                key = hash(_key(other))
                 if key not in repair.seen:
                     repair.seen.add(key)
                     found.append(other)
+                    repair.held += other.held
+                    if repair.held > 2 * MOST_HELD:
+                        found[:] = _furthest(found)
+                        repair.held = sum(each.held for each in found)
             elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
                 best = other
             if best is not None and not best.undecided and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
@@ -270,32 +341,35 @@ class Search:
         repair.is_cut |= next(orders, None) is not None
         return best
 
-    def _tried(self, tip: Tip, order: Order, repair: _Repair) -> Tip:
+    def _tried(self, tip: Tip, order: Order) -> Tip:
         """Take the steps in another order as far as they fit."""
         checked, steps = self._checked, tip.reordered(order)
+        checked.budget.spend(_ORDER)
         saved = tip.saved[: order.place + 1]
         checked.restore(saved[-1])
         most = min(order.place + len(order.steps) + LOOK_AHEAD, len(steps))
         undecided = 0
         for at in range(order.place, most):
-            repair.taken += 1
             mismatch = checked.take(steps[at], saved[-1])
             if mismatch is not None:
                 other = None if at >= order.place + len(order.steps) else _allowing(steps[at], mismatch)
                 if other is None:
-                    return Tip(steps, saved, undecided)
+                    return Tip(steps, saved, order.place, undecided)
                 steps[at] = other
                 checked.restore(saved[-1])
                 if checked.take(steps[at], saved[-1]) is not None:
-                    return Tip(steps, saved, undecided)
+                    return Tip(steps, saved, order.place, undecided)
                 undecided += other.allowed is Allowed.UNDECIDED
             saved.append(checked.save())
-        return Tip(steps, saved, undecided)
+        return Tip(steps, saved, order.place, undecided)
 
     def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
         """Go on with an order."""
         self._steps[begin : begin + len(tip.steps)] = tip.steps
-        self._places = deque(tip.saved[:-1], maxlen=MOST_PLACES)
+        self._places.clear()
+        self._held = 0
+        for saved in tip.saved[:-1]:
+            self._keep(saved)
         self._index = begin + tip.index
         self._checked.restore(tip.saved[-1])
         self.moves += moves
@@ -315,7 +389,46 @@ class Search:
             self.passed_over += 1
             self._index += 1
         self._places.clear()
-        return Stop(step, mismatch, repair.has_tried_all, repair.tried, undecided[-MOST_NAMED:], suspects)
+        self._held = 0
+        return Stop(
+            step=step,
+            mismatch=mismatch,
+            is_exhausted=repair.has_tried_all,
+            tried=repair.tried,
+            further=repair.further,
+            furthest=repair.furthest,
+            undecided=undecided[-MOST_NAMED:],
+            bound=None,
+            suspects=suspects,
+        )
+
+    def _end(self, reason: str) -> Stop:
+        """End for good: there is nothing left to spend."""
+        step, repair = self._steps[self._index], self._repair
+        self._checked.restore(self._places[-1])
+        self._checked.give_up()
+        self.passed_over += len(self._steps) - self._index
+        self._index = len(self._steps)
+        if repair is None or repair.blocked is not step:
+            repair = _Repair(0, step, Part(0, None), step)
+        return Stop(
+            step=step,
+            mismatch=Mismatch("bound", None, None),
+            is_exhausted=False,
+            tried=repair.tried,
+            further=repair.further,
+            furthest=repair.furthest,
+            undecided=[],
+            bound=reason,
+            suspects=(),
+        )
+
+
+def _furthest(tips: list[Tip]) -> list[Tip]:
+    """Return those that explain the most, as many as there is memory for."""
+    tips.sort(key=lambda tip: -tip.index)
+    held = accumulate(tip.held for tip in tips)
+    return [tip for tip, sum_ in zip(tips[:MOST_TIPS], held, strict=False) if sum_ <= MOST_HELD]
 
 
 def _allowing(step: Step, mismatch: Mismatch) -> Step | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import copy
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from sharestate.history.replay_state import Settings
 from sharestate.log_check.observed_writes import Issued
 from sharestate.log_check.schedule import Step
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.dead_letters import DeadLetterRequest
-from sharestate.values.snapshot import Snapshot
+
+SNAPSHOT: Final = 3
+"""What a snapshot costs for each that a copy does: of 24 batches 95 and 38 µs, of 4,000 6.1 and 2.2 ms. [work]"""
 
 
 @define
@@ -110,9 +112,6 @@ class Progress:
     log_start: int = 0
     """The log start offset."""
 
-    issued: Issued = Issued()  # noqa: RUF009 - frozen
-    """Which of the observed writes were issued."""
-
     numbers: dict[int, int] = Factory(dict)
     """The numbers of those that are pending."""
 
@@ -146,30 +145,27 @@ class Progress:
     is_absent: bool = False
     """Whether the state is known not to be read: the broker does not have the share partition, or cannot read it."""
 
+    was_initialized: bool = False
+    """Whether the state was ever read."""
+
+    last_ms: int = 0
+    """The time of the last command. [ms]"""
+
     def copy(self) -> Progress:
-        """Return what does not follow later changes."""
-        return Progress(
-            copy(self.settings),
-            self.visible,
-            self.log_start,
-            self.issued,
-            self.numbers.copy(),
-            self.expected.copy(),
-            self.late_heads,
-            self.letters.copy(),
-            self.delay,
-            copy(self.counts),
-            self.recent,
-            self.nothing_us,
-            self.defects,
-            self.known_before,
-            self.is_absent,
+        """Return what does not follow later changes; all fields whose values change are named here."""
+        return evolve(
+            self,
+            settings=copy(self.settings),
+            numbers=self.numbers.copy(),
+            expected=self.expected.copy(),
+            letters=self.letters.copy(),
+            counts=copy(self.counts),
         )
 
 
 @frozen
 class Saved:
-    """A share partition between two steps, to come back to."""
+    """All that taking a step changes, to come back to."""
 
     partition: SharePartition | None
     """The share partition, which nothing is done to any more; None before its state was read."""
@@ -177,19 +173,29 @@ class Saved:
     progress: Progress
     """What is known beside it."""
 
-    last_ms: int
-    """The time of the last command. [ms]"""
+    issued: Issued
+    """Which of the observed writes were issued."""
 
     taken: int
     """How many events were noted."""
 
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The share partition as a value; None before its state was read."""
-        return None if self.partition is None else self.partition.snapshot()
+    size: int
+    """What a copy of it costs, which is also how much memory it takes. [work]"""
 
     @property
     def key(self) -> Hashable:
-        """By what two are the same: what comes after them is, too."""
+        """
+        By what two are the same: what comes after them is, too.
+
+        Complexity:
+            Linear in the records in flight; see SNAPSHOT.
+        """
         progress = self.progress
-        return self.snapshot, progress.visible, progress.log_start, progress.issued, tuple(progress.numbers.items())
+        return (
+            None if self.partition is None else self.partition.snapshot(),
+            progress.visible,
+            progress.log_start,
+            self.issued,
+            tuple(progress.numbers.items()),
+            tuple(progress.expected.items()),
+        )

@@ -15,6 +15,7 @@ from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history import Event, Header, HistoryReader, Order
 from sharestate.history.kafka_defects import REASONS
 from sharestate.json_lines import Json
+from sharestate.log_check.budget import Budget, BudgetSpentError
 from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
@@ -23,6 +24,9 @@ from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.log_check.search import MOST_NAMED, Search, Stop
 from sharestate.log_check.search_state import Counts, Defect
 from sharestate.log_check.visible_log import VisibleLog
+
+MakeBudget = Callable[[int], Budget]
+"""Says what the check of a share partition may cost, by the number of its events."""
 
 REPORT_VERSION: Final = 1
 """The version of the JSON form of a report."""
@@ -190,7 +194,7 @@ class PartitionCheck:
         """
         reason = self.report.findings[0].reason if self.report.findings else ""
         yield from ordered_events(
-            self.report.key, self._arrived, Stopped(self.report.verdict.value, reason), self._found
+            self.report.key, self._arrived, Stopped(self.report.verdict.value, reason, is_for_good=True), self._found
         )
 
 
@@ -212,18 +216,23 @@ def delays_ms(late_us: Iterable[int]) -> dict[str, float]:
     return {"min": ordered[0], "median": cuts[49], "p99": min(cuts[98], ordered[-1]), "max": ordered[-1]}
 
 
-def verify(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter) -> Iterator[PartitionReport]:
+def verify(
+    path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter, budget: MakeBudget = Budget.of
+) -> Iterator[PartitionReport]:
     """Check a history in order of arrival, and yield what was found out about each share partition: see ``check``."""
-    return (checked.report for checked in check(path, watch=watch))
+    return (checked.report for checked in check(path, watch=watch, budget=budget))
 
 
-def check(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter) -> Iterator[PartitionCheck]:
+def check(
+    path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]] = iter, budget: MakeBudget = Budget.of
+) -> Iterator[PartitionCheck]:
     """
     Check a history in order of arrival, and yield what was found out about each share partition, and its order.
 
     Args:
         path: The history.
         watch: A function that yields the events of the opened history, and may look at how far reading is.
+        budget: A function that says what the check of a share partition may cost, by the number of its events.
 
     Raises:
         HistoryError: It cannot be read, an event is malformed, or it is in causal order already.
@@ -236,10 +245,12 @@ def check(path: Path | str, *, watch: Callable[[HistoryReader], Iterable[Event]]
         message = "its events are in causal order: there is nothing to look for"
         raise HistoryError(message, str(path), None, "order")
     for key, own in events.of(events.is_logged):
-        yield check_partition(key, own, str(path), events.header)
+        yield check_partition(key, own, str(path), events.header, budget(len(own)))
 
 
-def check_partition(key: Key, events: list[Located], file: str, header: Header) -> PartitionCheck:
+def check_partition(
+    key: Key, events: list[Located], file: str, header: Header, budget: Budget | None = None
+) -> PartitionCheck:
     """
     Check the history of one share partition.
 
@@ -248,7 +259,9 @@ def check_partition(key: Key, events: list[Located], file: str, header: Header) 
         events: Its events in order of arrival, each with its line.
         file: The history.
         header: What the history says of itself.
+        budget: What it may cost; as much as is usual if None.
     """
+    budget = Budget.of(len(events)) if budget is None else budget
     observed = _observed(event for _, event in events)
     report = PartitionReport(key, header.topic(key[1]), observed, Counts(), len(events))
     arrived = [event for _, event in events]
@@ -262,13 +275,16 @@ def check_partition(key: Key, events: list[Located], file: str, header: Header) 
         report.findings.append(_repetition(repeated, file))
         again = {event.seq for _, (_, event) in repeated}
         events = [each for each in events if each[1].seq not in again]
-    plan = in_order(schedule(events))
     try:
+        plan = in_order(schedule(events), budget)
         log = VisibleLog(event for _, event in events if event.kind == "log")
-        checked = CheckedPartition(key, plan, log)
+        checked = CheckedPartition(key, plan, log, budget)
         found = _search(report, checked, plan, log, file)
     except MalformedInputError as error:
         report.findings.append(_not_checked(*events[0], file, str(error)))
+        return PartitionCheck(report, arrived, None)
+    except (BudgetSpentError, MemoryError) as error:
+        report.findings.append(_not_begun(*events[0], file, error))
         return PartitionCheck(report, arrived, None)
     report.explained, report.late_us = checked.counts, checked.late_us
     return PartitionCheck(report, arrived, found)
@@ -280,12 +296,15 @@ def _search(
     search = Search(checked, plan.steps)
     stops: list[Stop] = []
     findings: dict[tuple[int, What], Finding] = {}
+    ended: tuple[int, What] | None = None
     while (stop := search.run()) is not None:
         if stop.suspects:
             stops.append(stop)
         else:
             finding = _finding(stop, plan.writes, file, checked.counts.undecided_fetches)
-            findings[stop.step.line, stop.step.what] = finding
+            place = stop.step.line, stop.step.what
+            findings[place] = finding
+            ended = ended if stop.bound is None else place
     report.findings += findings.values()
     report.findings += _defects(checked.defects, stops, file)
     report.findings.sort(key=lambda finding: finding.event.seq)
@@ -294,13 +313,23 @@ def _search(
         step = search.first
         reason = "the state of the share partition was never read: the log begins in the middle of its life"
         report.findings.append(_not_checked(step.line, step.event, file, reason))
-    stopped = {place: Stopped(finding.verdict.value, finding.reason) for place, finding in findings.items()}
+    stopped = {
+        place: Stopped(finding.verdict.value, finding.reason, is_for_good=place == ended)
+        for place, finding in findings.items()
+    }
     for stop in stops:
-        stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT)
+        stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT, is_for_good=False)
     return FoundOrder(plan, log, search.steps, stopped)
 
 
 _AFTER_DEFECT: Final = "what comes after a defect of Kafka does not fit"
+
+
+def _not_begun(line: int, event: Event, file: str, error: BudgetSpentError | MemoryError) -> Finding:
+    """Return the finding of a share partition of which nothing was found out, as that costs too much."""
+    reason = "there is not enough memory" if isinstance(error, MemoryError) else f"no order was found: {error}"
+    verdict = Verdict.BOUND_REACHED
+    return Finding(verdict=verdict, place=Place.of(event, file, line), event=event, reason=reason)
 
 
 def _not_checked(line: int, event: Event, file: str, reason: str) -> Finding:
@@ -390,8 +419,11 @@ def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: 
     line, event = (step.line, step.event) if mismatch.write < 0 else writes[mismatch.write]
     others = [*([] if line == step.line else [step]), *stop.undecided]
     reason = _REASONS[mismatch.what]
-    if not stop.is_exhausted:
-        reason += f"; {stop.tried} orders were tried"
+    if stop.bound is not None:
+        reason += f"; {stop.bound}"
+    if not stop.is_exhausted and stop.tried:
+        reason += f"; {stop.tried:,} orders were tried, the furthest explains {stop.further:,} steps more"
+        others += [stop.furthest] if stop.further else []
     if undecided:  # what they have done may be what does not fit
         reason += f"; fetches without records before it that are undecided: {undecided}"
     return Finding(
@@ -406,6 +438,7 @@ def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: 
 
 
 _REASONS: Final = {
+    "bound": "the check ends here for good",
     "code": "an acknowledgement was answered with another code",
     "fetch": "a fetch has acquired something else",
     "write": "a write says something else",

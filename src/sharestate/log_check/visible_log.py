@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from itertools import accumulate, groupby
+from typing import Any, Final
 
 from sharestate.history import AppendedBatch, Event
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.records import AcquiredRecords, RecordBatch
+from sharestate.values.records import RecordBatch
 from sharestate.values.transactions import TransactionIndex
 
 MAX_BYTES: Final = 2**31 - 1
 """What a fetch reads at the most if it does not say. [bytes]"""
 
 
-class Way(NamedTuple):
-    """
-    A way in which a fetch may have read.
-
-    Attributes:
-        others: How many records partitions before this one had acquired. [records]
-        batches: How many batches were read; None for as many as is likely.
-        visible: How many batches of the log were visible.
-        offset: The offset that was read; None for the next fetch offset.
-    """
-
-    others: int
-    batches: int | None
-    visible: int
-    offset: int | None = None
+MOST_SUM: Final = 2**12
+"""The most records that other partitions of a fetch are said to have taken: clients want 500, unless told. [records]"""
 
 
 class VisibleLog:
@@ -62,6 +49,8 @@ class VisibleLog:
             self._events.append(event)
             self._counts.append(len(self._batches))
         self._ends = [batch.last_offset for batch in self._batches]
+        self._bytes = list(accumulate((batch.bytes or 0 for batch in self._batches), initial=0))
+        self._segment_ends = _segment_ends(self._batches)
 
     def count_after(self, event: Event) -> int:
         """Return how many batches are visible after an event."""
@@ -92,57 +81,85 @@ class VisibleLog:
         end = self._stable[count] if is_committed else self.end_offset(count)
         return offset < end
 
-    def readable(self, offset: int, count: int, isolation: IsolationLevel) -> list[AppendedBatch]:
-        """Return what a fetch at *offset* can read of the first *count* batches: no more than one segment file."""
+    def readable(self, offset: int, count: int, isolation: IsolationLevel) -> range:
+        """
+        Return which batches a fetch at *offset* can read of the first *count*: no more than one segment file.
+
+        Complexity:
+            O(log n) in the batches.
+        """
         first = bisect_left(self._ends, offset)
         if isolation is IsolationLevel.READ_COMMITTED:
             count = min(count, bisect_left(self._ends, self._stable[count]))
-        found = self._batches[first:count]
-        return [batch for batch in found if batch.segment == found[0].segment]
+        return range(first, min(count, self._segment_ends[first])) if first < count else range(0)
 
-    def fetched(self, offset: int, batches: list[AppendedBatch], isolation: IsolationLevel) -> FetchedRecords:
+    def up_to(self, batches: range, offset: int) -> range:
+        """Return those of *batches* that come no later than the one with *offset*; at least one of them, if any."""
+        return batches[: max(bisect_left(self._ends, offset) + 1 - batches.start, 1)]
+
+    def fitting(self, batches: range, max_bytes: int, partitions: int) -> Iterator[range]:
+        """
+        Yield which of *batches* a fetch has read if it shared its bytes with so many partitions as were acquirable.
+
+        Of one partition it reads what fits, and always the first batch.
+
+        Args:
+            batches: What it could read.
+            max_bytes: How much it reads of all partitions. [bytes]
+            partitions: How many partitions it fetches from; the fewer share, the more is read, and comes first.
+        """
+        least = batches[:1]
+        sharing, partitions = 1, max(partitions, 1)
+        while len(batches) > 1 and sharing <= partitions:
+            before = self._bytes[batches.start]
+            end = bisect_right(self._bytes, before + max_bytes // sharing, batches.start + 1, batches.stop + 1) - 1
+            batches = range(batches.start, end)
+            if len(batches) <= 1:
+                break
+            yield batches
+            sharing = max_bytes // (self._bytes[end] - before or 1) + 1  # the fewest with which less is read
+        if sharing <= partitions or not least:
+            yield least
+
+    def fetched(self, offset: int, batches: range, isolation: IsolationLevel) -> FetchedRecords:
         """Return *batches* as they were fetched."""
         aborted: tuple[Any, ...] = ()
-        if batches and isolation is IsolationLevel.READ_COMMITTED:
-            aborted = self._transactions.aborted_in(batches[0].first_offset, batches[-1].last_offset)
-        records = [batch.record_batch for batch in batches]
+        records = self._records[batches.start : batches.stop]
+        if records and isolation is IsolationLevel.READ_COMMITTED:
+            aborted = self._transactions.aborted_in(records[0].first_offset, records[-1].last_offset)
         return FetchedRecords(fetch_offset=offset, batches=records, aborted_transactions=aborted, isolation=isolation)
 
 
-def prefixes(batches: list[AppendedBatch], max_bytes: int, partitions: int) -> Iterator[int]:
+def sums_of_others(request: Mapping[str, Any], wanted: int) -> list[int]:
     """
-    Yield how many of *batches* a fetch may have read, what is likely first.
+    Return what other partitions of a fetch may have taken of the records that it wants: sums of what each has acquired.
 
-    Of one partition it reads what fits, and always the first batch. Several partitions share the bytes: of how
-    many, and how much those before have left, is not known.
+    Args:
+        request: The fetch.
+        wanted: How many records it wants of all of them. [records]
+
+    Returns:
+        The likely sum, none, and then the others; but one that is *wanted* or more stands for all of these.
+
+    Complexity:
+        O(n * m) bits for n partitions and sums up to m, which is no more than 4,096.
     """
-    sums = list(accumulate(batch.bytes or 0 for batch in batches))
-    likely = dict.fromkeys(
-        max(1, sum(each <= max_bytes // sharing for each in sums)) for sharing in range(1, partitions + 1)
-    )
-    if not batches:
-        yield 0
-        return
-    yield from likely
-    if partitions > 1:
-        yield from (count for count in range(len(batches), -1, -1) if count not in likely)
-
-
-def counts_read(
-    request: Mapping[str, Any], acquired: tuple[AcquiredRecords, ...], batches: list[AppendedBatch]
-) -> list[int]:
-    """Return how many of *batches* may have been read, so that *acquired* was among them; what is likely first."""
-    counts = list(prefixes(batches, request.get("max_bytes", MAX_BYTES), request.get("partitions", 1)))
-    if acquired:
-        last = acquired[-1].last_offset
-        return [count for count in counts if count and batches[count - 1].last_offset >= last]
-    return sorted(counts, key=bool)  # nothing was read, as far as can be seen
-
-
-def sums_of_others(request: Mapping[str, Any]) -> list[int]:
-    """Return what other partitions of a fetch may have taken of the records that it wants, the likely sum first."""
-    sums: dict[int, None] = {request.get("acquired_by_others", 0): None, 0: None}
-    subsets: dict[int, None] = {0: None}
+    most = min(wanted, MOST_SUM)
+    kept = (1 << most) - 1
+    sums, total = 1, 0
+    """A bit for each sum."""
     for count in request.get("others", ()):
-        subsets |= dict.fromkeys([each + count for each in subsets])
-    return list(sums | subsets)
+        total += count
+        sums |= (sums << min(count, most)) & kept
+    found = [each for each in range(1, sums.bit_length()) if sums >> each & 1]
+    likely = request.get("acquired_by_others", 0)
+    return list(dict.fromkeys((likely, 0, *found, *([wanted] if total >= wanted else []))))
+
+
+def _segment_ends(batches: list[AppendedBatch]) -> list[int]:
+    """Return of each batch the index after the last one of its segment file."""
+    found: list[int] = []
+    for _, same in groupby(batches, key=lambda batch: batch.segment):
+        count = sum(1 for _ in same)
+        found += [len(found) + count] * count
+    return found

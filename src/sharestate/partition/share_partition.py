@@ -517,15 +517,18 @@ class SharePartition:
         """Return the in-flight batches as they are; linear in them, and in the records of split ones."""
         return tuple(map(_view, self._state.in_flight))
 
+    def batch_count(self) -> int:
+        """Return how many batches are in flight; what is linear in them, as a copy, costs as much. [batches]"""
+        return len(self._state.in_flight)
+
     def lock_count(self) -> int:
         """Return how many acquisition locks there are: one for a whole batch, else one for each record. [locks]"""
         return self._state.locks.count
 
     def lag(self, log_end_offset: int) -> int:
         """Return how many records are still to be delivered or finished, as Kafka counts them (KIP-1226). [records]"""
-        return (
-            integer(log_end_offset, "log_end_offset") - self._state.start_offset - self._state.delivery_complete_count
-        )
+        behind = integer(log_end_offset, "log_end_offset") - self._state.start_offset
+        return behind - self._state.delivery_complete_count
 
     def check(self) -> None:
         """
