@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final, NamedTuple
 
-from attrs import Factory, define, fields, frozen
+from attrs import Factory, define, evolve, fields, frozen
 
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history import Event, Header, HistoryReader, Order
@@ -23,6 +23,7 @@ from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.log_check.search import MOST_NAMED, Search, Stop
 from sharestate.log_check.search_state import Counts, Defect
+from sharestate.log_check.settings_evidence import doubt
 from sharestate.log_check.visible_log import VisibleLog
 
 MakeBudget = Callable[[int], Budget]
@@ -276,10 +277,8 @@ def check_partition(
         again = {event.seq for _, (_, event) in repeated}
         events = [each for each in events if each[1].seq not in again]
     try:
-        plan = in_order(schedule(events), budget)
-        log = VisibleLog(event for _, event in events if event.kind == "log")
-        checked = CheckedPartition(key, plan, log, budget)
-        found = _search(report, checked, plan, log, file)
+        checked, plan, log = _begin(key, events, budget)
+        found = _search(report, checked, plan, log, events, file)
     except MalformedInputError as error:
         report.findings.append(_not_checked(*events[0], file, str(error)))
         return PartitionCheck(report, arrived, None)
@@ -290,21 +289,39 @@ def check_partition(
     return PartitionCheck(report, arrived, found)
 
 
-def _search(
-    report: PartitionReport, checked: CheckedPartition, plan: Schedule, log: VisibleLog, file: str
+def _begin(key: Key, events: list[Located], budget: Budget) -> tuple[CheckedPartition, Schedule, VisibleLog]:
+    log = VisibleLog(event for _, event in events if event.kind == "log")
+    plan = in_order(schedule(events), budget)
+    return CheckedPartition(key, plan, log, budget), plan, log
+
+
+def _search(  # noqa: PLR0913 - what the search is made of, and where its findings go
+    report: PartitionReport,
+    checked: CheckedPartition,
+    plan: Schedule,
+    log: VisibleLog,
+    events: list[Located],
+    file: str,
 ) -> FoundOrder:
     search = Search(checked, plan.steps)
     stops: list[Stop] = []
     findings: dict[tuple[int, What], Finding] = {}
     ended: tuple[int, What] | None = None
+    doubted: str | None = None
     while (stop := search.run()) is not None:
         if stop.suspects:
             stops.append(stop)
         else:
+            if not findings:
+                doubted = _doubt(report.key, events, stop, _explained(checked))
             finding = _finding(stop, plan.writes, file, checked.counts.undecided_fetches)
             place = stop.step.line, stop.step.what
             findings[place] = finding
             ended = ended if stop.bound is None else place
+    if doubted is not None:  # what follows may be due to the same settings
+        findings = {
+            place: evolve(finding, verdict=Verdict.NOT_CHECKED, reason=doubted) for place, finding in findings.items()
+        }
     report.findings += findings.values()
     report.findings += _defects(checked.defects, stops, file)
     report.findings.sort(key=lambda finding: finding.event.seq)
@@ -320,6 +337,25 @@ def _search(
     for stop in stops:
         stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT, is_for_good=False)
     return FoundOrder(plan, log, search.steps, stopped)
+
+
+def _doubt(key: Key, events: list[Located], stop: Stop, explained: int) -> str | None:
+    """Return why the settings that are assumed may be what does not fit; None if nothing speaks for that."""
+    budget = Budget.of(len(events))  # for all values together: each is checked no further than the first stop
+
+    def explains(others: list[Located]) -> int:
+        checked, plan, _ = _begin(key, others, budget)
+        Search(checked, plan.steps).run()
+        return _explained(checked)
+
+    try:
+        return doubt(events, stop.step.event, explained, explains)
+    except BudgetSpentError:
+        return "the group's settings are not known: not all values that they may have could be tried"
+
+
+def _explained(checked: CheckedPartition) -> int:
+    return checked.counts.fetches_with_records + checked.counts.codes + checked.counts.writes
 
 
 _AFTER_DEFECT: Final = "what comes after a defect of Kafka does not fit"
