@@ -36,6 +36,12 @@ _ANSWERS: Final = frozenset({"write", "dead_letter"})
 _TIMED: Final = frozenset({"acknowledge", "close", "disconnect", "expire", "fetch"})
 """The kinds whose commands take a time. It decides when locks end, so no other event moves it."""
 
+
+def _is_timed(event: Event) -> bool:
+    """Return whether an event is a command that takes its time: a fetch that has read nothing is none."""
+    return event.kind in _TIMED and (event.request is None or event.request.get("read_to") != -1)
+
+
 _COUNTED_AS: Final = {kind: f"events.{kind}" for kind in KINDS}
 _READS_STATE: Final = ("state_epoch", "start_offset", "state_batches")
 
@@ -80,9 +86,9 @@ class Interpreter:
         self.lost: Loss | None = None
         self.counts: Counter[str] = Counter()
 
-    def set_time(self, kind: str, now_ms: int) -> None:
-        """Take the time of an event of *kind*; times before that of the last command are not taken."""
-        if (now_ms > self.now_ms or now_ms < 0) and (self.expires_when_due or kind in _TIMED):
+    def set_time(self, event: Event, now_ms: int) -> None:
+        """Take the time of an event; times before that of the last command are not taken."""
+        if (now_ms > self.now_ms or now_ms < 0) and (self.expires_when_due or _is_timed(event)):
             self.now_ms = now_ms  # a command refuses what is below zero
 
     def take(self, event: Event) -> None:
@@ -235,7 +241,8 @@ class Interpreter:
         self._carry_out(partition.configure(config))
 
     def _appended(self, event: Event) -> None:
-        self.log.append((event.request or {})["batches"])
+        if self.lost is None or self.lost.how_long != "for_good":  # else it may not even be in order
+            self.log.append((event.request or {})["batches"])
 
     def _log_start(self, event: Event) -> None:
         offset = (event.request or {})["offset"]

@@ -135,7 +135,7 @@ class Replay:
             if us is not None:
                 if self._at_us is None or us > self._at_us:
                     self._at_us = self._rows.at_us = us
-                share.set_time(event.kind, us // 1000)
+                share.set_time(event, us // 1000)
             share.take(event)
             self._seq = seq
             if notes_start and self._start_offset() != self._last_start_offset:

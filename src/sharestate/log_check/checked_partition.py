@@ -479,7 +479,7 @@ class CheckedPartition(CheckedState):
             known["read_to"] = -1
         else:
             at_us = self._now.last_ms * 1000
-            known |= {"fetch_offset": self._read.fetch_offset, "read_to": self._read.batches[-1].last_offset}
+            known |= self._taken.read(self._read)
         self._note(step, at_us, **known)
 
     def _take_lock_duration(self, response: dict[str, Any]) -> None:

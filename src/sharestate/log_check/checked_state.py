@@ -167,6 +167,8 @@ class CheckedState:
         """Note that the event of a step took effect, at its time if *at_us* is None, and what is *known* of it."""
         if self._taken is not None:
             self._taken.step(step, step.at_us if at_us is None else at_us, known)
+            if self._partition is not None:
+                self._taken.passed = max(self._taken.passed, self._partition.start_offset)
 
     def _note_log(self, step: Step) -> None:
         """Note the batches that are visible by now: in the order of the log, whatever their times say."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sharestate.history import Event
+from sharestate.history import AppendedBatch, Event
 from sharestate.log_check.schedule import Step
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.dead_letters import DeadLetterRequest
+from sharestate.values.fetched_records import FetchedRecords
 
 Key = tuple[str, str, int]
 
@@ -22,12 +23,14 @@ class TakenEvents:
 
     Attributes:
         events: The events.
+        passed: The highest SPSO so far: a replay forgets the log below it.
     """
 
     def __init__(self, key: Key) -> None:
         """Start with none."""
         self._key = key
         self.events: list[Event] = []
+        self.passed = 0
         self._appended: list[int] = []
 
     def forget_after(self, count: int) -> None:
@@ -41,6 +44,14 @@ class TakenEvents:
         event = step.event
         request = {**(event.request or {}), **known} if known else event.request
         self.events.append(event._replace(effect_us=at_us, request=request))
+
+    def read(self, fetched: FetchedRecords) -> dict[str, Any]:
+        """Return what the event of a fetch says of its read: the batches themselves if a replay has forgotten them."""
+        offset, batches = fetched.fetch_offset, fetched.batches
+        if offset >= self.passed:
+            return {"fetch_offset": offset, "read_to": batches[-1].last_offset}
+        aborted = fetched.aborted_transactions
+        return {"fetch_offset": offset, "batches": tuple(map(AppendedBatch.of, batches)), "aborted": aborted}
 
     def appended(self, events: Sequence[Event], at_us: int) -> None:
         """Add those of the first *events* of the log that are not there."""
