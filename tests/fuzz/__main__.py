@@ -70,12 +70,13 @@ class Worker:
         sys.exit(1 if found else 0)
 
 
-def try_all(names: list[str], inputs: int, seed: int, jobs: int) -> bool:
-    """Try *inputs* inputs with each decoder in *jobs* processes, and return whether all were read or refused."""
+def try_all(names: list[str], most: int, seed: int, jobs: int) -> bool:
+    """Try *most* inputs or fewer with each decoder in *jobs* processes; return whether all were read or refused."""
     console = Console(stderr=True)
     succeeded = True
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         for name in names:
+            inputs = most // DECODERS[name].cost
             task = bar.add_task(name, total=inputs)
             workers = [Worker(name, seed, range(job, inputs, jobs)) for job in range(jobs)]
             while any(worker.process.is_alive() for worker in workers):

@@ -20,6 +20,7 @@ from sharestate.coordinator import ShareUpdate, StateRecord, TaggedField, decode
 from sharestate.errors import (
     MalformedInputError,
     RecordFormatError,
+    RequestLogError,
     ResponseFormatError,
     SegmentError,
     ShareStateError,
@@ -31,6 +32,7 @@ from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
+from tests.fuzz import request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 
 if TYPE_CHECKING:
@@ -49,12 +51,14 @@ class Decoder(NamedTuple):
         mutate: Makes an input that is nearly one.
         decode: Decodes an input, and sees to it that what comes out is of use.
         refusals: The errors with which it may refuse one.
+        cost: How many times fewer inputs are tried, because each takes so many times longer.
     """
 
     samples: Callable[[], list[bytes]]
     mutate: Callable[[Random, Sequence[bytes]], bytes]
     decode: Callable[[bytes], None]
     refusals: tuple[type[ShareStateError], ...]
+    cost: int = 1
 
     def input(self, samples: Sequence[bytes], random: Random) -> bytes:
         """Return an input that *random* decides, one of 16 of no form at all."""
@@ -186,6 +190,9 @@ DECODERS: Final = {
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),
+    "request logs": Decoder(
+        request_logs.samples, request_logs.damaged_log, request_logs.import_log, (RequestLogError,), 200
+    ),
     "snapshots": Decoder(_snapshots, damaged_json, _read_snapshot, (SnapshotError, MalformedInputError)),
 }
 """The decoders, by name."""

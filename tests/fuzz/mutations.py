@@ -133,12 +133,12 @@ def damaged_json(random: Random, samples: Sequence[bytes]) -> bytes:
         return damaged(random, samples)
     value = json.loads(random.choice(samples))
     for _ in range(random.choice((1, 1, 2, 3))):
-        _change_json(random, value)
+        change_json(random, value)
     return json.dumps(value).encode()
 
 
-def _change_json(random: Random, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Change something in *value*, deeper down more often than not."""
+def change_json(random: Random, value: Any, others: Sequence[Any] = ()) -> None:  # noqa: ANN401 - JSON
+    """Change something in *value*, deeper down more often than not; *others* are values that it may become."""
     while True:
         keys = [*value] if isinstance(value, dict) else range(len(value))
         if not keys:
@@ -159,4 +159,4 @@ def _change_json(random: Random, value: Any) -> None:  # noqa: ANN401 - JSON
     elif change == 4 and isinstance(value, dict):
         value["unknown"] = deepcopy(random.choice(_JSON))
     else:
-        value[key] = deepcopy(random.choice(_JSON))
+        value[key] = deepcopy(random.choice((*_JSON, *others)))

@@ -16,6 +16,9 @@ from sharestate.broker_log.lines import LoggedRequest
 _PERSISTER: Final = re.compile(r"Persister-client-(\d{1,10})")
 """The client id with which a leader reads and writes state; the number is its node id (PersisterStateManager)."""
 
+_LAST_NODE: Final = 2**31 - 1
+"""The highest node id; clients name themselves as they like."""
+
 _MOST_BROKERS: Final = 10_000
 """How many addresses of brokers are remembered, the first ones. [addresses]"""
 
@@ -216,7 +219,7 @@ class Leaders:
 
 def _persister(logged: LoggedRequest) -> int | None:
     match = _PERSISTER.fullmatch(logged.client_id)
-    return None if match is None else int(match[1])
+    return None if match is None or int(match[1]) > _LAST_NODE else int(match[1])
 
 
 def _instant(at_us: int) -> str:

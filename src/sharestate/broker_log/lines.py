@@ -10,56 +10,48 @@ Source:
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
-from heapq import heappop, heappush
-from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
-from sharestate.errors import RequestLogError
+from sharestate.broker_log.request_fields import APIS, LONGEST_MS, check_fields, check_line, check_text
+from sharestate.errors import MalformedInputError, RequestLogError
+from sharestate.values.named_tuples import new_tuple
 
-APIS: Final = frozenset(
-    {
-        "CREATE_TOPICS",
-        "DELETE_RECORDS",
-        "DELETE_TOPICS",
-        "INCREMENTAL_ALTER_CONFIGS",
-        "METADATA",
-        "PRODUCE",
-        "READ_SHARE_GROUP_STATE",
-        "SHARE_ACKNOWLEDGE",
-        "SHARE_FETCH",
-        "WRITE_SHARE_GROUP_STATE",
-        "WRITE_TXN_MARKERS",
-    }
-)
-"""The requests that say something of share partitions; the lines of all others are passed over."""
+FORWARDED: Final = frozenset({"CREATE_TOPICS", "DELETE_TOPICS", "INCREMENTAL_ALTER_CONFIGS"})
+"""The requests that a broker forwards to the controller, which logs them, too; what they do matters to all brokers."""
 
-_API_NAMES: Final = frozenset(name.encode() for name in APIS)
-_COMPLETED: Final = b"Completed request:"
-_API: Final = b'"requestApiKeyName":"'
-_STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[.,](\d{3,6})")
-_NO_REQUEST: Final = ("", None)
-"""What brokers log of a request that came when the logger was off: 4.3 and 4.4 (seen on brokers of 4.3.1 and 4.4.0)."""
+COMPLETED: Final = b"Completed request:"
+"""The words before each request."""
 
-_DECODE: Final = json.JSONDecoder().raw_decode
-_MAX_LINE: Final = 2**26
+MAX_LINE: Final = 2**26
 """The largest length of a line. [bytes]"""
 
-_HORIZON_US: Final = 10_000_000
-"""How much later than a line another one may come whose request began earlier. [µs]"""
+STAMP: Final = re.compile(
+    rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?(?!\d)))?"
+)
+"""A date and a time, with the fraction of a second and the offset from UTC if they are there."""
 
-_REUSED_US: Final = 1_000_000
-"""How much later than a request another one of its connection began that has a smaller number, if it is another
-connection of the same name, as after a restart of the broker. [µs]"""
+_LAST_STAMP: Final = re.compile(rb"(?s:.*)(?<!\d)" + STAMP.pattern)
+_ZONE: Final = re.compile(rb"Z|UTC|GMT|([+-])([01]\d)(?::?([0-5]\d))?")
+_TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
+_SHORTEST_STAMP: Final = len("2026-11-22 04:35:43")
+_HEAD: Final = 1000
+"""How far before a request its stamp is looked for. [bytes]"""
 
-_MOST_CONNECTIONS: Final = 100_000
-"""How many connections are remembered, those of the last requests. [connections]"""
+_API: Final = re.compile(rb'"requestApiKeyName"\s*:\s*"([A-Z_]+)"')
+_APIS: Final = {name.encode(): name for name in APIS}
+_NOT_LOGGED: Final = ("", None)
+"""What brokers log of a request that came when the logger was off, 4.3 and 4.4 (seen on brokers of 4.3.1 and 4.4.0),
+and of an answer that is not sent, as to a producer that wants none (``NoOpResponse``)."""
+
+_INT16, _INT32 = 2**15, 2**31
+_LONGEST_US: Final = LONGEST_MS * 1000
+
+_BROKER: Final = re.compile(r".+?:\d+(?=-)")
 
 
 class LoggedRequest(NamedTuple):
@@ -69,8 +61,10 @@ class LoggedRequest(NamedTuple):
     Attributes:
         file: The file that has its line.
         line: The number of the line, from 1 on.
+        broker: The broker's end of the connection, as in ``10.0.0.1:9092``; each listener of a broker has its own.
         api: The name of the request, as Kafka has it.
         version: The version of the request.
+        is_forwarded: Whether a broker has forwarded it to this one, and has logged it as well.
         connection: The connection that it came over; from the second one on that has the same name, with its number, as
             in ``...#2``.
         correlation_id: Its number in that connection.
@@ -87,8 +81,10 @@ class LoggedRequest(NamedTuple):
 
     file: str
     line: int
+    broker: str
     api: str
     version: int
+    is_forwarded: bool
     connection: str
     correlation_id: int
     client_id: str
@@ -100,12 +96,10 @@ class LoggedRequest(NamedTuple):
     end_us: int
     request: dict[str, Any]
     response: dict[str, Any]
-    broker: str = ""
-    is_forwarded: bool = False
 
 
 class Requests(Protocol):
-    """The requests of a broker, in order."""
+    """The requests of brokers, in order."""
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         """Yield the requests."""
@@ -114,215 +108,175 @@ class Requests(Protocol):
         """Report a line that makes no sense."""
 
 
-class RequestLog:
-    """
-    The requests of a request log that say something of share partitions, roughly in the order in which they began.
-
-    Args:
-        paths: The files, rotated ones too, in any order; those whose name ends with ``.gz`` are compressed.
-        on_broken: What is done with the error of a line that is broken or cut off; it is raised if None.
-
-    Raises:
-        RequestLogError: A file cannot be read, or a line is broken.
-
-    Attributes:
-        size: The size of the files. [bytes]
-        position: How much of them was read. [bytes]
-        lines: How many lines were read.
-        late: How many requests have a line more than ten seconds after one whose request was later: the files are not
-            of one broker, or one was given twice, or the broker's clock was set back.
-
-    Complexity:
-        Memory for the requests of ten seconds.
-    """
-
-    def __init__(self, paths: Sequence[Path | str], on_broken: Callable[[RequestLogError], None] | None = None) -> None:
-        """Look at the first lines of the files, by which they are ordered."""
-        self._paths = sorted(map(Path, paths), key=_first_stamp)
-        self._on_broken = on_broken
-        self._before = 0
-        self._file: IO[bytes] | None = None
-        self.size = sum(path.stat().st_size for path in self._paths)
-        self.lines = self.late = 0
-
-    @property
-    def position(self) -> int:
-        """How much of the files was read. [bytes]"""
-        return self._before + (0 if self._file is None or self._file.closed else self._file.tell())
-
-    def __iter__(self) -> Iterator[LoggedRequest]:
-        """Yield the requests by the time at which a handler took them, in the order of each connection."""
-        order = RequestOrder()
-        for request in self._requests():
-            order.add(request)
-            self.late = order.late
-            yield from order.ready()
-        yield from order.rest()
-
-    def broken(self, error: RequestLogError) -> None:
-        """
-        Report a line that makes no sense.
-
-        Raises:
-            RequestLogError: *error*, unless such lines are passed over.
-        """
-        if self._on_broken is None:
-            raise error
-        self._on_broken(error)
-
-    def _requests(self) -> Iterator[LoggedRequest]:
-        for path in self._paths:
-            number = 0
-            try:
-                with path.open("rb") as self._file:
-                    stream = gzip.GzipFile(fileobj=self._file) if path.suffix == ".gz" else self._file
-                    while line := stream.readline(_MAX_LINE):
-                        number += 1
-                        try:
-                            request = read_request(line, str(path), number)
-                        except RequestLogError as error:
-                            self.broken(error)
-                            continue
-                        if request is not None:
-                            yield request
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                message = f"cannot be read: {error}"
-                self.broken(RequestLogError(message, str(path), number + 1))
-            except OSError as error:
-                message = f"cannot be read: {error}"
-                raise RequestLogError(message, str(path), number + 1) from error
-            self.lines += number
-            self._before += path.stat().st_size
-
-
-def read_request(line: bytes, file: str, number: int) -> LoggedRequest | None:
+def read_request(line: bytes, file: str, number: int, utc_offset_us: int = 0) -> LoggedRequest | None:
     """
     Return the request of a *line*; None if it says nothing of share partitions.
 
-    The name of the request is looked at before the line is decoded. Passed over is what a controller logs of a request
-    that a broker has forwarded, because the broker logs it too; and an answer without its request, which came before
-    the logger was switched on.
+    The name of the request is looked at before the line is decoded. Passed over are requests without an answer, and
+    answers without their request, which came before the logger was switched on.
+
+    Args:
+        line: The line, without what wraps it: see ``Envelopes``.
+        file: The file that has it.
+        number: Its number, from 1 on.
+        utc_offset_us: The offset from UTC of a stamp that does not say its own. [µs]
 
     Raises:
-        RequestLogError: It is no whole line.
+        RequestLogError: It is no whole line, or a field is not what it has to be.
     """
-    begin = line.find(_COMPLETED)
+    begin = line.find(COMPLETED)
     if begin < 0:
         return None
-    name_begin = line.find(_API, begin)
-    name_end = line.find(b'"', name_begin + len(_API))
-    if name_begin < 0 or name_end < 0:
-        message = "the line is cut off"
-        raise RequestLogError(message, file, number)
-    if line[name_begin + len(_API) : name_end] not in _API_NAMES:
-        return None
     try:
-        value, _ = _DECODE(line[begin + len(_COMPLETED) :].decode())
-        if value["request"] in _NO_REQUEST:
+        name = _API.search(line, begin)
+        if name is None:
+            _refuse_nameless(line[begin + len(COMPLETED) :])
+        api = _APIS.get(name[1])
+        if api is None:
             return None
-        return _request(value, _stamp_us(line), file, number)
+        value = decoded(line[begin + len(COMPLETED) :])
+        request, response = value["request"], value["response"]
+        if request in _NOT_LOGGED or response in _NOT_LOGGED:
+            return None
+        if api not in FORWARDED and value.get("isForwarded") is True:
+            return None
+        check_fields(api, request, response)
+        end_us = _end_us(line, begin, utc_offset_us)
+        try:
+            return _request(api, value, end_us, file, number)
+        except (ArithmeticError, AttributeError, TypeError, ValueError):
+            check_line(value)  # says which field is wrong, and takes longer
+            raise
     except KeyError as error:
         message = "missing"
         raise RequestLogError(message, file, number, str(error.args[0])) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        message = f"no request of a request log: {error}"
-        raise RequestLogError(message, file, number) from error
+    except MalformedInputError as error:
+        raise RequestLogError(error.message, file, number, (error.field or "").lstrip(".")) from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RequestLogError(str(error), file, number) from error
 
 
-class RequestOrder:
+def decoded(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON says
     """
-    The order of a broker's requests: by the time at which a handler took them, then by connection and number.
+    Return the JSON with which *text* begins.
 
-    Times may be off by milliseconds, but the requests of a connection never overlap: the times of a connection are
-    given to its requests in the order of their numbers. So the order of lines means nothing, as far as ten seconds.
-
-    Attributes:
-        late: How many requests came later than that.
+    Raises:
+        ValueError: It does not, or is cut off.
     """
-
-    def __init__(self) -> None:
-        """Start before the first request."""
-        self._times: list[tuple[int, str]] = []
-        self._waiting: dict[str, list[tuple[int, LoggedRequest]]] = {}
-        self._newest_us = 0
-        self._connections: dict[str, tuple[int, int, int]] = {}
-        self.late = 0
-
-    def add(self, request: LoggedRequest) -> None:
-        """Take the next request, in the order of lines."""
-        request = self._with_own_connection(request)
-        heappush(self._times, (request.taken_us, request.connection))
-        heappush(self._waiting.setdefault(request.connection, []), (request.correlation_id, request))
-        self._newest_us = max(self._newest_us, request.end_us)
-        self.late += request.end_us < self._newest_us - _HORIZON_US
-
-    def ready(self) -> list[LoggedRequest]:
-        """Return the requests before which no other can come."""
-        found = []
-        while self._times and self._times[0][0] < self._newest_us - _HORIZON_US:
-            found.append(self._next())
-        return found
-
-    def rest(self) -> Iterator[LoggedRequest]:
-        """Yield the requests that are left."""
-        while self._times:
-            yield self._next()
-
-    def _next(self) -> LoggedRequest:
-        _, connection = heappop(self._times)
-        waiting = self._waiting[connection]
-        _, request = heappop(waiting)
-        if not waiting:
-            del self._waiting[connection]
-        return request
-
-    def _with_own_connection(self, request: LoggedRequest) -> LoggedRequest:
-        """Return *request* with a name for its connection that no earlier one had."""
-        name, number, taken_us = request.connection, request.correlation_id, request.taken_us
-        highest, at_us, life = self._connections.pop(name, (number, taken_us, 1))
-        if number < highest and taken_us > at_us + _REUSED_US:
-            highest, at_us, life = number, taken_us, life + 1
-        elif number > highest:
-            highest, at_us = number, taken_us
-        self._connections[name] = highest, at_us, life
-        if len(self._connections) > _MOST_CONNECTIONS:
-            del self._connections[next(iter(self._connections))]
-        return request if life == 1 else request._replace(connection=f"{name}#{life}")
+    characters = text.decode()
+    try:
+        value, _ = _DECODE(characters)
+    except RecursionError as error:
+        message = "not JSON: nested too deeply"
+        raise ValueError(message) from error
+    except json.JSONDecodeError as error:
+        rest = characters[error.pos :].rstrip()
+        if error.msg.startswith("Unterminated string") or len(rest) < _LONGEST_LITERAL:
+            message = "the line is cut off"
+            raise ValueError(message) from error
+        message = f"not JSON: {error.msg.removesuffix(' at')} at character {error.pos + 1}"
+        raise ValueError(message) from error
+    return value
 
 
-def _request(value: dict[str, Any], end_us: int, file: str, number: int) -> LoggedRequest:
-    header = value["requestHeader"]
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"not JSON: {name} is not a number"
+    raise ValueError(message)
+
+
+_DECODE: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_LONGEST_LITERAL: Final = len("false")
+
+
+def _refuse_nameless(text: bytes) -> NoReturn:
+    """Say what is wrong with the *text* of a request without a name."""
+    begin = text.lstrip()
+    if begin and not begin.startswith(b"{"):
+        message = "no JSON follows 'Completed request:', which brokers write since Kafka 2.8"
+        raise ValueError(message)
+    decoded(text)
+    message = "requestHeader.requestApiKeyName"
+    raise KeyError(message)
+
+
+def _request(api: str, value: dict[str, Any], end_us: int, file: str, number: int) -> LoggedRequest:
+    header, connection = value["requestHeader"], value["connection"]
+    client = value.get("clientInformation") or {}
+    version, correlation_id = header["requestApiVersion"], header["correlationId"]
+    client_id, software_version = header.get("clientId") or "", client.get("softwareVersion") or ""
     at_us = end_us - round(value["totalTimeMs"] * 1000)
     taken_us = at_us + round(value["requestQueueTimeMs"] * 1000)
     handled_us = taken_us + round(value["localTimeMs"] * 1000)
-    return LoggedRequest(
+    done_us = handled_us + round(value["remoteTimeMs"] * 1000)
+    if not (
+        type(version) is type(correlation_id) is int
+        and -_INT16 <= version < _INT16
+        and -_INT32 <= correlation_id < _INT32
+        and end_us - _LONGEST_US <= at_us <= taken_us <= handled_us <= done_us <= end_us + 3 * _LONGEST_US
+    ):
+        raise ValueError
+    check_text(client_id, "requestHeader.clientId")
+    check_text(software_version, "clientInformation.softwareVersion")
+    fields = (
         file,
         number,
-        header["requestApiKeyName"],
-        header["requestApiVersion"],
-        value["connection"],
-        header["correlationId"],
-        header.get("clientId") or "",
-        value.get("clientInformation", {}).get("softwareVersion", ""),
+        _broker_of(connection),
+        api,
+        version,
+        value.get("isForwarded") is True,
+        connection,
+        correlation_id,
+        client_id,
+        software_version,
         at_us,
         taken_us,
         handled_us,
-        handled_us + round(value["remoteTimeMs"] * 1000),
+        done_us,
         end_us,
         value["request"],
         value["response"],
-        value["connection"].partition("-")[0],
-        value["isForwarded"],
     )
+    return new_tuple(LoggedRequest, fields)
 
 
-def _stamp_us(line: bytes) -> int:
-    match = _STAMP.match(line)
-    if match is None:
-        message = "it does not begin with a date and a time"
+@lru_cache(maxsize=1024)  # connections come again and again
+def _broker_of(connection: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the broker's end of a connection; names of hosts may have hyphens, and addresses colons."""
+    check_text(connection, "connection")
+    match = _BROKER.match(connection)
+    return connection if match is None else match[0]
+
+
+# ---- stamps
+
+
+def last_stamp(line: bytes, begin: int) -> re.Match[bytes] | None:
+    """Return the stamp that stands last before the byte *begin* of a *line*; None if there is none."""
+    first = STAMP.search(line, max(0, begin - _HEAD), begin)
+    if first is None or first.end() + _SHORTEST_STAMP > begin:  # no room for another one
+        return first
+    return _LAST_STAMP.match(line, first.start(), begin)
+
+
+def instant_us(stamp: re.Match[bytes], utc_offset_us: int) -> int:
+    """
+    Return the time of a stamp. [µs since 1970]
+
+    Raises:
+        ValueError: There is no such time.
+    """
+    date, time, fraction, zone = stamp.groups()
+    offset_us = utc_offset_us if zone is None else zone_us(zone)
+    return _second_us(date, time) - offset_us + (int(fraction[:6].ljust(6, b"0")) if fraction else 0)
+
+
+def _end_us(line: bytes, begin: int, utc_offset_us: int) -> int:
+    stamp = last_stamp(line, begin)
+    if stamp is None:
+        what = "its time has no date" if _TIME.search(line, 0, begin) else "no date and time stand before the request"
+        message = f"{what}: brokers log them with the layout [%d]"
         raise ValueError(message)
-    date, time, fraction = match.groups()
-    return _second_us(date, time) + int(fraction.ljust(6, b"0"))
+    return instant_us(stamp, utc_offset_us)
 
 
 @lru_cache(maxsize=64)  # many lines have the same second
@@ -331,15 +285,18 @@ def _second_us(date: bytes, time: bytes) -> int:
     return round(instant.timestamp()) * 10**6
 
 
-def _first_stamp(path: Path) -> int:
-    """Return the first time in a file, 0 if there is none."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for _ in range(1000):
-                line = stream.readline(_MAX_LINE)
-                if _STAMP.match(line):
-                    return _stamp_us(line)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        message = f"cannot be read: {error}"
-        raise RequestLogError(message, str(path)) from error
-    return 0
+@lru_cache(maxsize=64)
+def zone_us(zone: bytes) -> int:
+    """
+    Return an offset from UTC, such as ``+02:00``, ``+0200``, ``+02`` or ``Z``. [µs]
+
+    Raises:
+        ValueError: It is none.
+    """
+    match = _ZONE.fullmatch(zone)
+    if match is None:
+        message = f"expected an offset from UTC such as +02:00, got {zone.decode(errors='replace')}"
+        raise ValueError(message)
+    sign, hours, minutes = match.groups(default=b"0")
+    offset_us = (int(hours) * 60 + int(minutes)) * 60_000_000
+    return -offset_us if sign == b"-" else offset_us

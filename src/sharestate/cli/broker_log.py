@@ -14,10 +14,16 @@ from rich.table import Column, Table
 
 from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
-from sharestate.cli.request_logs import import_options, redaction_key, say_what_is_assumed, say_what_was_imported
+from sharestate.cli.request_logs import (
+    import_options,
+    redaction_key,
+    say_what_is_assumed,
+    say_what_times_are,
+    say_what_was_imported,
+)
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
-from sharestate.history import Header, Order, create_history
+from sharestate.history import Event, Header, Order, create_history
 from sharestate.history.files import named_at_last, open_history
 from sharestate.json_lines import printable, write_json
 
@@ -70,6 +76,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     group_configs: tuple[Path, ...],
     group_id: str | None,
     profile: str | None,
+    field: str | None,
+    utc_offset_us: int | None,
     lenient: bool,
     redact: bool,
     target: Path,
@@ -77,6 +85,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """
     Make a history of request logs: of one broker or several, rotated files, in any order, also compressed with gzip.
+
+    Lines may be wrapped as containers, Docker, syslog, Elasticsearch, Loki, Fluentd and Log4j's JSON layouts do it.
 
     The history is a file of JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet).
 
@@ -92,7 +102,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
             read_group_configs,
         )
 
-        log = RequestLog(sources, on_broken=broken.note if lenient else None)
+        on_broken = broken.note if lenient else None
+        log = RequestLog(sources, on_broken, field=field, utc_offset_us=utc_offset_us or 0)
         logs = TopicLogs(directories)
         broker, disagreements = read_all_properties(properties)
         events = LogImport(
@@ -115,12 +126,32 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
             create_history(path, header) as file,
             progress("importing", log.size) as bar,
         ):
-            file.write(refreshed(events, bar, lambda: log.position))
-    counts = {**events.counts, "late": log.late, "lines": log.lines, "broken_lines": broken.count}
+            topic_ids: set[str] = set()
+            file.write(_with_topic_ids(refreshed(events, bar, lambda: log.position), topic_ids))
+            if not redact:
+                file.name_topics({each: name for each, name in events.topic_names.items() if each in topic_ids})
+    counts = {
+        **events.counts,
+        "broken_lines": broken.count,
+        "late": log.late,
+        "lines": log.lines,
+        "repeated": log.repeated,
+    }
     say_what_was_imported(counts, broken.first, has_segments=bool(directories))
+    say_what_times_are(
+        lacks_offset=log.lacks_offset and utc_offset_us is None,
+        clock_changes=() if log.clock_change is None else (log.clock_change,),
+    )
     say_what_is_assumed(events.assumed(), disagreements)
     for offset in events.clock_offsets():
         click.echo(f"The clocks of brokers disagree: {printable(str(offset))}.")
+
+
+def _with_topic_ids(events: Iterator[Event], topic_ids: set[str]) -> Iterator[Event]:
+    """Yield *events*, and put the ids of their topics into *topic_ids*."""
+    for event in events:
+        topic_ids.add(event.topic_id)
+        yield event
 
 
 class _BrokenLines:

@@ -24,7 +24,8 @@ _NOT_IMPORTED: Final = {
     "requests_refused": "requests that were refused as a whole",
     "sessions_begun_before": "requests of sessions that began before the log",
     "share_partitions_without_log": "share partitions without log segments",
-    "late": "requests more than ten seconds out of order: are the files of one broker, and each given once?",
+    "late": "requests more than ten seconds out of order: was the broker's clock put back?",
+    "repeated": "requests that two files have, and are taken once",
     "releases_unknown": "reads of state by a release of Kafka that is not known",
 }
 
@@ -62,7 +63,29 @@ def import_options(command: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         help="Replace names of groups, members, topics and files, and addresses, with hashes.",
     )
-    return config(groups(group(profile(lenient(redact(command))))))
+    field = click.option(
+        "--field",
+        metavar="NAME",
+        help="Where lines of JSON have the line of the log, as in _source.message; message, log and line are found.",
+    )
+    utc_offset = click.option(
+        "--utc-offset",
+        "utc_offset_us",
+        metavar="OFFSET",
+        callback=_offset,
+        help="The offset from UTC of times that do not say it, as in +02:00; UTC without it.",
+    )
+    return config(groups(group(profile(field(utc_offset(lenient(redact(command))))))))
+
+
+def _offset(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """Read an offset from UTC. [µs]"""
+    from sharestate.broker_log.lines import zone_us  # noqa: PLC0415 - an extra
+
+    try:
+        return None if value is None else zone_us(value.encode())
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def redaction_key(*, redact: bool) -> bytes | None:
@@ -87,6 +110,20 @@ def say_what_was_imported(counts: Mapping[str, int], broken: Sequence[str], *, h
     click.echo("; ".join(said))
     if not has_segments:
         click.echo("Without --segments it cannot be checked what was acquired, and what follows from that.")
+
+
+def say_what_times_are(*, lacks_offset: bool, clock_changes: Iterable[object]) -> None:
+    """
+    Print what is assumed of times.
+
+    Args:
+        lacks_offset: Whether times do not say their offset from UTC, and no option does.
+        clock_changes: Where clocks were put back or forward.
+    """
+    if lacks_offset:
+        click.echo("Times do not say their offset from UTC, and are taken for UTC: --utc-offset names another one.")
+    for change in clock_changes:
+        click.echo(f"{printable(str(change))}: times after it are not those before it, and orders may be wrong.")
 
 
 def say_what_is_assumed(assumed: Mapping[str, Sequence[str]], disagreements: Iterable[object]) -> None:

@@ -13,7 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from sharestate.cli.history import REPORT_VERSION, print_summary, profile_option
-from sharestate.cli.request_logs import import_options, redaction_key, say_what_was_imported
+from sharestate.cli.request_logs import (
+    import_options,
+    redaction_key,
+    say_what_is_assumed,
+    say_what_times_are,
+    say_what_was_imported,
+)
 from sharestate.cli.spark_job import spark_job
 from sharestate.cli.state import servers_option, settings_option
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
@@ -74,9 +80,12 @@ def spark_group() -> None:
 def import_command(  # noqa: PLR0913 - one parameter for each option
     *,
     segments: tuple[str, ...],
-    properties: Path | None,
+    properties: tuple[Path, ...],
+    group_configs: tuple[Path, ...],
     group_id: str | None,
     profile: str | None,
+    field: str | None,
+    utc_offset_us: int | None,
     lenient: bool,
     redact: bool,
     master: str,
@@ -94,21 +103,30 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     with spark_job(master, partitions) as job, job.step("importing", "lines"):
-        from sharestate.broker_log import read_properties  # noqa: PLC0415 - needs an extra
+        from sharestate.broker_log import read_all_properties, read_group_configs  # noqa: PLC0415 - needs an extra
         from sharestate.spark import import_logs  # noqa: PLC0415 - as above
 
+        broker, disagreements = read_all_properties(properties)
         imported = import_logs(
             job.spark,
             logs,
             target,
             segments=segments,
-            properties=None if properties is None else read_properties(properties),
+            properties=broker,
+            groups=read_group_configs(group_configs),
             group_id=group_id,
             profile=profile,
+            field=field,
+            utc_offset_us=utc_offset_us or 0,
             redaction_key=redaction_key(redact=redact),
             is_lenient=lenient,
         )
     say_what_was_imported(imported.counts, imported.broken, has_segments=bool(segments))
+    say_what_times_are(
+        lacks_offset=imported.counts["without_utc_offset"] > 0 and utc_offset_us is None,
+        clock_changes=imported.clock_changes,
+    )
+    say_what_is_assumed({}, disagreements)
 
 
 @spark_group.command("replay")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +48,9 @@ class HistoryFile(Protocol):
 
     def write(self, events: Iterable[Event], /) -> None:
         """Append events."""
+
+    def name_topics(self, names: Mapping[str, str], /) -> None:
+        """Add the names of topics, by their ids, to the header."""
 
     def close(self) -> None:
         """Write what is left, and close the file."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Final, Literal, Self, TextIO
+
+from attrs import evolve
 
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.events import (
@@ -20,6 +23,9 @@ from sharestate.history.events import (
     write_event,
 )
 from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
+
+_COPIED: Final = 2**20
+"""How much of a file is copied at once. [bytes]"""
 
 
 class JsonHistory:
@@ -127,12 +133,10 @@ class JsonLinesFile:
 
     def __init__(self, path: Path | str, header: Json) -> None:
         """Open the file, and write *header*."""
-        name = str(path)
-        if name.endswith(".gz"):
-            self._stream: TextIO = gzip.open(name, "wt", compresslevel=6, encoding="ascii", newline="\n")  # noqa: SIM115 - closed by close
-        else:
-            self._stream = Path(name).open("w", encoding="ascii", newline="\n")  # noqa: SIM115 - as above
-        self.write_lines([header])
+        self._path = Path(path)
+        self._write_header(self._path, header)
+        self._header_size = self._path.stat().st_size
+        self._stream = self._open(self._path, is_new=False)
 
     def write_lines(self, values: Iterable[Json]) -> None:
         """Append *values*, each as a line."""
@@ -142,17 +146,45 @@ class JsonLinesFile:
         """Close the file."""
         self._stream.close()
 
+    def replace_header(self, header: Json) -> None:
+        """Write another *header* into the file, which is closed; the lines are copied, and not looked at."""
+        target = self._path.with_name(f".{self._path.name}")
+        try:
+            self._write_header(target, header)
+            with self._path.open("rb") as lines, target.open("ab") as file:
+                lines.seek(self._header_size)
+                shutil.copyfileobj(lines, file, _COPIED)
+            target.replace(self._path)
+        finally:
+            target.unlink(missing_ok=True)
+
+    def _write_header(self, path: Path, header: Json) -> None:
+        # If it is compressed, the header is a member of its own, so that the rest can be copied as it is.
+        with self._open(path, is_new=True) as stream:
+            stream.write(f"{write_json(header)}\n")
+
+    def _open(self, path: Path, *, is_new: bool) -> TextIO:
+        if self._path.suffix == ".gz":
+            mode: Literal["wt", "at"] = "wt" if is_new else "at"
+            return gzip.open(path, mode, compresslevel=6, encoding="ascii", newline="\n")
+        return path.open("w" if is_new else "a", encoding="ascii", newline="\n")
+
 
 class JsonHistoryFile:
     """Writes a history as JSON Lines; a context manager that closes the file."""
 
     def __init__(self, path: Path | str, header: Header) -> None:
         """Open the file, and write *header*."""
+        self._header = self._last_header = header
         self._file = JsonLinesFile(path, header.to_json())
 
     def write(self, events: Iterable[Event]) -> None:
         """Append *events*."""
         self._file.write_lines(map(write_event, events))
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Add the names of topics, by their ids, to the header, which is written anew when the file is closed."""
+        self._last_header = evolve(self._last_header, topics={**self._last_header.topics, **names})
 
     def __enter__(self) -> Self:
         """Return the writer."""
@@ -165,3 +197,6 @@ class JsonHistoryFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        if self._last_header != self._header:
+            self._file.replace_header(self._last_header.to_json())
+            self._header = self._last_header

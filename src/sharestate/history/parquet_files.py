@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from attrs import evolve
 
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.arrow import (
@@ -131,6 +132,7 @@ class ParquetHistoryFile:
         """Open the file, and write *header*."""
         metadata = {MARK: write_json(header.to_json())}
         self._file = pq.ParquetWriter(str(path), EVENT_SCHEMA.with_metadata(metadata), compression="zstd")
+        self._header = header
         self._events: list[Event] = []
         self._batches: list[Any] = []
         self._rows = 0
@@ -146,6 +148,11 @@ class ParquetHistoryFile:
         """Append the events of a record batch with the columns of events."""
         self._encode()
         self._append(batch)
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Add the names of topics, by their ids, to the header."""
+        self._header = evolve(self._header, topics={**self._header.topics, **names})
+        self._file.add_key_value_metadata({MARK: write_json(self._header.to_json())})  # at the end of the file
 
     def _encode(self) -> None:
         events, self._events = self._events, []

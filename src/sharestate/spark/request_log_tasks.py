@@ -8,7 +8,7 @@ and are numbered.
 
 from __future__ import annotations
 
-from collections import Counter
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from itertools import groupby, islice
@@ -22,13 +22,15 @@ import pyarrow as pa
 from attrs import frozen
 
 from sharestate.broker_log import LoggedRequest, LogImport, TopicLogs
-from sharestate.broker_log.lines import RequestOrder, read_request
+from sharestate.broker_log.envelopes import Envelopes
+from sharestate.broker_log.lines import COMPLETED, FORWARDED, last_stamp, read_request
+from sharestate.broker_log.request_order import RequestOrder
 from sharestate.errors import RequestLogError
 from sharestate.history import Header
 from sharestate.history.arrow import EVENT_SCHEMA, encode_events
 from sharestate.history.parquet_files import ParquetHistoryFile
 
-CLUSTER_WIDE: Final = frozenset({"CREATE_TOPICS", "INCREMENTAL_ALTER_CONFIGS"})
+CLUSTER_WIDE: Final = FORWARDED
 """The requests that any broker may have logged, and that matter to all."""
 
 SHOWN_BROKEN: Final = 10
@@ -41,13 +43,14 @@ class What(IntEnum):
     """What a parsed row is; those of a broker come in this order."""
 
     BLOCK = 0
-    """A part of a file: ``line`` is the number of its lines, ``number`` is 1 if it is the broker's own, else 0."""
+    """A part of a file: ``line`` is the number of its lines, ``number`` is 1 if it is the broker's own, else 0; in
+    ``taken_us`` is 1 if its first stamp does not say its offset from UTC."""
 
     BROKEN = 1
     """A broken line; ``text`` is what is wrong with it."""
 
     REQUEST = 2
-    """A line with a request; ``text`` is the line."""
+    """A line with a request; ``text`` is the line, without what wraps it."""
 
 
 class Parsed(NamedTuple):
@@ -108,6 +111,9 @@ WRITTEN_SCHEMA: Final = pa.schema([pa.field("note", pa.string()), pa.field("coun
 FILE: Final = "file "
 """How the note of a file begins; its name follows."""
 
+CLOCK: Final = "clock "
+"""How the note of a clock that was put forward begins."""
+
 BROKEN: Final = "broken line "
 """How the note of a broken line begins; its place, and what is wrong with it, follow."""
 
@@ -122,11 +128,20 @@ class ImportSettings:
     properties: dict[str, Any]
     """The settings of the brokers."""
 
+    groups: dict[str, Any]
+    """The settings of groups when the logs begin."""
+
     group_id: str | None
     """The only group; all if None."""
 
     profile: str | None
     """The rules that brokers follow; by their releases if None."""
+
+    field: str | None
+    """Where JSON has the line; in one of the usual fields if None."""
+
+    utc_offset_us: int
+    """The offset from UTC of stamps that do not say their own. [µs]"""
 
     redaction_key: bytes | None
     """The key of hashes for names; None leaves them."""
@@ -138,43 +153,76 @@ class ImportSettings:
 # ---- parsing
 
 
-def parse_lines(brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parse_lines(settings: ImportSettings, brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
-    Yield what lines say, for each of which nothing but itself has to be known.
+    Yield what lines say, for each of which nothing but itself has to be known, and the pieces that it is made of.
 
     Args:
+        settings: The settings.
         brokers: How many there are; what matters to all is yielded for each of them.
         batches: Columns broker, file, block and value, in the order of the lines of each part of a file.
     """
-    sizes: Counter[tuple[int, str, int]] = Counter()
+    parts: dict[tuple[int, str, int], _Part] = {}
     for batch in batches:
         values = batch.column("value").cast(pa.binary()).to_pylist()
         places = zip(*(batch.column(name).to_pylist() for name in ("broker", "file", "block")), strict=True)
         rows: list[Parsed] = []
-        for (broker, file, block), value in zip(places, values, strict=True):
-            sizes[broker, file, block] += 1
-            rows += _parsed(brokers, broker, file, block, sizes[broker, file, block], value)
+        for place, value in zip(places, values, strict=True):
+            if place not in parts:
+                parts[place] = _Part(settings, brokers, *place)
+            rows += parts[place].parsed(value)
         yield _encoded(rows)
-    blocks = [
-        Parsed(each, What.BLOCK, 0, "", int(each == broker), file, block, size, b"")
-        for (broker, file, block), size in sizes.items()
-        for each in range(brokers)
-    ]
-    yield _encoded(blocks)
+    yield _encoded([row for part in parts.values() for row in part.rest()])
 
 
-def _parsed(  # noqa: PLR0913 - a line and its place
-    brokers: int, broker: int, file: str, block: int, number: int, line: bytes
-) -> Iterator[Parsed]:
-    try:
-        request = read_request(line, file, number)
-    except RequestLogError as error:
-        yield Parsed(broker, What.BROKEN, 0, "", 0, file, block, number, str(error.message).encode())
-        return
-    if request is not None:
-        for each in range(brokers) if request.api in CLUSTER_WIDE else (broker,):
-            times = request.taken_us, request.connection, request.correlation_id
-            yield Parsed(each, What.REQUEST, *times, file, block, number, line)
+class _Part:
+    """A part of a file that a task reads."""
+
+    def __init__(self, settings: ImportSettings, brokers: int, broker: int, file: str, block: int) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._broker = broker
+        self._place = file, block
+        self._envelopes = Envelopes(settings.field)
+        self._size = 0
+        self._lacks_offset: bool | None = None
+
+    def parsed(self, line: bytes) -> Iterator[Parsed]:
+        """Yield the rows of the next line."""
+        self._size += 1
+        try:
+            opened = self._envelopes.opened(line.removeprefix(BOM_UTF8), self._size)
+        except ValueError as error:
+            yield self._broken(self._size, str(error))
+            return
+        for number, text in opened:
+            yield from self._request(number, text)
+
+    def rest(self) -> Iterator[Parsed]:
+        """Yield the rows of pieces whose last ones are not there, and of the part itself."""
+        for number, text in self._envelopes.rest():
+            yield from self._request(number, text)
+        lacks_offset = int(self._lacks_offset or False)
+        for each in range(self._brokers):
+            is_own = int(each == self._broker)
+            yield Parsed(each, What.BLOCK, lacks_offset, "", is_own, *self._place, self._size, b"")
+
+    def _broken(self, number: int, what: str) -> Parsed:
+        return Parsed(self._broker, What.BROKEN, 0, "", 0, *self._place, number, what.encode(errors="replace"))
+
+    def _request(self, number: int, line: bytes) -> Iterator[Parsed]:
+        if self._lacks_offset is None:
+            stamp = last_stamp(line, line.find(COMPLETED))
+            self._lacks_offset = stamp is not None and stamp[4] is None
+        try:
+            request = read_request(line, self._place[0], number, self._settings.utc_offset_us)
+        except RequestLogError as error:
+            yield self._broken(number, f"{error.field}: {error.message}" if error.field else str(error.message))
+            return
+        if request is not None:
+            for each in range(self._brokers) if request.api in CLUSTER_WIDE else (self._broker,):
+                times = request.taken_us, request.connection, request.correlation_id
+                yield Parsed(each, What.REQUEST, *times, *self._place, number, line)
 
 
 def _encoded(rows: list[Parsed]) -> pa.RecordBatch:
@@ -206,12 +254,13 @@ def fold_brokers(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) ->
 
 
 def _fold(settings: ImportSettings, broker: int, rows: Iterator[Parsed]) -> Iterator[pa.RecordBatch]:
-    requests = _BrokersRequests(rows, is_lenient=settings.is_lenient)
+    requests = _BrokersRequests(settings, rows)
     directory = settings.segments[broker]
     events = LogImport(
         requests,
         TopicLogs(None if directory is None else Path(directory)),
         broker=settings.properties,
+        groups=settings.groups,
         group_id=settings.group_id,
         profile=settings.profile,
         redaction_key=settings.redaction_key,
@@ -234,21 +283,22 @@ def _fold(settings: ImportSettings, broker: int, rows: Iterator[Parsed]) -> Iter
 class _BrokersRequests:
     """The requests of a broker's rows, in order."""
 
-    def __init__(self, rows: Iterator[Parsed], *, is_lenient: bool) -> None:
+    def __init__(self, settings: ImportSettings, rows: Iterator[Parsed]) -> None:
         self._rows = rows
-        self._is_lenient = is_lenient
+        self._is_lenient = settings.is_lenient
+        self._utc_offset_us = settings.utc_offset_us
         self._order = RequestOrder()
         self._begins: dict[tuple[str, int], int] = {}
-        self._lines = self._broken = 0
+        self._lines = self._broken = self._read = self._lacking = 0
         self._first_broken: list[RequestLogError] = []
         self.order_us = 0
 
     def __iter__(self) -> Iterator[LoggedRequest]:
-        for request in self._in_order():
+        for request in self._order.ordered(self._requests()):
             self.order_us = max(self.order_us, request.taken_us)
             yield request
 
-    def _in_order(self) -> Iterator[LoggedRequest]:
+    def _requests(self) -> Iterator[LoggedRequest]:
         for what, rows in groupby(self._rows, itemgetter(1)):
             if what == What.BLOCK:
                 self._number(list(rows))
@@ -257,11 +307,10 @@ class _BrokersRequests:
                     self.broken(RequestLogError(row.text.decode(errors="replace"), _path(row.file), self._line(row)))
             else:
                 for row in rows:
-                    request = read_request(row.text, _path(row.file), self._line(row))
+                    request = read_request(row.text, _path(row.file), self._line(row), self._utc_offset_us)
                     if request is not None:
-                        self._order.add(request)
-                        yield from self._order.ready()
-        yield from self._order.rest()
+                        self._read += 1
+                        yield request
 
     def _number(self, blocks: list[Parsed]) -> None:
         """Note at which line each part of a file begins."""
@@ -271,6 +320,7 @@ class _BrokersRequests:
                 self._begins[file, part.block] = begin
                 begin += part.line
                 self._lines += part.line * part.number
+                self._lacking += part.taken_us * part.number
 
     def _line(self, row: Parsed) -> int:
         return self._begins[row.file, row.block] + row.line
@@ -286,8 +336,13 @@ class _BrokersRequests:
     def notes(self) -> Iterator[tuple[str, int]]:
         """Yield what was counted, and the first broken lines."""
         yield "lines", self._lines
+        yield "requests", self._read
         yield "late", self._order.late
+        yield "repeated", self._order.repeated
+        yield "without_utc_offset", self._lacking
         yield "broken_lines", self._broken
+        if self._order.clock_change is not None:
+            yield f"{CLOCK}{self._order.clock_change}", 1
         for error in self._first_broken:
             yield f"{BROKEN}{error}", 1
 

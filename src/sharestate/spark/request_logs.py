@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sharestate.errors import HistoryError
+from sharestate.errors import HistoryError, RequestLogError
 from sharestate.history import Header, Order, create_history
 from sharestate.spark.history_schemas import EVENTS, SHARE_PARTITION
 from sharestate.spark.rebuild import tasks
@@ -72,6 +72,9 @@ class ImportedLogs:
     broken: tuple[str, ...] = ()
     """The first broken lines of each broker, and what is wrong with them."""
 
+    clock_changes: tuple[str, ...] = ()
+    """Where the clock of a broker was put forward, as for summer time."""
+
 
 def import_logs(  # noqa: PLR0913 - the settings of an import, by name
     spark: SparkSession,
@@ -80,8 +83,11 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
     *,
     segments: Sequence[str] = (),
     properties: Mapping[str, Any] | None = None,
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
     group_id: str | None = None,
     profile: str | None = None,
+    field: str | None = None,
+    utc_offset_us: int = 0,
     redaction_key: bytes | None = None,
     is_lenient: bool = False,
     partitions: int | None = None,
@@ -95,8 +101,11 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
         target: The new directory of the history's files, which every worker sees under this path.
         segments: The directory of log segments of each broker, likewise; none, or as many as there are *logs*.
         properties: The settings of the brokers, as ``read_properties`` returns them.
+        groups: The settings of groups when the logs begin, as ``read_group_configs`` returns them.
         group_id: The only group to import; all if None.
         profile: The name of the rules that the brokers follow; by their releases if None.
+        field: Where JSON has the line, as in ``_source.message``; it is looked for in the usual fields, too.
+        utc_offset_us: The offset from UTC of stamps that do not say their own. [µs]
         redaction_key: The key with which names are replaced with hashes: see ``LogImport``.
         is_lenient: Whether broken lines are passed over.
         partitions: The number of tasks after each shuffle; None for ``spark.sql.shuffle.partitions``. [tasks]
@@ -107,6 +116,7 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
     Raises:
         MalformedInputError: An argument is wrong.
         HistoryError: *target* is there already.
+        RequestLogError: There is no request in any file.
         AnalysisException: A log cannot be found.
         PythonException: One of Spark's, which ends in a RequestLogError with file and line if a line is broken, or in a
             SegmentError if segments cannot be read; nothing is left of what was written.
@@ -124,8 +134,11 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
     settings = ImportSettings(
         segments=tuple(segments) or (None,) * len(logs),
         properties=dict(properties or {}),
+        groups=dict(groups or {}),
         group_id=group_id,
         profile=profile,
+        field=field,
+        utc_offset_us=utc_offset_us,
         redaction_key=redaction_key,
         is_lenient=is_lenient,
     )
@@ -143,10 +156,21 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
     try:
         (directory / _WHILE_WRITTEN).mkdir(parents=True)
         notes = _write(folded, directory, header, tasks(lines, partitions))
+        _expect_requests(notes.counts, logs)
     except BaseException:
         rmtree(directory, ignore_errors=True)
         raise
     return notes
+
+
+def _expect_requests(counts: Mapping[str, int], logs: Sequence[str]) -> None:
+    if counts["requests"]:
+        return
+    message = (
+        f"none of {counts['lines']:,} lines has a request that says anything of share groups: is this a request log, of"
+        " the logger kafka.request.logger at DEBUG? What is compressed with gzip has to have a name that ends with .gz"
+    )
+    raise RequestLogError(message, ", ".join(logs))
 
 
 def _lines(spark: SparkSession, logs: Sequence[str]) -> DataFrame:
@@ -169,14 +193,14 @@ def _lines(spark: SparkSession, logs: Sequence[str]) -> DataFrame:
 
 
 def _folded(lines: DataFrame, settings: ImportSettings, brokers: int, partitions: int) -> DataFrame:
-    parsed = lines.mapInArrow(partial(_parse, brokers), _PARSED)
+    parsed = lines.mapInArrow(partial(_parse, settings, brokers), _PARSED)
     in_order = parsed.repartition(partitions, "broker").sortWithinPartitions(*_PARSED.names[:-1])
     return in_order.mapInArrow(partial(_fold, settings), _FOLDED)
 
 
 def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) -> ImportedLogs:
     """Write the events, and give files their names once all of them are written."""
-    from sharestate.spark.request_log_tasks import BROKEN, FILE  # noqa: PLC0415 - imports pyarrow
+    from sharestate.spark.request_log_tasks import BROKEN, CLOCK, FILE  # noqa: PLC0415 - imports pyarrow
 
     order = (*SHARE_PARTITION, "order_us", "broker", "seq")
     # A file has whole groups, as what a request has acquired of one share partition bears on the others.
@@ -192,20 +216,21 @@ def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) 
     rmtree(scratch)
     counts: Counter[str] = Counter()
     for row in rows:
-        if not row.note.startswith((FILE, BROKEN)):
+        if not row.note.startswith((FILE, BROKEN, CLOCK)):
             counts[row.note] += row["count"]
     broken = tuple(row.note.removeprefix(BROKEN) for row in rows if row.note.startswith(BROKEN))
+    changes = tuple(row.note.removeprefix(CLOCK) for row in rows if row.note.startswith(CLOCK))
     events = sum(row["count"] for row in rows if row.note.startswith(FILE))
-    return ImportedLogs(events=events, counts=counts, broken=broken)
+    return ImportedLogs(events=events, counts=counts, broken=broken, clock_changes=changes)
 
 
 # ---- in the workers
 
 
-def _parse(brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parse(settings: ImportSettings, brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from sharestate.spark.request_log_tasks import parse_lines  # noqa: PLC0415 - imports pyarrow
 
-    return parse_lines(brokers, batches)
+    return parse_lines(settings, brokers, batches)
 
 
 def _fold(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -40,11 +40,12 @@ def test_a_read_says_who_leads_from_then_on() -> None:
     assert initialized == [{"leader_epoch": 3, "leader": 1}, {"leader_epoch": 4, "leader": 2}]
 
 
-def test_a_client_that_is_no_persister_leads_nothing() -> None:
-    """Of a read by another client it is not known who leads."""
+@pytest.mark.parametrize("client_id", ["a tool", "Persister-client-2147483648"])
+def test_a_client_that_is_no_persister_leads_nothing(client_id: str) -> None:
+    """Of a read by another client it is not known who leads; node ids have 32 bits."""
     log = moved()
     log.read(by=1, epoch=5)
-    log._requests[-1] = log._requests[-1]._replace(client_id="a tool")  # noqa: SLF001
+    log._requests[-1] = log._requests[-1]._replace(client_id=client_id)  # noqa: SLF001
 
     assert [event.request for event in log.imported() if event.kind == "initialize"][-1] == {"leader_epoch": 5}
 

@@ -14,10 +14,12 @@ from sharestate.broker_log.lines import read_request
 
 REQUEST_LOG = Path(__file__).parents[2] / "data" / "broker-log" / "k431-seq" / "request.log.gz"
 
+HOUR_US = 3_600_000_000
+
 LINE = (
     b'2026-11-22T04:35:43.518906 Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":85,'
     b'"requestApiVersion":1,"correlationId":566,"clientId":"Persister-client-1","requestApiKeyName":'
-    b'"WRITE_SHARE_GROUP_STATE"},"request":{"groupId":"g"},"response":{"results":[]},"connection":"a-b-0-12",'
+    b'"WRITE_SHARE_GROUP_STATE"},"request":{"groupId":"g","topics":[]},"response":{"results":[]},"connection":"a-b-0-12",'
     b'"totalTimeMs":0.588,"requestQueueTimeMs":0.032,"localTimeMs":0.04,"remoteTimeMs":0.424,"throttleTimeMs":0,'
     b'"responseQueueTimeMs":0.061,"sendTimeMs":0.029,"clientInformation":{"softwareVersion":"4.3.1"}}\n'
 )
@@ -46,36 +48,115 @@ def test_lines_of_log4j_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stamp", "later_us"),
+    [
+        ("[2026-11-22 04:35:43,518] DEBUG", 0),
+        ("[2026-11-22T06:35:43,518+02:00] DEBUG", 0),
+        ("[2026-11-22 06:35:43,518 +0200] DEBUG", 0),
+        ("[2026-11-21 23:05:43,518-0530] DEBUG", 0),
+        ("[2026-11-22T04:35:43.518Z] DEBUG", 0),
+        ("2026-11-22 04:35:43 UTC", -518_000),
+        ("2026-11-22T04:35:43.518999999Z", 999),
+        ("<134>Nov 22 04:35:43 broker-1 kafka[17]: [2026-11-22 04:35:43,518] DEBUG", 0),
+        ("<134>1 2026-11-22T04:35:44.1Z broker-1 kafka 17 - - [2026-11-22 04:35:43,518] DEBUG", 0),
+        ("<134>1 2026-11-22T06:35:43.518+02:00 broker-1 kafka 17 - - DEBUG", 0),
+        ("broker-1  | [2026-11-22 04:35:43,518] DEBUG", 0),
+        ("[pod/kafka-0/kafka] 2026-11-22T04:35:44.2Z [2026-11-22 04:35:43,518] DEBUG", 0),
+        ('2026-11-22T04:35:44Z {app="kafka"} [2026-11-22 04:35:43,518] DEBUG', 0),
+    ],
+)
+def test_the_last_stamp_before_the_request_is_its_time(stamp: str, later_us: int) -> None:
+    """Whatever collectors put before it does no harm, and an offset from UTC is honoured."""
+    request = read_request(LINE.replace(b"2026-11-22T04:35:43.518906", stamp.encode()), "request.log", 1)
+
+    assert request is not None
+    assert request.end_us - 1_795_322_143_518_000 == later_us
+
+
+def test_a_stamp_without_an_offset_is_of_the_zone_that_is_named() -> None:
+    """The offset is that of the broker's clock; a stamp that says its own is not moved."""
+    local = read_request(LINE, "request.log", 1, 2 * HOUR_US)
+    said = read_request(LINE.replace(b"518906", b"518906Z"), "request.log", 1, 2 * HOUR_US)
+
+    assert local is not None
+    assert said is not None
+    assert said.end_us - local.end_us == 2 * HOUR_US
+
+
+@pytest.mark.parametrize(
+    ("connection", "broker"),
+    [
+        ("10.0.0.1:9092-10.0.0.9:51234-0-17", "10.0.0.1:9092"),
+        ("0:0:0:0:0:0:0:1:9092-0:0:0:0:0:0:0:1:51234-0-17", "0:0:0:0:0:0:0:1:9092"),
+        ("fe80:0:0:0:1:2:3:4%eth0-1:9092-fe80:0:0:0:1:2:3:5%eth0-1:51234-0-17", "fe80:0:0:0:1:2:3:4%eth0-1:9092"),
+        ("kafka-0.kafka-headless:9092-kafka-1.kafka-headless:51234-0-17", "kafka-0.kafka-headless:9092"),
+        ("elsewhere", "elsewhere"),
+    ],
+)
+def test_a_broker_is_its_end_of_the_connection(connection: str, broker: str) -> None:
+    """A connection is named by its two ends (ServerConnectionId); hosts may have hyphens, and addresses colons."""
+    request = read_request(LINE.replace(b"a-b-0-12", connection.encode()), "request.log", 1)
+
+    assert request is not None
+    assert request.broker == broker
+
+
+def test_what_is_forwarded_says_so() -> None:
+    """Requests that a controller does for a broker are in both logs, and one of the lines says that it is the other."""
+    alter = {"isForwarded": True, "request": {"validateOnly": False, "resources": []}, "response": {"responses": []}}
+    value = json.loads(LINE.partition(b"request:")[2]) | alter
+    value["requestHeader"]["requestApiKeyName"] = "INCREMENTAL_ALTER_CONFIGS"
+    request = read_request(LINE[:45] + json.dumps(value).encode(), "request.log", 1)
+
+    assert request is not None
+    assert request.is_forwarded
+    assert read_request(LINE.replace(b'"isForwarded":false', b'"isForwarded":true'), "request.log", 1) is None
+
+
+@pytest.mark.parametrize(
     "line",
     [
         b"2026-11-22T04:35:43.518906 INFO something else\n",
         LINE.replace(b'"WRITE_SHARE_GROUP_STATE"', b'"BROKER_HEARTBEAT"'),
-        LINE.replace(b'{"groupId":"g"}', b'""'),
-        LINE.replace(b'{"groupId":"g"}', b"null"),
+        LINE.replace(b'{"groupId":"g","topics":[]}', b'""'),
+        LINE.replace(b'{"groupId":"g","topics":[]}', b"null"),
+        LINE.replace(b'"response":{"results":[]}', b'"response":""'),
         b"\n",
     ],
 )
 def test_other_lines_are_passed_over(line: bytes) -> None:
-    """No errors are requests that say nothing of share groups, forwarded ones, those from before, and other lines."""
+    """No errors are other requests, forwarded ones, those from before, those without an answer, and other lines."""
     assert read_request(line, "request.log", 1) is None
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (LINE[:80], "request.log:3: the line is cut off"),
-        (LINE[:300], "request.log:3: no request of a request log: Unterminated string"),
-        (LINE.replace(b'"totalTimeMs":0.588,', b""), "request.log:3: totalTimeMs: missing"),
-        (LINE.replace(b"2026-11-22T", b"yesterday "), "request.log:3: no request of a request log: it does not begin"),
-        (LINE.replace(b"0.588", b'"long"'), "request.log:3: no request of a request log: "),
+        (LINE[:80], "the line is cut off"),
+        (LINE[:300], "the line is cut off"),
+        (LINE[:45] + b"RequestHeader(apiKey=FETCH) -- {},response:{}", "no JSON follows 'Completed request:', which"),
+        (LINE.replace(b'"request":', b'"request"'), "not JSON: Expecting ':' delimiter at character 188"),
+        (LINE.replace(b'"totalTimeMs":0.588,', b""), "totalTimeMs: missing"),
+        (LINE.replace(b'"topics":[]', b'"topic":[]'), "topics: missing"),
+        (LINE.replace(b"2026-11-22T", b"yesterday "), "its time has no date: brokers log them with the layout [%d]"),
+        (LINE[LINE.index(b"Completed") :], "no date and time stand before the request: brokers log them with the"),
+        (LINE.replace(b"11-22T", b"13-22T"), "month must be in 1..12"),
+        (LINE.replace(b"0.588", b'"long"'), "totalTimeMs: expected milliseconds"),
+        (LINE.replace(b"0.588", b"1e308"), "totalTimeMs: expected milliseconds"),
+        (LINE.replace(b"0.588", b"NaN"), "not JSON: NaN is not a number"),
+        (LINE.replace(b"0.424", b"-9"), "remoteTimeMs: expected milliseconds"),
+        (LINE.replace(b":566", b':"566"'), "requestHeader.correlationId: expected an integer within"),
+        (LINE.replace(b'"a-b-0-12"', b"[1]"), "connection: expected a string, got [1]"),
+        (LINE.replace(b'"g"', b'"\\ud800"'), "request.groupId: expected text that UTF-8 can write"),
+        (LINE.replace(b'{"results":[]}', b"[" * 100_000), "not JSON: nested too deeply"),
     ],
 )
 def test_a_broken_line_is_named(line: bytes, said: str) -> None:
-    """The error has the file, the line, and the field if one is missing."""
+    """The error has the file, the line, the field, and what is wrong with it."""
     with pytest.raises(RequestLogError) as caught:
         read_request(line, "request.log", 3)
 
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(f"request.log:3: {said}")
 
 
 def test_rotated_and_compressed_files_are_one_log(tmp_path: Path) -> None:

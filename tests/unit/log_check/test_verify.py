@@ -44,8 +44,9 @@ def test_a_run_of_a_broker_is_explained(tmp_path: Path) -> None:
     options = ("--segments", RUN / "segments", "--config", RUN / "server.properties", "-o", history)
     made = log("import", RUN / "request.log.gz", *options)
     assert made.exit_code == 0
-    said, assumed = made.output.splitlines()
+    said, times, assumed = made.output.splitlines()
     assert said == f"{len(lines()):,} lines, 3,753 events"
+    assert times.startswith("Times do not say their offset from UTC")
     assert assumed.startswith("Not all settings of 3 groups are known: seq-a, seq-b, seq-c.")
 
     checked = log("verify", "--json", history)

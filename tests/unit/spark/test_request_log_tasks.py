@@ -24,8 +24,11 @@ def settings(*segments: str | None, is_lenient: bool = False) -> ImportSettings:
     return ImportSettings(
         segments=segments,
         properties=read_properties(RUN / "server.properties"),
+        groups={},
         group_id=None,
         profile=None,
+        field=None,
+        utc_offset_us=0,
         redaction_key=None,
         is_lenient=is_lenient,
     )
@@ -46,7 +49,7 @@ def blocks(file: str, broker: int, own: list[str], size: int) -> Iterator[pa.Rec
 
 def imported(batches: Iterator[pa.RecordBatch], how: ImportSettings, directory: Path) -> tuple[list[Event], set[str]]:
     """Run the tasks one after the other, with what Spark sorts between them; return the events and the notes."""
-    parsed = pa.Table.from_batches(list(parse_lines(len(how.segments), batches)))
+    parsed = pa.Table.from_batches(list(parse_lines(how, len(how.segments), batches)))
     parsed = parsed.sort_by([(name, "ascending") for name in parsed.column_names[:-1]])
     folded = pa.Table.from_batches(list(fold_brokers(how, parsed.to_batches(1000))))
     order = ("group_id", "topic_id", "partition", "order_us", "broker", "seq")
