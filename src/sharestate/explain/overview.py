@@ -252,7 +252,7 @@ class PartitionLife:
         That of a replay with its transitions; for each lock that expires, linear in the acquisitions in flight.
     """
 
-    def __init__(  # noqa: PLR0913 - as ``Replay``
+    def __init__(
         self,
         key: tuple[str, str, int],
         *,

@@ -254,16 +254,16 @@ def test_members_are_named_with_their_addresses() -> None:
 def test_members_are_named_by_what_their_clients_call_themselves(events: list[Event]) -> None:
     """A sentence has the client id and the beginning of the member id; the whole of it, and the address, come last."""
     own = next(own for (_, _, partition), own in by_partition(events).items() if partition == 1)
-    replay = VerifiedReplay(own[0].key, own)
-    life = RecordLife(own[0].key, 60, replay=replay)
-    for event in replay.events():
-        life.apply(event)
-    explanation = life.explanation()
+    explanation = explain_record(ordered(own), own[0].key, 60)
 
     assert next(moment for moment in explanation.moments if moment.what is Cause.RELEASED).text == (
         "share-rpc (o8sDN0Xg...) released it: AVAILABLE, to be persisted by write 3."
     )
-    assert explanation.lines()[-3:] == ["Members:", "  share-rpc: o8sDN0XgZ7DcS_oTutOQ6Q, 127.0.0.1:56572", "  share-rpc: 6ao71Xx3Va5cAMAoHExbqQ, 127.0.0.1:56662"]
+    assert explanation.lines()[-3:] == [
+        "Members:",
+        "  share-rpc: o8sDN0XgZ7DcS_oTutOQ6Q, 127.0.0.1:56572",
+        "  share-rpc: 6ao71Xx3Va5cAMAoHExbqQ, 127.0.0.1:56662",
+    ]
     assert explanation.to_json()["client_ids"]["o8sDN0XgZ7DcS_oTutOQ6Q"] == "share-rpc"
     assert explanation.lines()[0].endswith(
         "never: ARCHIVED at the limit after 5 deliveries, 3 released by share-rpc (o8sDN0Xg...), "

@@ -229,8 +229,10 @@ def test_a_life_in_plain_words() -> None:
         "The SPSO passed it, and is 10: it was ARCHIVED.",
     ]
     assert explanation.lines()[:2] == [
-        "Deliverable at the last event, 1970-01-01T00:00:21.000Z: never: ARCHIVED at the limit after 2 deliveries, "
-        "1 lost to an expired lock of m1, 1 released by m2.",
+        (
+            "Deliverable at the last event, 1970-01-01T00:00:21.000Z: never: ARCHIVED at the limit after 2 deliveries, "
+            "1 lost to an expired lock of m1, 1 released by m2."
+        ),
         "  The SPSO is 10, and has passed it.",
     ]
 

@@ -9,12 +9,12 @@ import pytest
 
 from sharestate import Cause
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.explain import End, PartitionLife, VerifiedReplay, WhatHappened
+from sharestate.explain import End, PartitionLife, WhatHappened
 from sharestate.history import Event
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.records import RecordState
-from tests.support.broker_logs import RUN
+from tests.support.broker_logs import RUN, ordered
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,8 @@ def happened(logged: list[list[Event]]) -> list[WhatHappened]:
 
 def lived(events: list[Event], listed: int = 10) -> PartitionLife:
     """Return the life of a share partition of a broker's log."""
-    replay = VerifiedReplay(events[0].key, events)
-    life = PartitionLife(events[0].key, replay=replay, listed=listed)
-    for event in replay.events():
+    life = PartitionLife(events[0].key, listed=listed)
+    for event in ordered(events):
         life.apply(event)
     return life
 
@@ -105,7 +104,7 @@ def test_deliveries_are_those_of_the_answers(logged: list[list[Event]], happened
 
 
 def test_outcomes_are_those_of_the_writes(logged: list[list[Event]], happened: list[WhatHappened]) -> None:
-    """What was accepted, rejected or missing is what members have said; what is written as ARCHIVED besides is the rest."""
+    """Accepted, rejected and missing are those of which members have said so; all that is ARCHIVED was written so."""
     for events, counted in both(logged, happened):
         records = {cause: tally.records for cause, tally in counted.outcomes.items()}
 
