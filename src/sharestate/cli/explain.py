@@ -14,13 +14,18 @@ from rich.progress import Progress
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
-from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife, Survey
+from sharestate.explain import Explanation, ListedRecords, Overview, PartitionLife, RecordLife, Survey
+from sharestate.explain.happened import LISTED, LISTS
+from sharestate.explain.sentences import counted
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES
 
 _MOST_REPORTED: Final = 200
 """The most share partitions of a report."""
+
+_MOST_LISTED: Final = 100_000
+"""The most ranges of a list: 60 MB of memory for each share partition and list. [ranges]"""
 
 _SHOWN_KEYS: Final = 10
 """The most share partitions that are listed to choose from."""
@@ -49,16 +54,31 @@ source_argument = click.argument(
 
 
 @click.command("explain")
-@click.option("--offset", type=click.IntRange(min=0), help="The record; all that stops without one.")
+@click.option("--offset", type=click.IntRange(min=0), help="The record; without one, what happened to all of them.")
+@click.option("--redelivered", is_flag=True, help="List the records that were delivered most often.")
+@click.option("--archived", is_flag=True, help="List the records that were given up: at the limit, rejected, aborted.")
+@click.option("--stuck", is_flag=True, help="List the records that were delivered, and are not done with.")
+@click.option(
+    "--top",
+    type=click.IntRange(1, _MOST_LISTED),
+    default=LISTED,
+    show_default=True,
+    metavar="RANGES",
+    help="How many ranges of records a list has of each share partition.",
+)
 @group_option
 @topic_option
 @partition_option
 @profile_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @source_argument
 def explain_command(  # noqa: PLR0913 - one parameter for each option
     *,
     offset: int | None,
+    redelivered: bool,
+    archived: bool,
+    stuck: bool,
+    top: int,
     group_id: str | None,
     topic: str | None,
     partition: int | None,
@@ -72,22 +92,34 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     "Now" is the time of the last event of its share partition. The history is replayed: acquisition locks expire, and
     records are archived and passed, as the rules say. Of a broker's log HISTORY is what 'log verify -o' has written.
 
-    Without --offset: of each share partition, or those that the options name, what keeps the SPSO where it is, the
-    longest held records, those near the delivery count limit, and the members whose locks have expired. With --json, a
-    share partition is a line.
+    Without --offset: of each share partition, or those that the options name, what happened to how many records, what
+    keeps the SPSO where it is, the longest held records, those near the delivery count limit, and the members whose
+    locks have expired. With --json, a share partition is a line.
+
+    With --redelivered, --archived or --stuck: the offsets, with deliveries, what has ended them, the members by client
+    id, and the outcome. With --json, a range of records is a line.
 
     Exit code: 0, or 2 if the file cannot be read or the share partition is not clear.
     """
+    wanted = {"redelivered": redelivered, "archived": archived, "stuck": stuck}
+    lists = [name for name in LISTS if wanted[name]]
+    if lists and offset is not None:
+        message = f"--offset is about one record, and --{lists[0]} lists many: choose one of them."
+        raise click.UsageError(message)
     with no_verdicts(), progress("reading") as bar:
         survey = surveyed(source, bar)
         keys = chosen(survey, (group_id, topic, partition), source, needs_one=offset is not None)
         profile = PROFILES[profile_name]
-        if offset is None:
-            lives = survey.lives(keys, partial(PartitionLife, profile=profile))
-            _print_overviews([life.overview() for life in lives.values()], survey.header, as_json=as_json)
-        else:
+        if offset is not None:
             begin = partial(RecordLife, offset=offset, profile=profile)
             _print_record(survey.lives(keys, begin)[keys[0]].explanation(), survey.header, as_json=as_json)
+            return
+        lives = survey.lives(keys, partial(PartitionLife, profile=profile, listed=top))
+        overviews = [life.overview() for life in lives.values()]
+        if lists:
+            _print_lists(overviews, lists, survey.header, as_json=as_json)
+        else:
+            _print_overviews(overviews, survey.header, as_json=as_json)
 
 
 @click.command("report")
@@ -126,8 +158,7 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
             raise NoVerdict(message + "choose some with --group, --topic and --partition")
         page = report_history(survey, keys, profile=PROFILES[profile_name])
     target.write_text(page, encoding="utf-8", newline="\n")
-    counted = f"{len(keys):,} share {'partition' if len(keys) == 1 else 'partitions'}"
-    click.echo(f"{printable(str(target))}: {counted}, {len(page) / 10**6:.1f} MB")
+    click.echo(f"{printable(str(target))}: {counted(len(keys), 'share partition')}, {len(page) / 10**6:.1f} MB")
 
 
 def surveyed(source: Path, bar: Progress) -> Survey:
@@ -143,9 +174,27 @@ def _print_record(explanation: Explanation, header: Header, *, as_json: bool) ->
 def _print_overviews(overviews: list[Overview], header: Header, *, as_json: bool) -> None:
     """Print *overviews*, those that are stalled first."""
     for number, overview in enumerate(sorted(overviews, key=lambda each: not each.is_stalled)):
-        title = _named(overview.key, header)
-        lines = [*([""] if number else []), f"{title[0].upper()}{title[1:]}", "", *overview.lines()]
+        lines = [*([""] if number else []), _title(overview.key, header), "", *overview.lines()]
         _print([_json(overview, header)] if as_json else lines)
+
+
+def _print_lists(overviews: list[Overview], lists: Sequence[str], header: Header, *, as_json: bool) -> None:
+    """Print *lists* of records of each share partition; of one that has none of them nothing."""
+    for overview in overviews:
+        found = {name: listed for name, listed in overview.happened.lists().items() if name in lists and listed}
+        if as_json:
+            _print([_list_json(overview, header, name, each) for name, listed in found.items() for each in listed])
+        elif found:
+            lines = [line for name, listed in found.items() for line in _list_lines(overview, name, listed)]
+            _print([_title(overview.key, header), *lines, ""])
+
+
+def _list_lines(overview: Overview, name: str, listed: Sequence[ListedRecords]) -> list[str]:
+    """Return a list of records in plain words, and whether it has all of them."""
+    in_all, shown = overview.happened.listed_in_all(name), sum(each.records for each in listed)
+    most = "" if shown == in_all else f"; the first {counted(len(listed), 'range')} of them, {shown:,} (--top)"
+    lines = (f"    {each.line(overview.members.name)}" for each in listed)
+    return [f"  {LISTS[name]}: {counted(in_all, 'record')}{most}", *lines]
 
 
 def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = False) -> list[Key]:
@@ -178,8 +227,24 @@ def _print(lines: list[str]) -> None:
 
 def _json(explained: Explanation | Overview, header: Header) -> str:
     """Return what was explained as JSON, with the name of the topic if it is known."""
-    name = header.topics.get(explained.key[1])
-    return write_json(explained.to_json() | ({} if name is None else {"topic": name}))
+    return write_json(explained.to_json() | _topic(explained.key, header))
+
+
+def _list_json(overview: Overview, header: Header, name: str, listed: ListedRecords) -> str:
+    """Return records of a list as JSON, with their share partition."""
+    group_id, topic_id, partition = overview.key
+    key = {"group_id": group_id, "topic_id": topic_id, **_topic(overview.key, header), "partition": partition}
+    return write_json({"list": name, **key, **listed.to_json(overview.members)})
+
+
+def _topic(key: Key, header: Header) -> dict[str, str]:
+    name = header.topics.get(key[1])
+    return {} if name is None else {"topic": name}
+
+
+def _title(key: Key, header: Header) -> str:
+    name = _named(key, header)
+    return f"{name[0].upper()}{name[1:]}"
 
 
 def _named(key: Key, header: Header) -> str:

@@ -4,10 +4,13 @@ Explanations: what happened to a record, in plain words and as JSON, and why it 
 They are made of histories, whoever has written them, or of the state topic alone.
 """
 
+from sharestate.explain.happened import ListedRecords, Tally, Told, WhatHappened
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
+from sharestate.explain.members import Members
+from sharestate.explain.outcomes import End, Lived
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
 from sharestate.explain.sentences import Finding, Happening, Reason, StoredReason, Unsaid, Verdict
-from sharestate.explain.standing import Standing
+from sharestate.explain.standing import Lost, Standing
 from sharestate.explain.stored import (
     StoredExplanation,
     StoredHappening,
@@ -19,10 +22,15 @@ from sharestate.explain.stored import (
 from sharestate.explain.survey import Survey
 
 __all__ = [
+    "End",
     "Explanation",
     "Finding",
     "Happening",
     "HeldRecords",
+    "ListedRecords",
+    "Lived",
+    "Lost",
+    "Members",
     "Moment",
     "NearLimit",
     "Overview",
@@ -36,8 +44,11 @@ __all__ = [
     "StoredMoment",
     "StoredReason",
     "Survey",
+    "Tally",
+    "Told",
     "Unsaid",
     "Verdict",
+    "WhatHappened",
     "explain_record",
     "explain_stored",
     "stored_lives",

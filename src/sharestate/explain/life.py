@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from sharestate.explain.members import Members
 from sharestate.explain.miscounts import miscounted_by
+from sharestate.explain.outcomes import End, Lived, lived_after, outcome_in_words
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
@@ -14,12 +16,13 @@ from sharestate.explain.sentences import (
     Finding,
     Happening,
     Reason,
+    Verdict,
     counted,
     duration,
     instant,
     sentence,
 )
-from sharestate.explain.standing import Standing, named
+from sharestate.explain.standing import Standing
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
@@ -38,6 +41,7 @@ _BEHIND: Final = frozenset({Cause.PASSED, Happening.READ_AS_PASSED})
 """What leaves the SPSO above the record; that the next leader reads the same is no news."""
 
 _LOCKS: Final = frozenset({Cause.ACQUIRED, Cause.RENEWED})
+_OUTCOMES_OF_WRITES: Final = frozenset({Cause.CONFIRMED, Cause.ROLLED_BACK})
 
 
 class Moment(NamedTuple):
@@ -86,11 +90,13 @@ class Explanation(NamedTuple):
         start_offset: The SPSO; None if the state is not known.
         end_offset: The SPEO; None if the state is not known.
         moments: What happened to the record, in order.
+        lived: How often it was delivered, how that has ended, and what has become of it.
         standing: Where it stands.
         start_findings: What keeps the SPSO where it is.
         differences: How much was observed and computed otherwise: what follows the first one is uncertain.
         first_difference: The event with the first difference; None without one.
-        clients: The addresses of the members that are named, as far as a broker's log says them.
+        members: Who the members are.
+        named: Those that are named.
     """
 
     key: tuple[str, str, int]
@@ -100,11 +106,20 @@ class Explanation(NamedTuple):
     start_offset: int | None
     end_offset: int | None
     moments: tuple[Moment, ...]
+    lived: Lived
     standing: Standing
     start_findings: tuple[Finding, ...]
     differences: int
     first_difference: int | None
-    clients: Mapping[str, str]
+    members: Members
+    named: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is deliverable, in words, with what has become of it if it is never delivered again."""
+        became = outcome_in_words(self.lived, self.members.name)
+        is_over = self.standing.verdict is Verdict.NEVER and became
+        return f"{self.standing.verdict.value}: {became}" if is_over else self.standing.verdict.value
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON; what is null is left out."""
@@ -124,13 +139,18 @@ class Explanation(NamedTuple):
             "life": [moment.to_json() for moment in self.moments],
             "now": self.standing.to_json(),
             "start": [finding.to_json() for finding in self.start_findings],
-            "clients": dict(self.clients) or None,
+            "lived": self.lived.to_json(self.members.client_ids),
+            "verdict": self.verdict,
+            **self.members.to_json(self.named),
         }
         return {name: value for name, value in fields.items() if value is not None}
 
     def lines(self) -> list[str]:
-        """Return the explanation in plain words, line by line."""
-        lines = []
+        """Return the explanation in plain words, line by line: whether it is deliverable first, then its life."""
+        at = "" if self.at_us is None else f", {instant(self.at_us)}"
+        lines = [f"Deliverable at the last event{at}: {self.verdict}."]
+        lines += [f"  {finding.text}" for finding in self.standing.findings]
+        lines.append("")
         before_us = None
         for moment in self.moments:
             source = "" if moment.source is None else f" ({moment.source})"
@@ -138,9 +158,6 @@ class Explanation(NamedTuple):
             before_us = moment.at_us
         if not self.moments:
             lines.append("Nothing in the history is about it.")
-        at = "" if self.at_us is None else f", {instant(self.at_us)}"
-        lines += ["", f"Deliverable at the last event{at}: {self.standing.verdict.value}."]
-        lines += [f"  {finding.text}" for finding in self.standing.findings]
         others = [finding for finding in self.start_findings if finding not in self.standing.findings]
         if self.start_offset is not None and others:
             lines += ["", f"The SPSO is {self.start_offset}, the SPEO {self.end_offset}. At the SPSO:"]
@@ -148,8 +165,9 @@ class Explanation(NamedTuple):
         if self.first_difference is not None:
             often = f"{counted(self.differences, 'time')} something was observed and computed otherwise"
             lines += ["", f"{often}, first at event {self.first_difference}: what follows that is uncertain."]
-        if self.clients:
-            lines += ["", "Where members are:", *(f"  {member}: {address}" for member, address in self.clients.items())]
+        members = self.members.lines(self.named)
+        if members:
+            lines += ["", "Members:", *(f"  {line}" for line in members)]
         return lines
 
 
@@ -223,6 +241,9 @@ class RecordLife:
         self._is_in_flight = False
         self._is_unread = False
         self._queue: str | None = None
+        self._lived = Lived()
+        self._is_passed = False
+        self._written: dict[int, str] = {}
 
     def apply(self, event: Event) -> None:
         """
@@ -234,18 +255,24 @@ class RecordLife:
         """
         partition = self._replayed.partition
         start_before = None if partition is None else partition.start_offset
-        known, known_batch = len(self._moments), self._replayed.log.batch
+        known, known_batch, was_lost = len(self._moments), self._replayed.log.batch, self._replayed.lost is not None
         rows = self._replayed.apply(event)
         if event.kind == "config" and event.request:
             self._queue = event.request.get("dlq_topic", self._queue)
         appended = self._replayed.log.batch
         if event.kind == "log" and known_batch is None and appended is not None:
             self._add(event, Happening.APPENDED, _batch_facts(appended))
-        was_in_flight = self._is_in_flight
-        for row in rows:
-            self._take_row(event, row)
+        was_in_flight, how = self._is_in_flight, End.UNKNOWN if was_lost else End.NEW_LEADER
+        own = [row for row in rows if self._is_own(row)]
+        causes = {row.values[4] for row in own if row.kind == "transition"}
+        is_filtered = {Cause.ACQUIRED, Cause.ABORTED} <= causes
+        answered = self._answered(event, own)
+        for row in own:
+            self._note_answered(event, answered)
+            self._take_row(event, row, how, is_filtered=is_filtered)
+        self._note_answered(event, answered)
         if event.kind == "initialize":
-            self._take_over(event, was_in_flight=was_in_flight, was_read=len(self._moments) > known)
+            self._take_over(event, how, was_in_flight=was_in_flight, was_read=len(self._moments) > known)
         elif event.kind == "fence" and partition is not None:
             self._add(event, Happening.FENCED, {})
         elif event.kind == "acknowledge" and len(self._moments) == known:
@@ -264,16 +291,18 @@ class RecordLife:
             None if partition is None else partition.start_offset,
             None if partition is None else partition.end_offset,
             tuple(self._moments),
+            self._lived,
             present.standing(self._offset, replayed.log, self._cause),
             present.start_findings(),
             replayed.differences,
             replayed.first_difference,
-            replayed.clients_of(self._members),
+            replayed.members,
+            tuple(self._members),
         )
 
     # ---- what events say themselves
 
-    def _take_over(self, event: Event, *, was_in_flight: bool, was_read: bool) -> None:
+    def _take_over(self, event: Event, how: End, *, was_in_flight: bool, was_read: bool) -> None:
         """Note what a new leader has read of the record; *was_read* says that it was in the state."""
         partition, request = self._replayed.partition, event.request or {}
         facts: dict[str, Json] = {"leader_epoch": request.get("leader_epoch", "not known")}
@@ -283,11 +312,15 @@ class RecordLife:
             self._is_in_flight, self._is_unread = False, True
             return
         was_unread, self._is_unread = self._is_unread, False
+        self._written.clear()
         if was_read:
             return
         self._is_in_flight = False
         facts["start_offset"] = partition.start_offset
-        if self._offset < partition.start_offset:
+        if self._offset >= partition.start_offset:
+            self._lived = self._lived.moved_back() if self._is_passed else self._lived.lost(how)
+        self._is_passed = self._offset < partition.start_offset
+        if self._is_passed:
             if not (self._moments and self._moments[-1].what in _BEHIND):
                 self._add(event, Happening.READ_AS_PASSED, facts)
         elif was_in_flight or was_unread:
@@ -302,7 +335,7 @@ class RecordLife:
             if first <= self._offset <= last and at < len(types):  # one with too few types is refused, too
                 type_ = types[at]
                 name = AcknowledgeType(type_).name if type_ in list(AcknowledgeType) else str(type_)
-                facts = {"member": named(event.member_id or ""), "type": name, "error": error}
+                facts = {**self._member(event.member_id or ""), "type": name, "error": error}
                 self._add(event, Happening.REFUSED, facts)
 
     def _look_for_move_back(self, event: Event, start_before: int | None) -> None:
@@ -315,19 +348,28 @@ class RecordLife:
 
     # ---- what the replay says
 
-    def _take_row(self, event: Event, row: OutputRow) -> None:
-        if row.kind == "transition":
-            self._take_transition(event, row)
-        elif row.kind == "dead_letter":
-            first, last, _, cause = row.values
-            if first <= self._offset <= last:
-                self._add(event, Happening.HANDED_OVER, {"dlq_topic": self._queue, "cause": cause}, row.at_us)
+    def _is_own(self, row: OutputRow) -> bool:
+        """Return whether a row is about the record."""
+        return row.kind in {"transition", "dead_letter"} and row.values[0] <= self._offset <= row.values[1]
 
-    def _take_transition(self, event: Event, row: OutputRow) -> None:
-        first, last, member_id, count, name, before, after, write = row.values
-        cause = Cause(name)
-        if not first <= self._offset <= last:
+    def _take_row(self, event: Event, row: OutputRow, how: End, *, is_filtered: bool) -> None:
+        if row.kind == "dead_letter":
+            self._lived = self._lived._replace(is_dead_letter=True)
+            facts = {"dlq_topic": self._queue, "cause": row.values[3]}
+            self._add(event, Happening.HANDED_OVER, facts, row.at_us)
             return
+        cause = Cause(row.values[4])
+        if cause is Cause.ACQUIRED and self._is_passed:
+            self._lived = self._lived.moved_back()
+        if cause is Cause.READ:
+            self._lived = self._lived.read(row, how)
+        elif not (is_filtered and cause is Cause.ACQUIRED):
+            self._lived = lived_after(self._lived, event, row)
+        self._is_passed = cause is Cause.PASSED or (self._is_passed and cause not in {Cause.READ, Cause.ACQUIRED})
+        self._take_transition(event, row, cause, is_filtered=is_filtered)
+
+    def _take_transition(self, event: Event, row: OutputRow, cause: Cause, *, is_filtered: bool) -> None:
+        _, _, member_id, count, _, before, after, write = row.values
         self._is_in_flight = after is not None
         if cause is Cause.THROTTLED:
             self._add_throttled(event, row)
@@ -335,9 +377,45 @@ class RecordLife:
         if cause in _LOCKS:
             self._owner, self._locked_until_us = member_id, self._deadline_from(row.at_us)
         state = RecordState(before if after is None else after).name
-        self._add(event, cause, self._facts(event, row, cause, state, count, write), row.at_us)
+        if is_filtered and cause is Cause.ACQUIRED:
+            return
+        if is_filtered and cause is Cause.ABORTED:
+            facts = self._facts(event, row, cause, state, count, write)
+            never = None if self._lived.all_deliveries else "never"
+            self._add(event, Happening.FILTERED_OUT, {**facts, "never": never}, row.at_us)
+        else:
+            self._add(event, cause, self._facts(event, row, cause, state, count, write), row.at_us)
+        self._note_write(cause, state, write)
         if cause not in {Cause.CONFIRMED, Cause.PASSED} or self._cause is None:
             self._cause = cause
+
+    def _note_write(self, cause: Cause, state: str, write: int | None) -> None:
+        if write is None:
+            return
+        if cause in _OUTCOMES_OF_WRITES:
+            self._written.pop(write, None)
+        else:
+            self._written[write] = state
+
+    def _answered(self, event: Event, rows: list[OutputRow]) -> Container[int]:
+        """Return the writes of the record that an event has answered without a change of it: those of expired locks."""
+        partition = self._replayed.partition
+        if partition is None or not (rows or (self._written and event.kind == "write")):
+            return ()
+        under_way = {write.number for write in partition.snapshot().writes}
+        own = {row.values[7]: row.values[4] for row in rows if row.kind == "transition"}
+        return {
+            number
+            for number in self._written.keys() | own.keys()
+            if number is not None and number not in under_way and own.get(number) not in _OUTCOMES_OF_WRITES
+        }
+
+    def _note_answered(self, event: Event, answered: Container[int]) -> None:
+        error = (event.response or {}).get("error")
+        for number in [number for number in self._written if number in answered]:
+            facts = {"write": number, "state": self._written.pop(number), "error": error}
+            at_us = None if event.kind == "write" else self._moments[-1].at_us  # no event says so: it was done at once
+            self._add(event, Cause.CONFIRMED if error is None else Happening.NOT_PERSISTED, facts, at_us)
 
     def _facts(  # noqa: PLR0913 - the columns of a row
         self, event: Event, row: OutputRow, cause: Cause, state: str, count: int, write: int | None
@@ -347,7 +425,7 @@ class RecordLife:
         facts: dict[str, Json] = {"state": state, "delivery_count": count, "write": write}
         error = (event.response or {}).get("error")
         if cause is not Cause.READ:
-            facts["member"] = named(self._owner)
+            facts |= self._member(self._owner)
         if cause in _LOCKS | {Cause.ROLLED_BACK}:
             facts["locked_until_us"] = self._locked_until_us
         if partition is not None:
@@ -382,14 +460,14 @@ class RecordLife:
 
     def _lost_by(self, event: Event, row: OutputRow) -> str:
         """Return how a record left its owner that was archived at the limit instead of being available again."""
-        owner = named(self._owner)
+        owner = self._replayed.members.name(self._owner)
         if has_expired(event, row, self._owner):
             return f"The lock of {owner} expired"
         return f"{owner} released it" if event.kind == "acknowledge" else f"The share session of {owner} closed"
 
     def _add_throttled(self, event: Event, row: OutputRow) -> None:
         """Note that the record was held back; fetches that do so one after the other make one moment."""
-        facts: dict[str, Json] = {"member": named(event.member_id or ""), "state": "AVAILABLE", "times": 1}
+        facts: dict[str, Json] = {**self._member(event.member_id or ""), "state": "AVAILABLE", "times": 1}
         last = self._moments[-1] if self._moments else None
         if last is None or last.what is not Cause.THROTTLED:
             self._add(event, Cause.THROTTLED, facts, row.at_us)
@@ -400,10 +478,13 @@ class RecordLife:
         count: Any = last.facts["times"]
         self._moments[-1] = last._replace(facts={**facts, "member": ", ".join(members), "times": count + 1})
 
+    def _member(self, member_id: str) -> dict[str, Json]:
+        """Return the facts that name a member."""
+        self._members[member_id] = None
+        return {"member": self._replayed.members.name(member_id), "member_id": member_id}
+
     def _add(self, event: Event, what: Cause | Happening, facts: Mapping[str, Json], at_us: int | None = None) -> None:
         at_us = self._replayed.at_us if at_us is None else at_us
-        if event.member_id:
-            self._members[event.member_id] = None
         self._moments.append(Moment(event.seq, at_us, what, facts, event.source))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from sharestate.explain.happened import LISTED, WhatHappened
+from sharestate.explain.members import Members
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
-from sharestate.explain.standing import Present, named
+from sharestate.explain.standing import Present
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -93,7 +95,9 @@ class Overview(NamedTuple):
         near_limit: The records that are near the delivery count limit, in order.
         expiries: How many records each member has lost to expired locks, the most first.
         differences: How much was observed and computed otherwise.
-        clients: The addresses of the members that are named, as far as a broker's log says them.
+        members: Who the members are.
+        named: Those that are named.
+        happened: What happened to its records.
     """
 
     key: tuple[str, str, int]
@@ -117,7 +121,9 @@ class Overview(NamedTuple):
     near_limit: tuple[NearLimit, ...]
     expiries: tuple[tuple[str, int], ...]
     differences: int
-    clients: Mapping[str, str]
+    members: Members
+    named: tuple[str, ...]
+    happened: WhatHappened
 
     @property
     def lag(self) -> int | None:
@@ -151,13 +157,16 @@ class Overview(NamedTuple):
             "near_limit": [each._asdict() | {"state": each.state.name} for each in self.near_limit],
             "expiries": [{"member_id": member_id, "records": records} for member_id, records in self.expiries],
             "differences": self.differences,
-            "clients": dict(self.clients) or None,
+            "happened": self.happened.to_json(self.members),
+            **self.members.to_json(self.named),
         }
         return {name: value for name, value in fields.items() if value is not None}
 
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
-        lines = self.facts()
+        told = [f"  {each.line}" for each in self.happened.told(self.members)]
+        lines = ["What happened to its records:", *told, ""] if told else []
+        lines += self.facts()
         at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
         if self.new_findings:
@@ -200,8 +209,7 @@ class Overview(NamedTuple):
 
     def _located(self, member_id: str) -> str:
         """Return how a line names a member: with its address, if that is known."""
-        address = self.clients.get(member_id)
-        return named(member_id) if address is None else f"{member_id} ({address})"
+        return self.members.place(member_id)
 
     def _held_line(self, held: HeldRecords) -> str:
         until = "" if held.locked_until_us is None else f", locked until {instant(held.locked_until_us)}"
@@ -251,13 +259,20 @@ class PartitionLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
+        listed: int = LISTED,
     ) -> None:
-        """Begin before the first event of the share partition *key*; the arguments are those of ``Replay``."""
+        """
+        Begin before the first event of the share partition *key*.
+
+        *listed* ranges of records are kept of each list of ``WhatHappened``; the other arguments are those of
+        ``Replay``.
+        """
         self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks)
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()
         self._miscounts = Miscounts()
+        self._happened = WhatHappened(listed)
         self._start: tuple[int, int | None] | None = None
         self._last_fetch: tuple[int | None, str | None] = None, None
 
@@ -279,7 +294,10 @@ class PartitionLife:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
             MalformedInputError: A field of it is not what it has to be; ``field`` says which.
         """
+        was_lost = self._replayed.lost is not None
         rows = self._replayed.apply(event)
+        partition = self._replayed.partition
+        self._happened.apply(event, rows, None if partition is None else partition.start_offset, was_lost=was_lost)
         if event.kind == "initialize":
             self._acquisitions.clear()
             self._start = None
@@ -288,7 +306,6 @@ class PartitionLife:
             self._last_fetch = self._replayed.at_us, event.member_id
         for row in rows:
             self._take_row(event, row)
-        partition = self._replayed.partition
         if partition is not None:
             self._look_for_miscounts(rows, partition)
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
@@ -326,7 +343,9 @@ class PartitionLife:
             near_limit=() if partition is None else tuple(_near_limit(partition, runs)),
             expiries=tuple(self._expiries.most_common()),
             differences=replayed.differences,
-            clients=replayed.clients_of(filter(None, self._named(held))),
+            members=replayed.members,
+            named=tuple(dict.fromkeys(filter(None, self._named(held)))),
+            happened=self._happened,
         )
 
     def _new_findings(self, present: Present, offset: int, others: tuple[Finding, ...]) -> tuple[Finding, ...]:

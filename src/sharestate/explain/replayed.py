@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Final
 
 from sharestate.explain.log_facts import LogFacts
+from sharestate.explain.members import Members
 from sharestate.explain.sentences import Finding, Reason
-from sharestate.explain.standing import UNADVANCED, Present
+from sharestate.explain.standing import UNADVANCED, Lost, Present
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
@@ -18,10 +19,15 @@ from sharestate.values.effects import Cause
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import Profile
 
-_OUTPUTS: Final = frozenset({"acquisition", "transition", "dead_letter", "difference"})
-
-_CLIENT: Final = re.compile(r"-([^-]+:[0-9]+)-[0-9]+-[0-9]+(?:#[0-9]+)?$")
-"""The client's end of a connection, as a broker names it: ``10.0.0.1:9092-10.0.0.7:50994-0-3``."""
+_OUTPUTS: Final = frozenset({"acquisition", "transition", "dead_letter", "difference", "verdict"})
+_LOST_BY: Final = MappingProxyType(
+    {
+        "initialize": "the history does not say what a leader has read there",
+        "fetch": "the history does not say what a fetch has read there",
+        "stop": "the broker has stopped",
+    }
+)
+"""Why the state is not known any more, by the kind of the event after which it is not."""
 
 _OF_MEMBERS: Final = frozenset({"acknowledge", "close", "disconnect"})
 _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
@@ -44,7 +50,8 @@ class ReplayedPartition:
         differences: How much was observed and computed otherwise.
         first_difference: The event with the first difference; None without one.
         last_write: The SPSO and the delivery complete count of the last write of the state; None without one.
-        clients: The address and port from which each member has sent something last, as far as a broker's log says it.
+        members: Who the members are.
+        lost: From when on its state is not known, until a leader reads it; None if it is, or was never known.
     """
 
     def __init__(
@@ -62,7 +69,8 @@ class ReplayedPartition:
         self.at_us: int | None = None
         self.differences = 0
         self.first_difference: int | None = None
-        self.clients: dict[str, str] = {}
+        self.members = Members()
+        self.lost: Lost | None = None
         self.last_write: tuple[int, int] | None = None
         self._reads_committed = False
         self._archived_by: Cause | None = None
@@ -91,10 +99,10 @@ class ReplayedPartition:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
             MalformedInputError: A field of it is not what it has to be; ``field`` says which.
         """
+        was_known = self.partition is not None
         rows = self._replay.apply(event)
         self.log.apply(event)
-        if event.member_id and event.connection and (client := _CLIENT.search(event.connection)) is not None:
-            self.clients[event.member_id] = client[1]
+        self.members.apply(event)
         at_us = event.time_us
         if at_us is not None:
             self.at_us = at_us if self.at_us is None else max(self.at_us, at_us)
@@ -108,6 +116,10 @@ class ReplayedPartition:
             self._reads_committed = event.request["isolation"] == IsolationLevel.READ_COMMITTED.value
         for row in rows:
             self._take_row(row)
+        if self.partition is not None:
+            self.lost = None
+        elif was_known and self.lost is None:
+            self.lost = Lost(self.at_us, _LOST_BY[event.kind])
         return rows
 
     def present(self) -> Present:
@@ -116,14 +128,12 @@ class ReplayedPartition:
         return Present(
             partition=self.partition,
             at_us=self.at_us,
-            lost_us=None if self._replay.lost is None else self._replay.lost.at_us,
+            lost=self.lost,
             reads_committed=self._reads_committed,
             archived_by=self._archived_by,
+            log_start_offset=self.log.start_offset,
+            name=self.members.name,
         )
-
-    def clients_of(self, members: Iterable[str]) -> dict[str, str]:
-        """Return the addresses of those *members* whose addresses are known."""
-        return {member: self.clients[member] for member in dict.fromkeys(members) if member in self.clients}
 
     def bug_findings(self) -> Iterator[Finding]:
         """Yield the bugs of Kafka that have shown in a broker's log, and that the library does not copy."""
@@ -135,6 +145,11 @@ class ReplayedPartition:
             self.differences += 1
             if self.first_difference is None:
                 self.first_difference = row.seq
+        elif row.kind == "verdict":
+            verdict, reason, how_long = row.values
+            if how_long is not None:
+                words = verdict.replace("_", " ")
+                self.lost = Lost(row.at_us, words if reason is None else f"{words}: {reason}", how_long == "for_good")
         elif row.kind == "transition" and (cause := Cause(row.values[4])) in UNADVANCED:
             self._archived_by = cause
 

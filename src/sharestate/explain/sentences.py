@@ -41,6 +41,12 @@ class Happening(StrEnum):
     HANDED_OVER = "handed to the dead-letter queue"
     """The dead-letter queue was given it."""
 
+    FILTERED_OUT = "filtered out"
+    """A fetch has read it with its batch, and not delivered it: its transaction was aborted."""
+
+    NOT_PERSISTED = "not persisted"
+    """A write of it has failed that carried what an expired lock has changed."""
+
     START_MOVED_BACK = "SPSO moved back"
     """The SPSO had passed it, and has moved back to it or before it."""
 
@@ -104,6 +110,7 @@ class Reason(StrEnum):
     STALLED_IN_WINDOW = "F1"
     STALLED_BELOW_LOG_START = "F4"
     STALLED_GAP_BELOW_LOG_START = "F5"
+    STALLED_RECORD_BELOW_LOG_START = "B7, out of range"
     STALLED_COMPACTED = "F6"
     STALLED_ABORTED = "F7"
     COUNTED_BELOW_START = "B22"
@@ -190,6 +197,11 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
         Happening.STATE_NOT_READ: "The leader (epoch {leader_epoch}) has no state: {error}.",
         Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
         Happening.HANDED_OVER: "It was handed to the dead-letter queue[ in the topic {dlq_topic}] ({cause}).",
+        Happening.FILTERED_OUT: (
+            "It was read with its batch, and filtered out as aborted[: {never} delivered] ({state}"
+            "[, and it counts as complete though the SPSO has passed it ({bug})])."
+        ),
+        Happening.NOT_PERSISTED: "Write {write} failed ({error}): {state} in the leader's memory only.",
         Happening.START_MOVED_BACK: "The SPSO moved back from {from_offset} to {start_offset} (B9b).",
         Happening.FENCED: "The leader was fenced: it acquires nothing any more.",
     }
@@ -217,8 +229,7 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.STATE_LOST: Rule(
             Verdict.UNKNOWN,
-            "The state is not known from {lost} on: what the broker's log has there was found to follow from Kafka's "
-            "rules in no order that was tried. It is known again once a leader reads it; 'log verify' says more.",
+            "The state is not known from {lost} on: {why}.[ It is known again {again}.]",
         ),
         Reason.NOT_ACTIVE: Rule(
             Verdict.STALLED, "The share partition is {lifecycle}: it delivers nothing until a leader reads the state."
@@ -321,6 +332,12 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
             "Stalled by a bug of Kafka (F5): the log start, {start_offset}, has moved into the gap that is fetched "
             "next, at {next_offset}, where every fetch is out of range. It ends when the log start has passed "
             "{last_offset}.",
+        ),
+        Reason.STALLED_RECORD_BELOW_LOG_START: Rule(
+            Verdict.STALLED,
+            "Stalled by a bug of Kafka (B7): the record that is fetched next, {next_offset}, lies below the log start, "
+            "{log_start_offset}, where every fetch is out of range; and the SPSO, {start_offset}, is not below it, so "
+            "that nothing moves. It ends when another leader takes over.",
         ),
         Reason.STALLED_COMPACTED: Rule(
             Verdict.STALLED,
@@ -521,10 +538,12 @@ def counted(count: int, noun: str) -> str:
     """
     Return a number of things in words.
 
-    >>> counted(1, "record"), counted(1200, "offset")
-    ('1 record', '1,200 offsets')
+    >>> counted(1, "record"), counted(1200, "offset"), counted(2, "delivery")
+    ('1 record', '1,200 offsets', '2 deliveries')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    if count != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{count:,} {noun}"
 
 
 def _with_distance(us: int | None, at_us: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -31,6 +31,21 @@ UNADVANCED: Final = MappingProxyType(
     }
 )
 """The causes that make records terminal without an advance, and the stalls that they may lead to."""
+
+
+class Lost(NamedTuple):
+    """
+    From when on the state of a share partition is not known, though a leader had read it.
+
+    Attributes:
+        at_us: Since when; None if no event had a time. [µs since 1970]
+        reason: Why, in words.
+        is_for_good: Whether it is not known either once a leader reads it.
+    """
+
+    at_us: int | None
+    reason: str
+    is_for_good: bool = False
 
 
 class Standing(NamedTuple):
@@ -87,14 +102,20 @@ class Present:
     at_us: int | None
     """The instant; None if no event had a time. [µs since 1970]"""
 
-    lost_us: int | None = None
-    """From when on the order of a broker's log was not found; None if it was. [µs since 1970]"""
+    lost: Lost | None = None
+    """From when on the state is not known, though a leader had read it; None if it is, or was never known."""
 
     reads_committed: bool = False
     """Whether the group reads committed records only."""
 
     archived_by: Cause | None = None
     """What has archived records last without an advance; None if nothing has."""
+
+    log_start_offset: int = 0
+    """Where the log starts, as far as that is known."""
+
+    name: Callable[[str], str] = str
+    """How a sentence names a member."""
 
     _batches: tuple[BatchView, ...] = field(init=False)
     _next_offset: int | None = field(init=False)
@@ -118,6 +139,10 @@ class Present:
             return False
         snapshot = self.partition.snapshot()
         return bool(self.partition.lock_count() or snapshot.writes or snapshot.dead_letters)
+
+    @property
+    def _again(self) -> str | None:
+        return None if self.lost is None or self.lost.is_for_good else "once a leader reads it"
 
     # ---- one record
 
@@ -145,11 +170,10 @@ class Present:
     def _findings(self, offset: int, run: RecordRun | None, log: LogFacts, cause: Cause | None) -> Iterator[Finding]:
         partition = self.partition
         if partition is None:
-            is_lost = self.lost_us is not None
             yield (
-                self._finding(Reason.STATE_LOST, lost_us=self.lost_us)
-                if is_lost
-                else self._finding(Reason.STATE_UNKNOWN)
+                self._finding(Reason.STATE_UNKNOWN)
+                if self.lost is None
+                else self._finding(Reason.STATE_LOST, lost_us=self.lost.at_us, why=self.lost.reason, again=self._again)
             )
         elif partition.lifecycle is not Lifecycle.ACTIVE:
             yield self._finding(Reason.NOT_ACTIVE, lifecycle=partition.lifecycle.name)
@@ -189,7 +213,10 @@ class Present:
         until_us = _deadline_us(run)
         is_due = until_us is not None and self.at_us is not None and until_us < self.at_us
         yield self._finding(
-            Reason.LOCK_DUE if is_due else Reason.HELD, member=named(run.member_id), locked_until_us=until_us
+            Reason.LOCK_DUE if is_due else Reason.HELD,
+            member=self.name(run.member_id),
+            member_id=run.member_id,
+            locked_until_us=until_us,
         )
         limit = partition.config.delivery_count_limit
         if run.delivery_count >= limit:
@@ -313,9 +340,13 @@ class Present:
         if partition is None or not self._batches or self._next_offset is None:
             return
         start, window = partition.start_offset, _active_window(partition)
-        if window is not None and window.first_offset == self._next_offset < start:
-            facts = {"start_offset": start, "next_offset": self._next_offset, "last_offset": window.last_offset}
-            yield self._finding(Reason.STALLED_GAP_BELOW_LOG_START, **facts)
+        at = {"start_offset": start, "next_offset": self._next_offset}
+        is_below = self._next_offset < self.log_start_offset and self._is_out_of_range(partition)
+        if is_below and self._run(self._next_offset) is not None:
+            facts = {**at, "log_start_offset": self.log_start_offset}
+            yield self._finding(Reason.STALLED_RECORD_BELOW_LOG_START, **facts)
+        elif window is not None and (is_below or window.first_offset == self._next_offset < start):
+            yield self._finding(Reason.STALLED_GAP_BELOW_LOG_START, **at, last_offset=window.last_offset)
         if self.room > 0 or self._is_under_way or self._next_offset != partition.end_offset + 1:
             return
         full = {"in_flight": self.in_flight, "max_record_locks": partition.config.max_record_locks}
@@ -325,6 +356,12 @@ class Present:
             yield self._finding(Reason.STALLED_AT_NATURAL_GAP, start_offset=start)
         elif self.archived_by is not None:
             yield self._finding(UNADVANCED[self.archived_by], **full)
+
+    def _is_out_of_range(self, partition: SharePartition) -> bool:
+        """Return whether fetches begin below the log start even when the share partition has learned of it by one."""
+        learned = copy(partition)
+        learned.advance_log_start(self.log_start_offset)
+        return learned.next_fetch_offset() < self.log_start_offset
 
     def _finding(self, reason: Reason, **facts: Any) -> Finding:  # noqa: ANN401 - the facts of its sentence
         return Finding(reason, facts, self.at_us)
@@ -338,8 +375,3 @@ def _active_window(partition: SharePartition) -> GapWindow | None:
 
 def _deadline_us(run: RecordRun) -> int | None:
     return None if run.lock_deadline_ms is None else run.lock_deadline_ms * 1000
-
-
-def named(member_id: str) -> str:
-    """Return how a sentence names a member."""
-    return member_id or "nobody"

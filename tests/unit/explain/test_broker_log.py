@@ -49,7 +49,7 @@ def test_deliveries_are_those_that_the_broker_has_answered(events: list[Event]) 
         for offset in most:
             explanation = explain_record(in_order, key, offset)
             lived = [
-                (str(moment.facts["member"]), moment.facts["delivery_count"])
+                (str(moment.facts["member_id"]), moment.facts["delivery_count"])
                 for moment in explanation.moments
                 if moment.what is Cause.ACQUIRED
             ]
@@ -210,9 +210,10 @@ def test_a_dead_letter_of_a_log_says_where_it_went() -> None:
     """The queue has answered when the broker has written that the record is archived."""
     life = explained(queued(), 1)
 
-    assert [moment.text for moment in life.moments[-2:]] == [
+    assert [moment.text for moment in life.moments[-3:]] == [
         "It was handed to the dead-letter queue in the topic orders-dlq (client_reject).",
         "The dead-letter queue has answered: ARCHIVED, to be persisted by write 1.",
+        "Write 1 succeeded: ARCHIVED is persisted.",
     ]
     assert (life.differences, [finding.reason for finding in life.standing.findings]) == (0, [Reason.ARCHIVED])
 
@@ -245,9 +246,29 @@ def test_members_are_named_with_their_addresses() -> None:
         for event in queued()  # the last request of the member is the acknowledgement
     ]
 
-    assert explained(events, 1).clients == {"m1": "[::1]:50996"}
-    assert explained(events, 1).lines()[-2:] == ["Where members are:", "  m1: [::1]:50996"]
-    assert explained(queued(), 1).clients == {}
+    assert explained(events, 1).to_json()["clients"] == {"m1": "[::1]:50996"}
+    assert explained(events, 1).lines()[-2:] == ["Members:", "  m1: [::1]:50996"]
+    assert "clients" not in explained(queued(), 1).to_json()
+
+
+def test_members_are_named_by_what_their_clients_call_themselves(events: list[Event]) -> None:
+    """A sentence has the client id and the beginning of the member id; the whole of it, and the address, come last."""
+    own = next(own for (_, _, partition), own in by_partition(events).items() if partition == 1)
+    explanation = explain_record(ordered(own), own[0].key, 60)
+
+    assert next(moment for moment in explanation.moments if moment.what is Cause.RELEASED).text == (
+        "share-rpc (o8sDN0Xg...) released it: AVAILABLE, to be persisted by write 3."
+    )
+    assert explanation.lines()[-3:] == [
+        "Members:",
+        "  share-rpc: o8sDN0XgZ7DcS_oTutOQ6Q, 127.0.0.1:56572",
+        "  share-rpc: 6ao71Xx3Va5cAMAoHExbqQ, 127.0.0.1:56662",
+    ]
+    assert explanation.to_json()["client_ids"]["o8sDN0XgZ7DcS_oTutOQ6Q"] == "share-rpc"
+    assert explanation.lines()[0].endswith(
+        "never: ARCHIVED at the limit after 5 deliveries, 3 released by share-rpc (o8sDN0Xg...), "
+        "2 lost to an expired lock of share-rpc (o8sDN0Xg...)."
+    )
 
 
 def test_where_nothing_fits_the_explanation_says_since_when() -> None:

@@ -174,7 +174,7 @@ def test_a_lock_that_expires_during_a_write_that_fails_is_bug_b15() -> None:
     accepted, expired, failed = explanation.moments[-3:]
 
     assert what_of(explanation) == [
-        *("acquired", "lock expired", "acquired", "accepted", "lock expired", "rolled back")
+        *("acquired", "lock expired", "confirmed", "acquired", "accepted", "lock expired", "rolled back")
     ]
     assert accepted.text == "m1 accepted it: ACKNOWLEDGED, to be persisted by write 1."
     assert expired.text == "Its lock expired while a write of it was pending: that matters only if the write fails."
@@ -212,6 +212,7 @@ def test_a_life_in_plain_words() -> None:
         ["1970-01-01T00:00:00.000Z"],
         ["1970-01-01T00:00:01.000Z", "+1", "s"],
         ["1970-01-01T00:00:11.001Z", "+10.001", "s"],
+        ["1970-01-01T00:00:11.001Z", "+0", "s"],
         ["1970-01-01T00:00:20.000Z", "+8.999", "s"],
         ["1970-01-01T00:00:21.000Z", "+1", "s"],
         ["1970-01-01T00:00:21.000Z", "+0", "s"],
@@ -221,13 +222,17 @@ def test_a_life_in_plain_words() -> None:
         "The log has it, in the batch 0-9.",
         "m1 acquired it: delivery 1 of 2, locked until 1970-01-01T00:00:11.000Z (10 s later).",
         "The lock of m1 expired: AVAILABLE, to be persisted by write 0.",
+        "Write 0 succeeded: AVAILABLE is persisted.",
         "m2 acquired it: delivery 2 of 2, locked until 1970-01-01T00:00:30.000Z (10 s later).",
         "m2 released it after delivery 2 of 2, the last one: ARCHIVED, to be persisted by write 1.",
         "Write 1 succeeded: ARCHIVED is persisted.",
         "The SPSO passed it, and is 10: it was ARCHIVED.",
     ]
-    assert explanation.lines()[8:10] == [
-        "Deliverable at the last event, 1970-01-01T00:00:21.000Z: never.",
+    assert explanation.lines()[:2] == [
+        (
+            "Deliverable at the last event, 1970-01-01T00:00:21.000Z: never: ARCHIVED at the limit after 2 deliveries, "
+            "1 lost to an expired lock of m1, 1 released by m2."
+        ),
         "  The SPSO is 10, and has passed it.",
     ]
 
@@ -365,6 +370,8 @@ def members() -> Iterator[Case]:
     unread.add("initialize", 1, {"leader_epoch": 2}, {"error": "fenced_leader_epoch"})
     yield case(unread, 0, Verdict.STALLED, Reason.NOT_ACTIVE)
     unread.add("initialize", 2, {"leader_epoch": 3})
+    yield case(unread, 0, Verdict.UNKNOWN, Reason.STATE_LOST)
+    unread.events = unread.events[:1]
     yield case(unread, 0, Verdict.UNKNOWN, Reason.STATE_UNKNOWN)
     unread.lead(3, 7, epoch=4)
     yield case(unread, 0, Verdict.NEVER, Reason.PASSED)
@@ -473,16 +480,24 @@ def test_every_sentence_is_made_by_some_history() -> None:
     forgotten.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     forgotten.lead(2, 0, epoch=2)
     made.append(forgotten.explain(0))
+    unwritten = Story()
+    unwritten.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    unwritten.wait(12)
+    unwritten.write(13, 0, 0, (0, 9, 0, 1), error="coordinator_not_available")
+    made.append(unwritten.explain(0))
+    assert made[-1].moments[-1].text == (
+        "Write 0 failed (coordinator_not_available): AVAILABLE in the leader's memory only."
+    )
     happened = {moment.what for each in made for moment in each.moments}
     reasons = {finding.reason for each in made for finding in (*each.standing.findings, *each.start_findings)}
 
     assert all(each.lines() and each.to_json() for each in made)
     assert (set(Cause) | set(Happening)) - happened == set()
-    elsewhere = {Reason.WAITS_AT_WINDOW_END, Reason.STALLED_GAP_BELOW_LOG_START}  # tested above
+    elsewhere = {Reason.WAITS_AT_WINDOW_END}  # tested above
     elsewhere |= {
         Reason.ACQUIRE_THREW,
         Reason.ADVANCE_THREW,
-        Reason.STATE_LOST,
+        Reason.STALLED_RECORD_BELOW_LOG_START,
     }  # only brokers show them: test_broker_log.py
     assert set(Reason) - reasons == elsewhere | set(QUIRKS)  # the latter in test_miscounts.py
 
