@@ -386,6 +386,7 @@ class CheckedPartition(CheckedState):
         event = step.event
         response = event.response
         if response is None:
+            self._note(step, read_to=-1)
             return None
         if self._partition is None:
             self._note(step)
