@@ -8,10 +8,13 @@ from typing import Final
 from generate.markdown import NOTICE, table
 from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.spark.columns import TABLES, Column, Columns
+from sharestate.spark.log_verification_columns import VERIFICATION
 
 INTRODUCTION: Final = """\
-The columns of the tables of [the state topic on Spark](spark.md), and of those that [tell what has become of
-records](spark-analysis.md). Each carries its meaning as `comment` and its unit as `unit` in its metadata."""
+The columns of the tables of [the state topic on Spark](spark.md), of
+[the check of brokers' logs](spark-history.md#the-order-of-a-brokers-log), and of those that
+[tell what has become of records](spark-analysis.md). Each carries its meaning as `comment` and its unit as `unit` in
+its metadata."""
 
 TITLES: Final = {
     "STATE_RECORDS": "records of the state topic, as Spark's own Kafka source has them",
@@ -27,6 +30,12 @@ def page() -> str:
     parts = [NOTICE, "# Tables on Spark", INTRODUCTION]
     for name, columns in TABLES.items():
         parts += [f"## {name}", f"`sharestate.spark.{name}`: {TITLES[name]}.", _table(columns)]
+    for name, verification in VERIFICATION.items():
+        parts += [
+            f"## {name}",
+            f"The table `{name}` that `verify()` writes. A row is {verification.meaning}.",
+            _table(verification.columns),
+        ]
     for name, analysis in ANALYSIS.items():
         parts += [
             f"## {name}",

@@ -132,6 +132,11 @@ def time(us: int | None) -> datetime | None:
     return None if us is None else datetime.fromtimestamp(us // 10**6, UTC).replace(microsecond=us % 10**6, tzinfo=None)
 
 
+def took(begin_us: int | None, end_us: int | None) -> float | None:
+    """Return the time between two, in milliseconds."""
+    return None if begin_us is None or end_us is None else (end_us - begin_us) / 1000
+
+
 def records_in(values: tuple[Any, ...]) -> range:
     """Return the offsets of a range at the beginning of a row."""
     return range(values[0], values[1] + 1)
@@ -145,16 +150,19 @@ def test_each_delivery_ends_where_the_loop_ends_it(analysis: Analysis, delivered
     expected = [
         (
             *record,
+            record[1],  # the history has no names of topics
             each.number,
             each.count,
             each.member,
             time(each.begin_us),
+            took(None if before is None else before.end_us, each.begin_us),
             time(each.end_us),
+            took(each.begin_us, each.end_us),
             each.cause,
             each.is_done,
         )
         for record, all_ in delivered.items()
-        for each in all_
+        for before, each in zip((None, *all_), all_, strict=False)
     ]
 
     assert analysis.table("deliveries", "offset", "delivery") == expected

@@ -352,3 +352,21 @@ def test_a_malformed_event_is_named_by_file_and_line(spark: SparkSession, tmp_pa
 
     with pytest.raises(PythonException, match=r"history\.jsonl:2: at_us"):
         read_history(spark, str(path)).collect()
+
+
+def test_workers_run_the_python_that_runs_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``PYSPARK_PYTHON`` they would take the first ``python3`` on the path."""
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+
+    result = replay(frame(spark, SyntheticHistory(share_partitions=1, events=20, seed=1)))
+
+    assert result.metrics().count() > 0
+
+
+def test_what_is_no_replay_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A table of events would be a replay without rows."""
+    frame(spark, SyntheticHistory(share_partitions=1, events=20, seed=1)).write.parquet(str(tmp_path / "events"))
+
+    with pytest.raises(HistoryError, match="expected the rows of a replay, got a table with other columns"):
+        ReplayResult.read(spark, str(tmp_path / "events"))

@@ -88,11 +88,11 @@ def test_a_broken_line_leaves_nothing(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_arguments_are_judged_at_once(spark: SparkSession, tmp_path: Path) -> None:
-    """There are logs, as many directories of segments or none, and the target is new."""
+    """There are logs, segments are directories, and the target is new."""
     log = str(RUN / "request.log.gz")
     with pytest.raises(MalformedInputError, match="logs: expected the logs of a broker"):
         import_logs(spark, [], str(tmp_path / "history"))
-    with pytest.raises(MalformedInputError, match="segments: expected 1"):
-        import_logs(spark, [log], str(tmp_path / "history"), segments=["a", "b"])
+    with pytest.raises(MalformedInputError, match="segments: expected directories, got 'a'"):
+        import_logs(spark, [log], str(tmp_path / "history"), segments=["a"])
     with pytest.raises(HistoryError, match="is there already"):
         import_logs(spark, [log], str(tmp_path))

@@ -12,6 +12,7 @@ import click
 from attrs import evolve
 from rich.table import Column, Table
 
+from sharestate.cli.exits import exit_code_of
 from sharestate.cli.explain import explain_command, report_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
 from sharestate.cli.request_logs import (
@@ -20,6 +21,7 @@ from sharestate.cli.request_logs import (
     say_what_is_assumed,
     say_what_times_are,
     say_what_was_imported,
+    seconds_option,
 )
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
@@ -177,11 +179,7 @@ class _BrokenLines:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the history in causal order, which all other commands read.",
 )
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    help="How long the check of a share partition may take, in place of what its events allow.",
-)
+@seconds_option
 @click.argument("source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.pass_context
 def verify_command(
@@ -215,12 +213,7 @@ def verify_command(
                 click.echo(write_json(checked.report.to_json()))
     if not as_json:
         _print_reports(reports)
-    verdicts = {report.verdict.value for report in reports}
-    context.exit(next((code for verdict, code in _EXIT_CODES.items() if verdict in verdicts), 0))
-
-
-_EXIT_CODES: Final = {"contradiction": 1, "search_bound_reached": 2}
-"""The exit codes of verdicts, the gravest first."""
+    context.exit(exit_code_of({report.verdict.value for report in reports}))
 
 
 @contextmanager

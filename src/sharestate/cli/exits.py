@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Container
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +15,15 @@ from sharestate.json_lines import printable
 
 PIPE_CLOSED: Final = 128 + 13
 """The exit code if nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
+
+
+_OF_VERDICTS: Final = {"contradiction": 1, "search_bound_reached": 2}
+"""The exit codes of the verdicts of a check of brokers' logs that are not 0, the gravest first."""
+
+
+def exit_code_of(verdicts: Container[str]) -> int:
+    """Return the exit code of a check of brokers' logs that has come to *verdicts*, by their names."""
+    return next((code for verdict, code in _OF_VERDICTS.items() if verdict in verdicts), 0)
 
 
 class NoVerdict(click.ClickException):

@@ -88,6 +88,13 @@ def _offset(_context: click.Context, _option: click.Parameter, value: str | None
         raise click.BadParameter(str(error)) from error
 
 
+seconds_option: Final = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How long the check of a share partition may take, in place of what its events allow.",
+)
+
+
 def redaction_key(*, redact: bool) -> bytes | None:
     """Return a new key for hashes if names are to be replaced."""
     return token_bytes(_KEY_BYTES) if redact else None

@@ -1,4 +1,4 @@
-"""The commands ``spark import``, ``replay``, ``rebuild`` and ``tables``, on this machine or on a cluster."""
+"""The commands ``spark import``, ``verify``, ``replay``, ``tables`` and ``rebuild``, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from sharestate.cli.exits import exit_code_of
 from sharestate.cli.history import REPORT_VERSION, print_summary, profile_option
 from sharestate.cli.request_logs import (
     import_options,
@@ -19,19 +20,26 @@ from sharestate.cli.request_logs import (
     say_what_is_assumed,
     say_what_times_are,
     say_what_was_imported,
+    seconds_option,
 )
 from sharestate.cli.spark_job import spark_job
 from sharestate.cli.state import servers_option, settings_option
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.history import ReplaySummary
+from sharestate.history.columns import VERDICTS
 from sharestate.history.files import is_parquet, open_history
-from sharestate.json_lines import write_json
+from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import Profile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sharestate.spark import ReplayResult
+    from sharestate.spark.log_verification_columns import Size
+
+
+HOT_SHARE: Final = 1 / 4
+"""The part of all events from which on a share partition is named: no more than four tasks help then."""
 
 
 def _run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -59,7 +67,7 @@ _target: Final = click.argument("target", metavar="OUT")
 @click.group("spark")
 def spark_group() -> None:
     """
-    Import request logs, replay histories and rebuild states on Spark (extra 'spark').
+    Import and check request logs, replay histories and rebuild states on Spark (extra 'spark').
 
     IN and OUT are paths as Spark takes them, which every worker has to see. OUT is a new directory of Parquet files.
     Spark needs a JDK, 17 or 21.
@@ -71,7 +79,8 @@ def spark_group() -> None:
     "--segments",
     multiple=True,
     metavar="DIR",
-    help="A broker's log directory, or a copy of it; none, or one for each broker, in the order of LOGS.",
+    help="A broker's log directory, or a copy of it; can be given for each broker, in any order. Without any, nothing"
+    " that was acquired can be checked.",
 )
 @import_options
 @_run_options
@@ -96,8 +105,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     """
     Make a history of the request logs of many brokers.
 
-    Each of LOGS is what one broker has logged: a file, a directory of rotated files or a pattern, also compressed with
-    gzip. OUT is a new directory of Parquet files, each of which is a history. A broker's lines are read by many
+    LOGS are what the brokers of a cluster have logged: files, directories of rotated files or patterns, also
+    compressed with gzip. OUT is a new directory of Parquet files, each of which is a history. Lines are read by many
     tasks, and put together by one.
 
     Exit code: 0, or 2 if something cannot be read or written.
@@ -126,7 +135,48 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         lacks_offset=imported.counts["without_utc_offset"] > 0 and utc_offset_us is None,
         clock_changes=imported.clock_changes,
     )
-    say_what_is_assumed({}, disagreements)
+    say_what_is_assumed(imported.assumed, disagreements)
+    for offset in imported.clock_offsets:
+        click.echo(f"The clocks of brokers disagree: {printable(offset)}.")
+
+
+@spark_group.command("verify")
+@seconds_option
+@_options
+@_source
+@_target
+@click.pass_context
+def verify_command(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
+    *,
+    seconds: float | None,
+    master: str,
+    partitions: int | None,
+    as_json: bool,
+    source: str,
+    target: str,
+) -> None:
+    """
+    Check that all that brokers let out follows from Kafka's rules, and put the events in causal order.
+
+    IN is what 'spark import' has written, or 'log import': a history, a directory of them, or a pattern. OUT is a new
+    directory with history, which 'spark replay' takes, and the tables verdicts and findings. Each share partition is
+    checked by one task, as by 'log verify'.
+
+    Exit code: 0 if nothing contradicts, 1 if something does, 2 if it cannot be read, or something was given up.
+    """
+    with spark_job(master, partitions) as job:
+        from sharestate.spark import read_history, verify  # noqa: PLC0415 - needs an extra
+
+        with job.step("opening", "files"):
+            events = read_history(job.spark, source)
+        with job.step("checking", "events", _size(events)):
+            verified = verify(events, target, seconds=seconds)
+        with job.step("counting"):
+            verdicts = _sums(verified.verdicts.groupBy("verdict").count())
+            largest = verified.largest()
+    say_what_was_checked(verdicts, largest, as_json=as_json)
+    context.exit(exit_code_of(verdicts))
 
 
 @spark_group.command("replay")
@@ -314,6 +364,31 @@ def _summary(result: ReplayResult) -> ReplaySummary:
 
 def _sums(table: DataFrame) -> dict[str, int]:
     return {name: count for name, count in table.collect()}  # noqa: C416 - rows are no pairs to a type checker
+
+
+def say_what_was_checked(verdicts: dict[str, int], largest: Size | None, *, as_json: bool) -> None:
+    """
+    Print how many share partitions have which verdict, and the one that has a large part of all events.
+
+    Args:
+        verdicts: How many share partitions there are of each verdict.
+        largest: The share partition with the most events; None without any.
+        as_json: Whether it is one JSON document.
+    """
+    hot = largest if largest is not None and largest.events > HOT_SHARE * largest.all_events else None
+    summary: dict[str, int] = {
+        "share_partitions": sum(verdicts.values()),
+        "events": 0 if largest is None else largest.all_events,
+        **{each: verdicts[each] for each in VERDICTS if each in verdicts},
+    }
+    if as_json:
+        named = None if hot is None else hot._asdict()
+        click.echo(write_json({"spark_verify": REPORT_VERSION, "hot": named, **summary}))
+    else:
+        _print_counts(summary, as_json=False)
+        if hot is not None:
+            name = printable(f"{hot.group_id}, {hot.topic}-{hot.partition}")
+            click.echo(f"{name} has {hot.events:,} of {hot.all_events:,} events, which one task has checked.")
 
 
 def _print_counts(counts: dict[str, int], *, as_json: bool) -> None:

@@ -73,9 +73,9 @@ class _Fold:
         rows: list[OutputRow] = []
         states = _states(batch)
         if states is None:
-            return self._apply(_decoded(batch))
+            return self._apply(decoded(batch))
         is_event = pa.array([state is None for state in states])
-        events = _decoded(batch.filter(is_event))
+        events = decoded(batch.filter(is_event))
         for state, group in groupby(states):
             if state is None:
                 rows += self._apply(islice(events, len(list(group))))
@@ -108,7 +108,13 @@ class _Fold:
         return [] if self._replay is None else self._replay.finish()
 
 
-def _decoded(batch: Any) -> Iterator[Event]:  # noqa: ANN401 - Arrow's batches have no types
+def decoded(batch: Any) -> Iterator[Event]:  # noqa: ANN401 - Arrow's batches have no types
+    """
+    Return the events of a record batch.
+
+    Raises:
+        HistoryError: One is malformed; the message names it and its share partition.
+    """
     try:
         return EventDecoder().decode(batch)
     except HistoryError as error:

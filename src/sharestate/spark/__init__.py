@@ -1,5 +1,5 @@
 """
-Share groups on Spark: the state topic as a source, what it holds as tables, and replays of histories (extra ``spark``).
+Share groups on Spark: the state topic, checks of brokers' logs, and replays of histories (extra ``spark``).
 
 Everything works on Spark Connect, too. Spark is imported when a name that needs it is used first.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sharestate.spark.health import health_table
     from sharestate.spark.history_files import read_history
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
+    from sharestate.spark.log_verification import VerifiedLogs, verify
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.request_logs import ImportedLogs, import_logs
     from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
@@ -31,6 +32,7 @@ __all__ = [
     "ImportedLogs",
     "ReplayResult",
     "StateTopicSource",
+    "VerifiedLogs",
     "count_records",
     "health_table",
     "import_logs",
@@ -42,6 +44,7 @@ __all__ = [
     "register",
     "replay",
     "replay_stream",
+    "verify",
     "write_archive",
 ]
 
@@ -57,6 +60,7 @@ _MODULES: Final = {
     "STATES": "schemas",
     "STATE_RECORDS": "schemas",
     "StateTopicSource": "data_source",
+    "VerifiedLogs": "log_verification",
     "count_records": "rebuild",
     "health_table": "health",
     "import_logs": "request_logs",
@@ -68,6 +72,7 @@ _MODULES: Final = {
     "register": "data_source",
     "replay": "batch_replay",
     "replay_stream": "streams",
+    "verify": "log_verification",
     "write_archive": "archive",
 }
 """Where each name is."""

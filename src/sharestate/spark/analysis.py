@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.types import StringType, StructField, StructType
 
 from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.spark.history_schemas import SHARE_PARTITION
@@ -75,7 +76,9 @@ def deliveries(result: ReplayResult) -> DataFrame:
             ).alias("end"),
         )
     )
-    return shaped(_with_new_leaders(each, result), struct(ANALYSIS["deliveries"].columns))
+    named = _with_times(_with_new_leaders(each, result)).join(F.broadcast(_topics(result)), ["topic_id"], "left")
+    topic = F.coalesce("topic", "topic_id")
+    return shaped(named.withColumn("topic", topic), struct(ANALYSIS["deliveries"].columns))
 
 
 def records(delivered: DataFrame) -> DataFrame:
@@ -342,6 +345,24 @@ def _with_new_leaders(each: DataFrame, result: ReplayResult) -> DataFrame:
             }
         )
     )
+
+
+def _with_times(ended: DataFrame) -> DataFrame:
+    """Add how long records were held, and how long they waited since the delivery before."""
+    by_record = Window.partitionBy(*_RECORD).orderBy("delivery")
+    begin_us, end_us = F.unix_micros("delivered_at"), F.unix_micros("ended_at")
+    return ended.withColumns(
+        {
+            "held_ms": (end_us - begin_us) / _US_PER_MS,
+            "waited_ms": (begin_us - F.lag(end_us).over(by_record)) / _US_PER_MS,
+        }
+    )
+
+
+def _topics(result: ReplayResult) -> DataFrame:
+    """Return the names of topics."""
+    schema = StructType([StructField("topic_id", StringType()), StructField("topic", StringType())])
+    return result.rows.sparkSession.createDataFrame([*result.topics.items()], schema)
 
 
 # ---- columns

@@ -38,11 +38,16 @@ ANALYSIS: Final[Mapping[str, AnalysisTable]] = MappingProxyType(
             "a delivery of a record to a member",
             (
                 *_RECORD,
+                Column("topic", "string", "the name of the topic; its id if that is not known"),
                 Column("delivery", "integer", "the number of the delivery, from 1 on, all leaders together"),
                 Column("delivery_count", "short", "Kafka's own count, which a new leader may not know", "deliveries"),
                 _MEMBER,
                 Column("delivered_at", "timestamp", "when it was acquired; null if not known", is_nullable=True),
+                Column(
+                    "waited_ms", "double", "the time since the delivery before it has ended", "ms", is_nullable=True
+                ),
                 Column("ended_at", "timestamp", "when the delivery has ended; null if not known", is_nullable=True),
+                Column("held_ms", "double", "the time between the two", "ms", is_nullable=True),
                 Column("cause", "string", _END_OF_DELIVERY, is_nullable=True),
                 Column(
                     "is_done", "boolean", "whether the record was done with this delivery: acknowledged or archived"

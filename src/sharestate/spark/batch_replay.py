@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import Factory, frozen
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import StructType
@@ -19,15 +19,23 @@ from sharestate.errors import HistoryError
 from sharestate.history import DEFAULT_OUTPUTS, Order, ReplaySettings
 from sharestate.history.files import expect_causal
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION
-from sharestate.spark.history_schemas import LACKS, ORDER, REPLAY_ROWS, REPLAY_TABLES, SHARE_PARTITION, checked_events
-from sharestate.spark.rebuild import tasks
+from sharestate.spark.history_schemas import (
+    REPLAY_ROWS,
+    REPLAY_TABLES,
+    SHARE_PARTITION,
+    checked_events,
+    lacks_of,
+    order_of,
+    topics_of,
+)
 from sharestate.spark.schemas import shaped
+from sharestate.spark.workers import tasks, use_this_python
 from sharestate.values.checks import expect, refuse
 from sharestate.values.config import ShareConfig
 from sharestate.values.profiles import LATEST, Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -76,10 +84,11 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
         O(n log n) in the events, most of it sorting by Spark, which spills. A task holds one share partition at a
         time, and of that no more than is in flight, however many events it has.
     """
+    use_this_python(events.sparkSession)
     settings = settings_of(events, profile, config, order, lacks, outputs)
     in_order = events_in_order(checked_events(events), tasks(events, partitions))
     rows = in_order.mapInArrow(partial(replay_batches, settings), REPLAY_ROWS)
-    return ReplayResult(rows, settings.outputs)
+    return ReplayResult(rows, settings.outputs, topics_of(events))
 
 
 @frozen(eq=False)
@@ -92,10 +101,12 @@ class ReplayResult:
     Attributes:
         rows: The rows of all kinds, ``REPLAY_ROWS``.
         outputs: The kinds that were made; others are refused.
+        topics: The names of topics by their ids, as far as the history had them.
     """
 
     rows: DataFrame
     outputs: frozenset[str]
+    topics: Mapping[str, str] = Factory(dict)
 
     def write(self, path: str) -> ReplayResult:
         """
@@ -106,11 +117,11 @@ class ReplayResult:
         Raises:
             AnalysisException: *path* is there already.
         """
-        mark = {ROWS_MARK: ROWS_VERSION, "outputs": sorted(self.outputs)}
+        mark = {ROWS_MARK: ROWS_VERSION, "outputs": sorted(self.outputs), "topics": dict(self.topics)}
         metadata = {**REPLAY_ROWS["seq"].metadata, **mark}
         marked = self.rows.withColumn("seq", F.col("seq").alias("seq", metadata=metadata))
         marked.write.partitionBy("kind").parquet(path)
-        return ReplayResult(_read(self.rows.sparkSession, path), self.outputs)
+        return ReplayResult(_read(self.rows.sparkSession, path), self.outputs, self.topics)
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> ReplayResult:
@@ -120,15 +131,18 @@ class ReplayResult:
         A replay of no events leaves no files. Its result has no rows, and refuses no kind.
 
         Raises:
-            HistoryError: It is of a version that is not known.
+            HistoryError: It is none, or of a version that is not known.
             AnalysisException: It cannot be read.
         """
         fields = {each.name: each for each in _columns_at(spark, path)}
+        if fields and not fields.keys() >= set(REPLAY_TABLES["transition"].names):
+            message = "expected the rows of a replay, got a table with other columns"
+            raise HistoryError(message, path)
         mark = fields["seq"].metadata if "seq" in fields else {}
         if mark.get(ROWS_MARK, ROWS_VERSION) != ROWS_VERSION:
             message = f"expected version {ROWS_VERSION}, got {mark[ROWS_MARK]!r}"
             raise HistoryError(message, path, None, ROWS_MARK)
-        return cls(_read(spark, path), frozenset(mark.get("outputs", REPLAY_TABLES)))
+        return cls(_read(spark, path), frozenset(mark.get("outputs", REPLAY_TABLES)), mark.get("topics", {}))
 
     def table(self, kind: str) -> DataFrame:
         """
@@ -168,6 +182,10 @@ class ReplayResult:
     def differences(self) -> DataFrame:
         """Return what was observed and computed otherwise."""
         return self.table("difference")
+
+    def verdicts(self) -> DataFrame:
+        """Return what the check of a broker's log found, and where nothing is known any more."""
+        return self.table("verdict")
 
     def snapshots(self) -> DataFrame:
         """Return each share partition as it is at the end."""
@@ -214,25 +232,15 @@ def settings_of(  # noqa: PLR0913 - the arguments of ``replay``
         HistoryError: The events are not known to be in causal order.
         MalformedInputError: One of them is wrong.
     """
-    expect_causal(_order(events) if order is None else expect(order, Order, "order"), "events")
+    expect_causal(order_of(events) if order is None else expect(order, Order, "order"), "events")
     settings = ReplaySettings(
         profile=profile,
         config=ShareConfig() if config is None else config,
-        lacks=_lacks(events) if lacks is None else frozenset(lacks),
+        lacks=lacks_of(events) if lacks is None else frozenset(lacks),
         outputs=frozenset(outputs),
     )
     settings.begin(("", "", 0))  # which judges what it is given
     return settings
-
-
-def _order(events: DataFrame) -> Order | None:
-    found = [field.metadata[ORDER] for field in events.schema if field.name == "kind" and ORDER in field.metadata]
-    return Order(found[0]) if found else None
-
-
-def _lacks(events: DataFrame) -> frozenset[str]:
-    found = [field.metadata.get(LACKS, []) for field in events.schema if field.name == "kind"]
-    return frozenset(*found)
 
 
 def _columns_at(spark: SparkSession, path: str) -> StructType:

@@ -17,6 +17,7 @@ from sharestate.coordinator import decode_record
 from sharestate.errors import RecordFormatError, UnknownRecordTypeError
 from sharestate.spark.schemas import STATE_RECORDS, arrow_schema
 from sharestate.spark.slices import Slice, StateTopicOfCluster, segment_slices
+from sharestate.spark.workers import use_this_python
 from sharestate.state_topic import LoggedRecord
 from sharestate.state_topic.files import TOPIC
 from sharestate.values.checks import refuse
@@ -40,6 +41,7 @@ _MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
 
 def register(spark: SparkSession) -> None:
     """Make the data source known to *spark*, on Spark Connect too: ``spark.read.format("share_group_state")``."""
+    use_this_python(spark)
     spark.dataSource.register(StateTopicSource)
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from sharestate.errors import HistoryError
 from sharestate.history import open_history
 from sharestate.history.files import is_parquet
 from sharestate.history.json_files import JsonHistory
-from sharestate.spark.history_schemas import EVENTS, LACKS, ORDER
+from sharestate.spark.history_schemas import EVENTS, LACKS, ORDER, TOPICS
+from sharestate.spark.workers import use_this_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,7 @@ _HEADERS: Final = StructType(
         StructField("path", StringType()),
         StructField("order", StringType()),
         StructField("lacks", ArrayType(StringType())),
+        StructField("topics", MapType(StringType(), StringType())),
         StructField("problem", StringType()),
         StructField("line", LongType()),
         StructField("field", StringType()),
@@ -54,8 +56,8 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
             ``.parquet``; all in one format.
 
     Returns:
-        A frame of schema ``EVENTS``. What the header says of the order, and that the history lacks, is in the metadata
-        of the column ``kind``, where ``replay`` finds it.
+        A frame of schema ``EVENTS``. What the headers say of the order, of what the history lacks, and of the names of
+        topics, is in the metadata of the column ``kind``, where ``replay`` and ``verify`` find it.
 
     Raises:
         HistoryError: There is no such file, one is empty, or no history of a version that is known, or they differ in
@@ -65,6 +67,7 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
     Complexity:
         A task for each file of JSON Lines, which is not split; Parquet is split by Spark.
     """
+    use_this_python(spark)
     files = spark.read.format("binaryFile").load(path).select("path")
     headers = files.mapInArrow(_read_headers, _HEADERS).orderBy("path").collect()
     _expect_none_empty(files.inputFiles(), [header.path for header in headers])
@@ -90,7 +93,8 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
         events = spark.read.schema(EVENTS).parquet(path)
     else:
         events = files.repartition(len(headers)).mapInArrow(_read_events, EVENTS)
-    metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks, ORDER: first.order}
+    topics = {topic_id: name for header in headers for topic_id, name in (header.topics or {}).items()}
+    metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks, ORDER: first.order, TOPICS: topics}
     return events.withColumn("kind", F.col("kind").alias("kind", metadata=metadata))
 
 
@@ -123,7 +127,12 @@ def _header(path: str) -> dict[str, Any]:
     try:
         with open_history(path.removeprefix(_LOCAL)) as history:
             header = history.header
-            return {"path": path, "order": header.order.value, "lacks": sorted(header.lacks)}
+            return {
+                "path": path,
+                "order": header.order.value,
+                "lacks": sorted(header.lacks),
+                "topics": [*header.topics.items()],
+            }
     except HistoryError as error:
         return {"path": path, "problem": error.message, "line": error.line, "field": error.field}
 

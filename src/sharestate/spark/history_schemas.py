@@ -7,7 +7,7 @@ Each column carries its meaning as ``comment`` and its unit as ``unit`` in its m
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import (
@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sharestate.history import EVENT_COLUMNS, KINDS, OUTPUT_COLUMNS, OUTPUTS
+from sharestate.history import EVENT_COLUMNS, KINDS, OUTPUT_COLUMNS, OUTPUTS, Order
 from sharestate.history.columns import INFERRED, MAY_LACK, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.spark.schemas import arrow_schema
 
@@ -88,6 +88,9 @@ LACKS: Final = "sharestate_history_lacks"
 ORDER: Final = "sharestate_history_order"
 """What it calls the order of the history."""
 
+TOPICS: Final = "sharestate_history_topics"
+"""What it calls the names of topics by their ids."""
+
 EVENTS: Final = StructType(
     [
         *_columns(EVENT_COLUMNS),
@@ -105,6 +108,27 @@ REPLAY_TABLES: Final[Mapping[str, StructType]] = MappingProxyType(
         for kind, own in ((output.name, output.columns) for output in OUTPUTS.values())
     }
 )
+
+
+def order_of(events: DataFrame) -> Order | None:
+    """Return the order of *events*; None if nothing says it."""
+    order = _said(events).get(ORDER)
+    return None if order is None else Order(order)
+
+
+def lacks_of(events: DataFrame) -> frozenset[str]:
+    """Return the kinds that the history of *events* lacks."""
+    return frozenset(_said(events).get(LACKS, ()))
+
+
+def topics_of(events: DataFrame) -> dict[str, str]:
+    """Return the names of the topics of *events* by their ids, as far as the history has them."""
+    return dict(_said(events).get(TOPICS, {}))
+
+
+def _said(events: DataFrame) -> dict[str, Any]:
+    """Return what ``read_history`` has noted of the headers."""
+    return next((field.metadata for field in events.schema if field.name == "kind"), {})
 
 
 def checked_events(events: DataFrame) -> DataFrame:

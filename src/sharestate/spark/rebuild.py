@@ -30,7 +30,8 @@ from sharestate.coordinator.records import RecordType, decode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, UnreadableFileError
 from sharestate.spark import columns
 from sharestate.spark.schemas import RECORD_COUNTS, STATE_RECORDS, STATES, arrow_schema, check_columns, shaped
-from sharestate.values.checks import integer, refuse
+from sharestate.spark.workers import tasks, use_this_python
+from sharestate.values.checks import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,6 +88,7 @@ def rebuild_state(
     Complexity:
         O(n log n) in the records since the last snapshots. A task holds one share partition at a time.
     """
+    use_this_python(records.sparkSession)
     check_columns(records, _INPUT, "records")
     if COORDINATOR_PROFILES.get(profile.name) != profile:
         refuse(f"expected one of {', '.join(COORDINATOR_PROFILES)}, got {profile.name!r}", "profile")
@@ -195,13 +197,6 @@ def _after_last_snapshot_in_one_reading(rows: DataFrame) -> DataFrame:
 def _from_last_snapshot(rows: DataFrame) -> DataFrame:
     is_needed = F.col("last_snapshot").isNull() | (F.col("offset") >= F.col("last_snapshot"))
     return rows.where(is_needed).select(*_Row._fields)
-
-
-def tasks(frame: DataFrame, partitions: int | None) -> int:
-    """Return the number of tasks that fold: *partitions*, or ``spark.sql.shuffle.partitions`` if that is None."""
-    if partitions is None:
-        return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    return integer(partitions, "partitions", 1)
 
 
 # ---- in its workers

@@ -1,15 +1,14 @@
 """
 What the tasks of an import of request logs do, over Arrow's record batches; nothing here needs Spark.
 
-Lines are parsed wherever they are read. The lines of a broker come together, in the order of their times, and are
-folded as the plain import does. The events of a share partition come together, in the order of their brokers' times,
-and are numbered.
+Lines are parsed wherever they are read. The requests of all brokers come together, in the order of their times, and are
+folded as the plain import does. The events of a group come together again, and are written.
 """
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import groupby, islice
 from operator import itemgetter
@@ -23,28 +22,26 @@ from attrs import frozen
 
 from sharestate.broker_log import LoggedRequest, LogImport, TopicLogs
 from sharestate.broker_log.envelopes import Envelopes
-from sharestate.broker_log.lines import COMPLETED, FORWARDED, last_stamp, read_request
+from sharestate.broker_log.lines import COMPLETED, last_stamp, read_request
 from sharestate.broker_log.request_order import RequestOrder
 from sharestate.errors import RequestLogError
 from sharestate.history import Header
 from sharestate.history.arrow import EVENT_SCHEMA, encode_events
 from sharestate.history.parquet_files import ParquetHistoryFile
-
-CLUSTER_WIDE: Final = FORWARDED
-"""The requests that any broker may have logged, and that matter to all."""
+from sharestate.json_lines import write_json
 
 SHOWN_BROKEN: Final = 10
-"""How many broken lines of a broker are named. [lines]"""
+"""How many broken lines are named. [lines]"""
 
 _EVENTS_PER_BATCH: Final = 1000
 
 
 class What(IntEnum):
-    """What a parsed row is; those of a broker come in this order."""
+    """What a parsed row is; they come in this order."""
 
     BLOCK = 0
-    """A part of a file: ``line`` is the number of its lines, ``number`` is 1 if it is the broker's own, else 0; in
-    ``taken_us`` is 1 if its first stamp does not say its offset from UTC."""
+    """A part of a file: ``line`` is the number of its lines, ``number`` is 1 if its first stamp does not say its offset
+    from UTC."""
 
     BROKEN = 1
     """A broken line; ``text`` is what is wrong with it."""
@@ -58,7 +55,6 @@ class Parsed(NamedTuple):
     A row that is made of lines.
 
     Attributes:
-        broker: The broker.
         what: One of ``What``.
         taken_us: When a handler took the request. [µs since 1970]
         connection: Its connection.
@@ -69,7 +65,6 @@ class Parsed(NamedTuple):
         text: The line, or what is wrong with it.
     """
 
-    broker: int
     what: int
     taken_us: int
     connection: str
@@ -82,7 +77,6 @@ class Parsed(NamedTuple):
 
 PARSED_SCHEMA: Final = pa.schema(
     [
-        pa.field("broker", pa.int32()),
         pa.field("what", pa.int32()),
         pa.field("taken_us", pa.int64()),
         pa.field("connection", pa.string()),
@@ -97,19 +91,23 @@ PARSED_SCHEMA: Final = pa.schema(
 FOLDED_SCHEMA: Final = pa.schema(
     [
         *(field.with_nullable(nullable=True) for field in EVENT_SCHEMA),
-        pa.field("order_us", pa.int64()),
-        pa.field("broker", pa.int32()),
         pa.field("note", pa.string()),
         pa.field("count", pa.int64()),
     ]
 )
-"""Events with what orders them, and notes: what was counted, which broken lines there are."""
+"""Events, and notes: what was counted, which broken lines there are."""
 
 WRITTEN_SCHEMA: Final = pa.schema([pa.field("note", pa.string()), pa.field("count", pa.int64())])
 """The notes, and the files that were written with the numbers of their events."""
 
 FILE: Final = "file "
 """How the note of a file begins; its name follows."""
+
+ASSUMED: Final = "assumed "
+"""How the note of a group begins of which settings are assumed; it follows, with these, as JSON."""
+
+OFFSET: Final = "offset "
+"""How the note of brokers begins whose clocks disagree."""
 
 CLOCK: Final = "clock "
 """How the note of a clock that was put forward begins."""
@@ -122,8 +120,8 @@ BROKEN: Final = "broken line "
 class ImportSettings:
     """What all tasks of an import know; see ``import_logs``."""
 
-    segments: tuple[str | None, ...]
-    """The directory of log segments of each broker."""
+    segments: tuple[str, ...]
+    """The directories of log segments, in any order."""
 
     properties: dict[str, Any]
     """The settings of the brokers."""
@@ -153,23 +151,22 @@ class ImportSettings:
 # ---- parsing
 
 
-def parse_lines(settings: ImportSettings, brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parse_lines(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     Yield what lines say, for each of which nothing but itself has to be known, and the pieces that it is made of.
 
     Args:
         settings: The settings.
-        brokers: How many there are; what matters to all is yielded for each of them.
-        batches: Columns broker, file, block and value, in the order of the lines of each part of a file.
+        batches: Columns file, block and value, in the order of the lines of each part of a file.
     """
-    parts: dict[tuple[int, str, int], _Part] = {}
+    parts: dict[tuple[str, int], _Part] = {}
     for batch in batches:
         values = batch.column("value").cast(pa.binary()).to_pylist()
-        places = zip(*(batch.column(name).to_pylist() for name in ("broker", "file", "block")), strict=True)
+        places = zip(*(batch.column(name).to_pylist() for name in ("file", "block")), strict=True)
         rows: list[Parsed] = []
         for place, value in zip(places, values, strict=True):
             if place not in parts:
-                parts[place] = _Part(settings, brokers, *place)
+                parts[place] = _Part(settings, *place)
             rows += parts[place].parsed(value)
         yield _encoded(rows)
     yield _encoded([row for part in parts.values() for row in part.rest()])
@@ -178,10 +175,8 @@ def parse_lines(settings: ImportSettings, brokers: int, batches: Iterable[pa.Rec
 class _Part:
     """A part of a file that a task reads."""
 
-    def __init__(self, settings: ImportSettings, brokers: int, broker: int, file: str, block: int) -> None:
+    def __init__(self, settings: ImportSettings, file: str, block: int) -> None:
         self._settings = settings
-        self._brokers = brokers
-        self._broker = broker
         self._place = file, block
         self._envelopes = Envelopes(settings.field)
         self._size = 0
@@ -203,12 +198,10 @@ class _Part:
         for number, text in self._envelopes.rest():
             yield from self._request(number, text)
         lacks_offset = int(self._lacks_offset or False)
-        for each in range(self._brokers):
-            is_own = int(each == self._broker)
-            yield Parsed(each, What.BLOCK, lacks_offset, "", is_own, *self._place, self._size, b"")
+        yield Parsed(What.BLOCK, 0, "", lacks_offset, *self._place, self._size, b"")
 
     def _broken(self, number: int, what: str) -> Parsed:
-        return Parsed(self._broker, What.BROKEN, 0, "", 0, *self._place, number, what.encode(errors="replace"))
+        return Parsed(What.BROKEN, 0, "", 0, *self._place, number, what.encode(errors="replace"))
 
     def _request(self, number: int, line: bytes) -> Iterator[Parsed]:
         if self._lacks_offset is None:
@@ -220,9 +213,8 @@ class _Part:
             yield self._broken(number, f"{error.field}: {error.message}" if error.field else str(error.message))
             return
         if request is not None:
-            for each in range(self._brokers) if request.api in CLUSTER_WIDE else (self._broker,):
-                times = request.taken_us, request.connection, request.correlation_id
-                yield Parsed(each, What.REQUEST, *times, *self._place, number, line)
+            times = request.taken_us, request.connection, request.correlation_id
+            yield Parsed(What.REQUEST, *times, *self._place, number, line)
 
 
 def _encoded(rows: list[Parsed]) -> pa.RecordBatch:
@@ -231,16 +223,16 @@ def _encoded(rows: list[Parsed]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=PARSED_SCHEMA)
 
 
-# ---- the fold of a broker
+# ---- the fold
 
 
-def fold_brokers(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def fold(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
-    Yield the events of each broker, and notes.
+    Yield the events of all share partitions, and notes.
 
     Args:
         settings: The settings.
-        batches: What ``parse_lines`` has made, each broker's together, sorted by all columns but the last.
+        batches: What ``parse_lines`` has made of all files, sorted by all columns but the last.
 
     Raises:
         RequestLogError: A line is broken, unless such lines are passed over.
@@ -249,39 +241,30 @@ def fold_brokers(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) ->
     rows = (
         Parsed(*row) for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)
     )
-    for broker, own in groupby(rows, itemgetter(0)):
-        yield from _fold(settings, broker, own)
-
-
-def _fold(settings: ImportSettings, broker: int, rows: Iterator[Parsed]) -> Iterator[pa.RecordBatch]:
-    requests = _BrokersRequests(settings, rows)
-    directory = settings.segments[broker]
+    requests = _ParsedRequests(settings, rows)
     events = LogImport(
         requests,
-        TopicLogs(None if directory is None else Path(directory)),
+        TopicLogs(map(Path, settings.segments)),
         broker=settings.properties,
         groups=settings.groups,
         group_id=settings.group_id,
         profile=settings.profile,
         redaction_key=settings.redaction_key,
     )
-    timed = ((event, requests.order_us) for event in events)
-    while chunk := list(islice(timed, _EVENTS_PER_BATCH)):
-        batch = encode_events([event for event, _ in chunk])
-        extra = [
-            pa.array([order_us for _, order_us in chunk], pa.int64()),
-            pa.repeat(pa.scalar(broker, pa.int32()), len(chunk)),
-            pa.nulls(len(chunk), pa.string()),
-            pa.nulls(len(chunk), pa.int64()),
-        ]
+    made = iter(events)
+    while chunk := list(islice(made, _EVENTS_PER_BATCH)):
+        batch = encode_events(chunk)
+        extra = [pa.nulls(len(chunk), pa.string()), pa.nulls(len(chunk), pa.int64())]
         yield pa.RecordBatch.from_arrays([*batch.columns, *extra], schema=FOLDED_SCHEMA)
-    notes = [{"broker": broker, "note": name, "count": count} for name, count in events.counts.items()]
-    notes += [{"broker": broker, "note": name, "count": count} for name, count in requests.notes()]
-    yield pa.RecordBatch.from_pylist(notes, schema=FOLDED_SCHEMA)
+    notes = [*events.counts.items(), *requests.notes()]
+    notes += [(f"{ASSUMED}{write_json(list(each))}", 1) for each in events.assumed().items()]
+    notes += [(f"{OFFSET}{offset}", 1) for offset in events.clock_offsets()]
+    rows_of_notes = [{"note": note, "count": count} for note, count in notes]
+    yield pa.RecordBatch.from_pylist(rows_of_notes, schema=FOLDED_SCHEMA)
 
 
-class _BrokersRequests:
-    """The requests of a broker's rows, in order."""
+class _ParsedRequests:
+    """The requests of parsed rows, in order."""
 
     def __init__(self, settings: ImportSettings, rows: Iterator[Parsed]) -> None:
         self._rows = rows
@@ -291,15 +274,12 @@ class _BrokersRequests:
         self._begins: dict[tuple[str, int], int] = {}
         self._lines = self._broken = self._read = self._lacking = 0
         self._first_broken: list[RequestLogError] = []
-        self.order_us = 0
 
     def __iter__(self) -> Iterator[LoggedRequest]:
-        for request in self._order.ordered(self._requests()):
-            self.order_us = max(self.order_us, request.taken_us)
-            yield request
+        return self._order.ordered(self._requests())
 
     def _requests(self) -> Iterator[LoggedRequest]:
-        for what, rows in groupby(self._rows, itemgetter(1)):
+        for what, rows in groupby(self._rows, itemgetter(0)):
             if what == What.BLOCK:
                 self._number(list(rows))
             elif what == What.BROKEN:
@@ -314,13 +294,13 @@ class _BrokersRequests:
 
     def _number(self, blocks: list[Parsed]) -> None:
         """Note at which line each part of a file begins."""
-        for file, parts in groupby(blocks, itemgetter(5)):
+        for file, parts in groupby(sorted(blocks, key=itemgetter(4, 5)), itemgetter(4)):
             begin = 0
             for part in parts:
                 self._begins[file, part.block] = begin
                 begin += part.line
-                self._lines += part.line * part.number
-                self._lacking += part.taken_us * part.number
+                self._lines += part.line
+                self._lacking += part.number
 
     def _line(self, row: Parsed) -> int:
         return self._begins[row.file, row.block] + row.line
@@ -352,7 +332,7 @@ def _path(uri: str) -> str:
     return "/" + unquote(uri).removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
 
 
-# ---- the numbering of a share partition
+# ---- the files
 
 
 def write_events(directory: str, header: Header, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -362,22 +342,21 @@ def write_events(directory: str, header: Header, batches: Iterable[pa.RecordBatc
     Args:
         directory: The directory; the name of the file in it is new.
         header: The header of the history.
-        batches: What ``fold_brokers`` has made, each share partition's together, in order.
+        batches: What ``fold`` has made, each share partition's together, in order.
     """
     path = Path(directory, f"{uuid4().hex}.parquet")
     file: ParquetHistoryFile | None = None
     notes: list[tuple[str, int]] = []
     count = 0
-    number = _numbering()
     try:
         for batch in batches:
             is_note = batch.column("note").is_valid()
             noted = batch.filter(is_note)
             notes += zip(noted.column("note").to_pylist(), noted.column("count").to_pylist(), strict=True)
-            events = number(batch.filter(batch.column("note").is_null()))
+            events = batch.filter(batch.column("note").is_null()).select(EVENT_SCHEMA.names)
             if events.num_rows:
                 file = file or ParquetHistoryFile(path, header)
-                file.write_batch(events)
+                file.write_batch(pa.RecordBatch.from_arrays(events.columns, schema=EVENT_SCHEMA))
                 count += events.num_rows
     finally:
         if file is not None:
@@ -387,21 +366,3 @@ def write_events(directory: str, header: Header, batches: Iterable[pa.RecordBatc
     names, counts = zip(*notes, strict=True) if notes else ((), ())
     arrays = [pa.array(names, pa.string()), pa.array(counts, pa.int64())]
     yield pa.RecordBatch.from_arrays(arrays, schema=WRITTEN_SCHEMA)
-
-
-def _numbering() -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Return what gives the events of a batch their numbers, share partition by share partition."""
-    last_key: tuple[Any, ...] | None = None
-    last = -1
-
-    def number(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal last_key, last
-        seqs = []
-        for key in zip(*(batch.column(at).to_pylist() for at in range(3)), strict=True):
-            last = last + 1 if key == last_key else 0
-            last_key = key
-            seqs.append(last)
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"seq": pa.array(seqs, pa.int64())}
-        return pa.RecordBatch.from_arrays([columns[name] for name in EVENT_SCHEMA.names], schema=EVENT_SCHEMA)
-
-    return number

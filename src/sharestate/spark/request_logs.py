@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from pyspark.sql.types import (
 from sharestate.errors import HistoryError, RequestLogError
 from sharestate.history import Header, Order, create_history
 from sharestate.spark.history_schemas import EVENTS, SHARE_PARTITION
-from sharestate.spark.rebuild import tasks
+from sharestate.spark.workers import tasks, use_this_python
 from sharestate.values.checks import refuse
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _PARSED: Final = StructType(
     [
-        StructField("broker", IntegerType()),
         StructField("what", IntegerType()),
         StructField("taken_us", LongType()),
         StructField("connection", StringType()),
@@ -49,8 +49,6 @@ _PARSED: Final = StructType(
 _FOLDED: Final = StructType(
     [
         *(StructField(field.name, field.dataType) for field in EVENTS),
-        StructField("order_us", LongType()),
-        StructField("broker", IntegerType()),
         StructField("note", StringType()),
         StructField("count", LongType()),
     ]
@@ -70,7 +68,13 @@ class ImportedLogs:
     """What was counted: see ``LogImport.counts``; ``broken_lines`` and ``late`` besides."""
 
     broken: tuple[str, ...] = ()
-    """The first broken lines of each broker, and what is wrong with them."""
+    """The first broken lines, and what is wrong with them."""
+
+    assumed: Mapping[str, tuple[str, ...]] = Factory(dict)
+    """The settings of each group that nothing says: Kafka's defaults are assumed."""
+
+    clock_offsets: tuple[str, ...] = ()
+    """The brokers whose clocks disagree, and by how much."""
 
     clock_changes: tuple[str, ...] = ()
     """Where the clock of a broker was put forward, as for summer time."""
@@ -97,10 +101,10 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
 
     Args:
         spark: The session.
-        logs: The logs of each broker: a file, a directory or a pattern, as Spark takes them, also compressed.
+        logs: The logs of all brokers: files, directories or patterns, as Spark takes them, also compressed.
         target: The new directory of the history's files, which every worker sees under this path.
-        segments: The directory of log segments of each broker, likewise; none, or as many as there are *logs*.
-        properties: The settings of the brokers, as ``read_properties`` returns them.
+        segments: The directories of log segments of brokers, likewise, in any order.
+        properties: The settings of the brokers, as ``read_all_properties`` returns them.
         groups: The settings of groups when the logs begin, as ``read_group_configs`` returns them.
         group_id: The only group to import; all if None.
         profile: The name of the rules that the brokers follow; by their releases if None.
@@ -122,17 +126,19 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
             SegmentError if segments cannot be read; nothing is left of what was written.
 
     Complexity:
-        Two shuffles. Lines are parsed where they are read; the lines of one broker are folded by one task, in memory
-        for the requests of ten seconds; the events of a group are written by one task.
+        Two shuffles. Lines are parsed where they are read; the requests of a cluster are folded by one task, in memory
+        for those of ten seconds; the events of a group are written by one task.
     """
+    from sharestate.broker_log import TopicLogs  # noqa: PLC0415 - needs an extra
     from sharestate.spark.request_log_tasks import ImportSettings  # noqa: PLC0415 - imports pyarrow
 
     if not logs:
         refuse("expected the logs of a broker, got none", "logs")
-    if segments and len(segments) != len(logs):
-        refuse(f"expected {len(logs)}, as many as logs, got {len(segments)}", "segments")
+    for each in segments:
+        if not Path(each).is_dir():
+            refuse(f"expected directories, got {each!r}", "segments")
     settings = ImportSettings(
-        segments=tuple(segments) or (None,) * len(logs),
+        segments=tuple(segments),
         properties=dict(properties or {}),
         groups=dict(groups or {}),
         group_id=group_id,
@@ -150,9 +156,11 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
         source="request logs of brokers" if redaction_key is not None else ", ".join(logs),
         order=Order.ARRIVAL,
         lacks=() if segments else ("log",),
+        topics={} if redaction_key is not None else TopicLogs(map(Path, segments)).topic_names(),
     )
+    use_this_python(spark)
     lines = _lines(spark, logs)
-    folded = _folded(lines, settings, len(logs), tasks(lines, partitions))
+    folded = _folded(lines, settings)
     try:
         (directory / _WHILE_WRITTEN).mkdir(parents=True)
         notes = _write(folded, directory, header, tasks(lines, partitions))
@@ -174,17 +182,16 @@ def _expect_requests(counts: Mapping[str, int], logs: Sequence[str]) -> None:
 
 
 def _lines(spark: SparkSession, logs: Sequence[str]) -> DataFrame:
-    """Return the lines of all files, each with its broker, its file and the part of it that a task reads."""
+    """Return the lines of all files, each with its file and the part of it that a task reads."""
     frames = [
         spark.read.option("lineSep", "\n")
         .text(path)
         .select(
-            F.lit(broker).cast("int").alias("broker"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.col("value"),
         )
-        for broker, path in enumerate(logs)
+        for path in logs
     ]
     lines = frames[0]
     for frame in frames[1:]:
@@ -192,17 +199,18 @@ def _lines(spark: SparkSession, logs: Sequence[str]) -> DataFrame:
     return lines
 
 
-def _folded(lines: DataFrame, settings: ImportSettings, brokers: int, partitions: int) -> DataFrame:
-    parsed = lines.mapInArrow(partial(_parse, settings, brokers), _PARSED)
-    in_order = parsed.repartition(partitions, "broker").sortWithinPartitions(*_PARSED.names[:-1])
+def _folded(lines: DataFrame, settings: ImportSettings) -> DataFrame:
+    parsed = lines.mapInArrow(partial(_parse, settings), _PARSED)
+    # By one task: the log of each broker says something that the others need.
+    in_order = parsed.repartition(1).sortWithinPartitions(*_PARSED.names[:-1])
     return in_order.mapInArrow(partial(_fold, settings), _FOLDED)
 
 
 def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) -> ImportedLogs:
     """Write the events, and give files their names once all of them are written."""
-    from sharestate.spark.request_log_tasks import BROKEN, CLOCK, FILE  # noqa: PLC0415 - imports pyarrow
+    from sharestate.spark.request_log_tasks import ASSUMED, BROKEN, CLOCK, FILE, OFFSET  # noqa: PLC0415 - imports pyarrow
 
-    order = (*SHARE_PARTITION, "order_us", "broker", "seq")
+    order = (*SHARE_PARTITION, "seq")
     # A file has whole groups, as what a request has acquired of one share partition bears on the others.
     in_order = folded.repartition(partitions, SHARE_PARTITION[0]).sortWithinPartitions(*order)
     scratch = directory / _WHILE_WRITTEN
@@ -215,28 +223,36 @@ def _write(folded: DataFrame, directory: Path, header: Header, partitions: int) 
         (scratch / name).rename(directory / f"part-{number:05}.parquet")
     rmtree(scratch)
     counts: Counter[str] = Counter()
+    said: dict[str, list[str]] = {ASSUMED: [], BROKEN: [], CLOCK: [], FILE: [], OFFSET: []}
     for row in rows:
-        if not row.note.startswith((FILE, BROKEN, CLOCK)):
+        kind = next((kind for kind in said if row.note.startswith(kind)), None)
+        if kind is None:
             counts[row.note] += row["count"]
-    broken = tuple(row.note.removeprefix(BROKEN) for row in rows if row.note.startswith(BROKEN))
-    changes = tuple(row.note.removeprefix(CLOCK) for row in rows if row.note.startswith(CLOCK))
-    events = sum(row["count"] for row in rows if row.note.startswith(FILE))
-    return ImportedLogs(events=events, counts=counts, broken=broken, clock_changes=changes)
+        else:
+            said[kind].append(row.note.removeprefix(kind))
+    return ImportedLogs(
+        events=sum(row["count"] for row in rows if row.note.startswith(FILE)),
+        counts=counts,
+        broken=tuple(said[BROKEN]),
+        assumed={group_id: tuple(names) for group_id, names in map(json.loads, said[ASSUMED])},
+        clock_offsets=tuple(said[OFFSET]),
+        clock_changes=tuple(said[CLOCK]),
+    )
 
 
 # ---- in the workers
 
 
-def _parse(settings: ImportSettings, brokers: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parse(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from sharestate.spark.request_log_tasks import parse_lines  # noqa: PLC0415 - imports pyarrow
 
-    return parse_lines(settings, brokers, batches)
+    return parse_lines(settings, batches)
 
 
 def _fold(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from sharestate.spark.request_log_tasks import fold_brokers  # noqa: PLC0415 - as above
+    from sharestate.spark.request_log_tasks import fold  # noqa: PLC0415 - as above
 
-    return fold_brokers(settings, batches)
+    return fold(settings, batches)
 
 
 def _number(directory: str, header: Header, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -20,8 +20,9 @@ from sharestate.history import Order, ReplaySettings
 from sharestate.spark.batch_directory import BatchDirectory, located
 from sharestate.spark.batch_replay import ALL_BUT_STATES, ReplayResult, events_in_order, replay_batches, settings_of
 from sharestate.spark.history_schemas import REPLAY_ROWS, SHARE_PARTITION, checked_events
-from sharestate.spark.rebuild import rebuild_state, tasks
+from sharestate.spark.rebuild import rebuild_state
 from sharestate.spark.schemas import STATE_RECORDS, STATES, arrow_schema, check_columns, shaped
+from sharestate.spark.workers import tasks, use_this_python
 from sharestate.values.checks import integer
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import SharePartitionKey
@@ -268,6 +269,7 @@ def _with_snapshot_offsets(states: DataFrame, before: DataFrame) -> DataFrame:
 def _start(
     frame: DataFrame, batches: _ReplayBatches | _RebuildBatches, trigger: Mapping[str, Any] | None
 ) -> StreamingQuery:
+    use_this_python(frame.sparkSession)
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", batches.directory.checkpoint)
     return (writer if trigger is None else writer.trigger(**trigger)).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from attrs import evolve
 
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.history import Event, Header, Order, create_history, open_history
 from sharestate.log_check import Verdict, verify
-from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold_brokers, parse_lines, write_events
+from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold, parse_lines, write_events
+from tests.support.broker_answers import brokers_of
 from tests.support.broker_logs import RUN, lines
 
 SEGMENTS = str(RUN / "segments")
 
 
-def settings(*segments: str | None, is_lenient: bool = False) -> ImportSettings:
-    """Return the settings of an import of brokers with these segments."""
+def settings(*segments: str, is_lenient: bool = False) -> ImportSettings:
+    """Return the settings of an import with these segments."""
     return ImportSettings(
         segments=segments,
         properties=read_properties(RUN / "server.properties"),
@@ -34,12 +37,11 @@ def settings(*segments: str | None, is_lenient: bool = False) -> ImportSettings:
     )
 
 
-def blocks(file: str, broker: int, own: list[str], size: int) -> Iterator[pa.RecordBatch]:
+def blocks(file: str, own: list[str], size: int) -> Iterator[pa.RecordBatch]:
     """Yield the lines of a file in parts, as Spark reads them, the last part first."""
     for begin in reversed(range(0, len(own), size)):
         part = [line.encode().rstrip() for line in own[begin : begin + size]]
         columns: dict[str, list[Any]] = {
-            "broker": [broker] * len(part),
             "file": [file] * len(part),
             "block": [begin] * len(part),
             "value": part,
@@ -49,10 +51,10 @@ def blocks(file: str, broker: int, own: list[str], size: int) -> Iterator[pa.Rec
 
 def imported(batches: Iterator[pa.RecordBatch], how: ImportSettings, directory: Path) -> tuple[list[Event], set[str]]:
     """Run the tasks one after the other, with what Spark sorts between them; return the events and the notes."""
-    parsed = pa.Table.from_batches(list(parse_lines(how, len(how.segments), batches)))
+    parsed = pa.Table.from_batches(list(parse_lines(how, batches)))
     parsed = parsed.sort_by([(name, "ascending") for name in parsed.column_names[:-1]])
-    folded = pa.Table.from_batches(list(fold_brokers(how, parsed.to_batches(1000))))
-    order = ("group_id", "topic_id", "partition", "order_us", "broker", "seq")
+    folded = pa.Table.from_batches(list(fold(how, parsed.to_batches(1000))))
+    order = ("group_id", "topic_id", "partition", "seq")
     indices = pc.sort_indices(folded.select(order), [(name, "ascending") for name in order])
     (written,) = write_events(str(directory), Header(), folded.take(indices).to_batches(1000))
     notes = written.column("note").to_pylist()
@@ -72,7 +74,7 @@ def test_a_broker_is_imported_as_without_spark(tmp_path: Path) -> None:
     own = lines()
     file = f"file://{RUN}/request.log.gz"
 
-    events, _ = imported(blocks(file, 0, own, 700), settings(SEGMENTS), tmp_path)
+    events, _ = imported(blocks(file, own, 700), settings(SEGMENTS), tmp_path)
 
     assert events == plain()
 
@@ -81,9 +83,9 @@ def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -
     """What the share coordinator has logged on another broker is put into its place: all of it is explained."""
     states = [line for line in lines() if "_SHARE_GROUP_STATE" in line or '"INCREMENTAL_ALTER_CONFIGS"' in line]
     rest = [line for line in lines() if line not in set(states)]
-    parts = [*blocks("file:/leader.log", 0, rest, 2000), *blocks("file:/coordinator.log", 1, states, 500)]
+    parts = [*blocks("file:/leader.log", rest, 2000), *blocks("file:/coordinator.log", states, 500)]
 
-    events, _ = imported(iter(parts), settings(SEGMENTS, None), tmp_path)
+    events, _ = imported(iter(parts), settings(SEGMENTS), tmp_path)
 
     history = tmp_path / "history.jsonl"
     with create_history(history, Header(order=Order.ARRIVAL)) as target:
@@ -94,13 +96,29 @@ def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -
     assert {event.source_file for event in events} == {None, "/leader.log", "/coordinator.log"}
 
 
+def test_several_brokers_are_imported_as_without_spark(tmp_path: Path) -> None:
+    """The events of three brokers are those of the plain import, whatever the order of files and segments."""
+    brokers = brokers_of("k431-three")
+    directories = [broker / "segments" for broker in brokers]
+    log = RequestLog([broker / "request.log.gz" for broker in brokers])
+    expected = sorted(LogImport(log, TopicLogs(directories)), key=lambda event: (event.key, event.seq))
+    parts: list[pa.RecordBatch] = []
+    for broker in reversed(brokers):
+        own = gzip.decompress((broker / "request.log.gz").read_bytes()).decode().splitlines(keepends=True)
+        parts += blocks(f"file://{broker}/request.log.gz", own, 300)
+
+    events, _ = imported(iter(parts), evolve(settings(*map(str, directories)), properties={}), tmp_path)
+
+    assert events == expected
+
+
 def test_broken_lines_are_named_or_passed_over(tmp_path: Path) -> None:
     """The error has the file and its line; a lenient import notes it."""
     own = [*lines()[:900], "2026-11-22T04:35:43.518906 Completed request:{\n", *lines()[900:]]
     with pytest.raises(RequestLogError, match=r"^/request\.log:901: the line is cut off$"):
-        imported(blocks("file:///request.log", 0, own, 400), settings(SEGMENTS), tmp_path)
+        imported(blocks("file:///request.log", own, 400), settings(SEGMENTS), tmp_path)
 
-    events, notes = imported(blocks("file:///request.log", 0, own, 400), settings(SEGMENTS, is_lenient=True), tmp_path)
+    events, notes = imported(blocks("file:///request.log", own, 400), settings(SEGMENTS, is_lenient=True), tmp_path)
 
     assert f"{BROKEN}/request.log:901: the line is cut off" in notes
     assert len(events) == len(plain())
