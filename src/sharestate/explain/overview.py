@@ -11,7 +11,7 @@ from sharestate.explain.members import Members
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
-from sharestate.explain.standing import Present
+from sharestate.explain.standing import Lost, Present
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -285,6 +285,16 @@ class PartitionLife:
     def log_end_offset(self) -> int | None:
         """The offset after the last record of the log; None if the history does not say."""
         return self._replayed.log.end_offset
+
+    @property
+    def members(self) -> Members:
+        """Who the members are."""
+        return self._replayed.members
+
+    @property
+    def lost(self) -> Lost | None:
+        """From when on the state is not known; None if it is, or was never known."""
+        return self._replayed.lost
 
     def apply(self, event: Event) -> list[OutputRow]:
         """
