@@ -137,6 +137,11 @@ class Overview(NamedTuple):
         """Whether nothing that is under way will move the SPSO."""
         return any(finding.verdict is Verdict.STALLED for finding in self.start_findings)
 
+    @property
+    def happened_title(self) -> str:
+        """What stands above what happened: whether that is all."""
+        return f"What happened to its records{', as far as that is known' if self.start_offset is None else ''}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""
         group_id, topic_id, partition = self.key
@@ -165,7 +170,7 @@ class Overview(NamedTuple):
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
         told = [f"  {each.line}" for each in self.happened.told(self.members)]
-        lines = ["What happened to its records:", *told, ""] if told else []
+        lines = [f"{self.happened_title}:", *told, ""] if told else []
         lines += self.facts()
         at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]

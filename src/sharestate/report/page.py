@@ -223,7 +223,7 @@ def _happened(overview: Overview) -> str:
     told = overview.happened.told(overview.members)
     rows = [(each.records, each.what, _counted(each.how), _counted(each.by)) for each in told]
     heads = ("records", "what happened to them", "how deliveries ended", "clients")
-    return f"<h3>What happened to its records</h3>{_table(heads, rows)}" if rows else ""
+    return f"<h3>{overview.happened_title}</h3>{_table(heads, rows)}" if rows else ""
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> str:

@@ -513,7 +513,8 @@ function find(offset) {
 /** Return whether offsets are shown from the SPSO on if nobody says so: where they would be a line otherwise. */
 function isCrowded() {
   const [from, to] = shown, places = [...within(from, to)], [low, high] = offsetsOf(places, offsetLines(from, to));
-  return places.length > 0 && (!partition.spans.ended.includes(GOES_ON) || high - low > CROWDED * mostInFlight(from, to));
+  const isKnown = partition.points.start.at(-1) !== null; // or nothing would be in flight only as far as is known
+  return places.length > 0 && ((isKnown && !partition.spans.ended.includes(GOES_ON)) || high - low > CROWDED * mostInFlight(from, to));
 }
 
 async function choose(place) {
