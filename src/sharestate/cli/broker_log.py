@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import evolve
-from rich.table import Column, Table
+from rich.text import Text
 
 from sharestate.cli.exits import exit_code_of
 from sharestate.cli.explain import explain_command, report_command
@@ -23,6 +23,7 @@ from sharestate.cli.request_logs import (
     say_what_was_imported,
     seconds_option,
 )
+from sharestate.cli.tables import Cell, print_rows
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
 from sharestate.history import Event, Header, Order, create_history
@@ -231,22 +232,33 @@ def _ordered_history(source: Path, target: Path | None) -> Iterator[Callable[[Pa
 # ---- for people
 
 
+_LEGEND: Final = {
+    "fetches": "answers with records",
+    "codes": "answers to acknowledgements",
+    "writes": "writes of state",
+    "undecided": "answers without records that may be right or not",
+    "moves": "requests that were found to have taken effect elsewhere than their times say",
+}
+"""What the headings mean; the first three are explained of those that were logged."""
+
+
+def _row(report: PartitionReport) -> list[Cell]:
+    explained, observed = report.explained, report.observed
+    return [
+        *(Text(printable(part)) for part in (report.key[0], report.topic, str(report.key[2]))),
+        report.verdict.value.replace("_", " "),
+        *(
+            f"{getattr(explained, name):,} of {getattr(observed, name):,}"
+            for name in ("fetches_with_records", "codes", "writes")
+        ),
+        f"{explained.undecided_fetches:,} of {observed.empty_fetches:,}",
+        f"{report.moves:,}",
+    ]
+
+
 def _print_reports(reports: list[PartitionReport]) -> None:
-    numbers = [Column(name, no_wrap=True) for name in ("fetches", "codes", "writes", "undecided", "moves")]
-    names = [Column(name, overflow="fold") for name in ("group", "topic", "partition", "verdict")]
-    table = Table(*names, *numbers)
-    for report in reports:
-        table.add_row(
-            *(printable(part) for part in (report.key[0], report.topic, str(report.key[2]))),
-            report.verdict.value.replace("_", " "),
-            *(
-                f"{getattr(report.explained, name):,} of {getattr(report.observed, name):,}"
-                for name in ("fetches_with_records", "codes", "writes")
-            ),
-            f"{report.explained.undecided_fetches:,} of {report.observed.empty_fetches:,}",
-            f"{report.moves:,}",
-        )
-    tables().print(table)
+    columns = ("group", "topic", "partition", "verdict", "fetches", "codes", "writes", "undecided", "moves")
+    print_rows(tables(), columns, list(map(_row, reports)), named=4, legend=_LEGEND)
     for report in reports:
         for finding in report.findings:
             click.echo(printable(report.line(finding)))

@@ -131,7 +131,9 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page."
 )
 @source_argument
+@click.pass_context
 def report_command(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
     *,
     group_id: str | None,
     topic: str | None,
@@ -156,7 +158,8 @@ def report_command(  # noqa: PLR0913 - one parameter for each option
         if len(keys) > _MOST_REPORTED:
             message = f"{len(keys):,} share partitions are in {source}, and a page has at most {_MOST_REPORTED}: "
             raise NoVerdict(message + "choose some with --group, --topic and --partition")
-        page = report_history(survey, keys, profile=PROFILES[profile_name])
+        group = "history" if context.parent is None else context.parent.info_name  # 'log report' is the same
+        page = report_history(survey, keys, profile=PROFILES[profile_name], command=f"{group} explain")
     target.write_text(page, encoding="utf-8", newline="\n")
     click.echo(f"{printable(str(target))}: {counted(len(keys), 'share partition')}, {len(page) / 10**6:.1f} MB")
 

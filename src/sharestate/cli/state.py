@@ -103,7 +103,8 @@ def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
     if as_json:
         _print(write_json(decoded_form(record)) for _, record in records)
     else:
-        _print(record_lines(records))
+        console = Console()
+        _print(record_lines(records, console.width if console.is_terminal else None))
 
 
 profile_option = click.option(

@@ -10,9 +10,9 @@ from itertools import chain, islice
 from typing import Final
 
 from rich.console import Console
-from rich.table import Column, Table
 from rich.text import Text
 
+from sharestate.cli.tables import Cell, block, print_rows
 from sharestate.coordinator import ShareSnapshot, StateRecord
 from sharestate.json_lines import printable
 from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic
@@ -36,12 +36,19 @@ _HEADINGS: Final = (
     *("snapshot epoch", "state epoch", "leader epoch", "start offset", "complete", "state batches"),
 )
 
+_NAMING: Final = 4
+"""How many of them say which record it is."""
 
-def record_lines(records: Iterable[tuple[LoggedRecord, StateRecord]]) -> Iterator[str]:
-    """Yield a heading, and a line for each record, in columns."""
+
+def record_lines(records: Iterable[tuple[LoggedRecord, StateRecord]], width: int | None = None) -> Iterator[str]:
+    """Yield a heading, and a line for each record, in columns; or blocks if that is wider than *width* characters."""
     rows = (_row(logged, record) for logged, record in records)
     first = [_HEADINGS, *islice(rows, _MEASURED)]
     widths = [max(map(len, column)) for column in zip(*first, strict=True)]
+    if width is not None and sum(widths) + len("  ") * (len(widths) - 1) > width:
+        for row in chain(first[1:], rows):
+            yield from block(list(zip(_HEADINGS, row, strict=True)), width, named=_NAMING)
+        return
     for row in chain(first, rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
@@ -101,83 +108,79 @@ def print_topic(
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
-    console.print(_share_partitions(topic.share_partitions(), delivery_count_limit, stuck_after, ends))
-    console.print(_state_partitions(topic))
-    console.print(_groups(topic))
+    _print_share_partitions(console, topic.share_partitions(), delivery_count_limit, stuck_after, ends)
+    _print_state_partitions(console, topic)
+    groups = [(Text(printable(group_id)), str(size)) for group_id, size in topic.bytes_by_group.most_common()]
+    print_rows(console, ("group", "bytes."), groups, title="By group")
 
 
-def _table(title: str, *columns: str) -> Table:
-    """Return a table whose columns are of numbers if their headings end with a dot, which is not shown."""
-    return Table(
-        *(
-            Column(name.rstrip("."), justify="right" if name.endswith(".") else "left", overflow="fold")
-            for name in columns
-        ),
-        title=title,
-        title_justify="left",
-    )
-
-
-def _share_partitions(
+def _print_share_partitions(
+    console: Console,
     rebuilt: list[RebuiltPartition],
     delivery_count_limit: int,
     stuck_after: int,
     ends: Mapping[SharePartitionKey, int] | None,
-) -> Table:
-    table = _table(
-        f"Share partitions: {len(rebuilt)}",
+) -> None:
+    rows: list[list[Cell]] = []
+    for each in rebuilt:
+        state = each.state
+        stuck = f"{each.change_count} changes" if each.is_stuck(stuck_after) else ""
+        rows.append(
+            [
+                *_key(each.key),
+                *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
+                _time(each.start_timestamp_ms),
+                *map(str, (state.delivery_complete_count, len(state.state_batches))),
+                *(() if ends is None else _log_end(each, ends.get(each.key))),
+                str(each.count_near_limit(delivery_count_limit) or ""),
+                Text(stuck, style="bold red"),
+            ]
+        )
+    columns = (
         *("group", "topic id", "partition.", "state epoch.", "leader epoch.", "snapshot epoch.", "SPSO."),
         *("SPSO since", "complete.", "batches."),
         *(() if ends is None else ("log end.", "lag.")),
         *("near limit.", "stuck for."),
     )
-    for each in rebuilt:
-        state = each.state
-        stuck = f"{each.change_count} changes" if each.is_stuck(stuck_after) else ""
-        table.add_row(
-            *_key(each.key),
-            *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
-            _time(each.start_timestamp_ms),
-            *map(str, (state.delivery_complete_count, len(state.state_batches))),
-            *(() if ends is None else _log_end(each, ends.get(each.key))),
-            str(each.count_near_limit(delivery_count_limit) or ""),
-            Text(stuck, style="bold red"),
-        )
-    return table
+    print_rows(console, columns, rows, named=3, title=f"Share partitions: {len(rebuilt)}", legend=_LEGEND)
+
+
+_LEGEND: Final = {
+    "complete": "records at or above the SPSO that are done with",
+    "batches": "stored ranges of records",
+    "near limit": "records with one delivery left, or none",
+    "stuck for": "changes that have left the SPSO where it is",
+}
+"""What the headings mean."""
 
 
 def _log_end(rebuilt: RebuiltPartition, end: int | None) -> tuple[str, str]:
     return _number(end), _number(None if end is None else rebuilt.lag(end))
 
 
-def _state_partitions(topic: StateTopic) -> Table:
-    table = _table(
-        "By partition of the state topic",
+def _print_state_partitions(console: Console, topic: StateTopic) -> None:
+    columns = (
         *("partition.", "records.", "offsets", "snapshots.", "updates.", "tombstones.", "updates per snapshot."),
         *("can be deleted below.", "blocked by", "offsets blocked."),
     )
+    rows: list[list[Cell]] = []
     for _, partition in sorted(topic.partitions.items(), key=lambda item: (item[0] is None, item[0])):
         counts = partition.counts
         pruning = partition.pruning()
         ratio = f"{counts['update'] / counts['snapshot']:.1f}" if counts["snapshot"] else _NOTHING
-        table.add_row(
-            _number(partition.number),
-            str(counts.total()),
-            f"{partition.first_offset}-{partition.last_offset}",
-            *(str(counts[kind]) for kind in ("snapshot", "update", "tombstone")),
-            ratio,
-            _number(pruning.redundant_offset),
-            _NOTHING if pruning.key is None else printable(str(pruning.key)),
-            str(pruning.blocked_count or ""),
+        rows.append(
+            [
+                _number(partition.number),
+                str(counts.total()),
+                f"{partition.first_offset}-{partition.last_offset}",
+                *(str(counts[kind]) for kind in ("snapshot", "update", "tombstone")),
+                ratio,
+                _number(pruning.redundant_offset),
+                _NOTHING if pruning.key is None else Text(printable(str(pruning.key))),
+                str(pruning.blocked_count or ""),
+            ]
         )
-    return table
-
-
-def _groups(topic: StateTopic) -> Table:
-    table = _table("By group", "group", "bytes.")
-    for group_id, size in topic.bytes_by_group.most_common():
-        table.add_row(Text(printable(group_id)), str(size))
-    return table
+    print_rows(console, columns, rows, title="By partition of the state topic")
 
 
 def _key(key: SharePartitionKey) -> tuple[Text, str, str]:

@@ -246,6 +246,7 @@ class WhatHappened:
         self._in_flight = OffsetRuns[Lived]()
         self._passed = OffsetRuns[None]()
         self._pass: tuple[int, int] | None = None
+        self._is_lost = False
         self._redelivered = _Worst(listed)
         self._archived = _Worst(listed)
 
@@ -260,6 +261,7 @@ class WhatHappened:
             was_lost: Whether the state was not known before it, though it had been read.
         """
         rows = list(rows)
+        self._is_lost = start_offset is None
         if event.kind == "initialize" and start_offset is not None:
             self._take_over(rows, start_offset, End.UNKNOWN if was_lost else End.NEW_LEADER)
             return
@@ -376,7 +378,7 @@ class WhatHappened:
             _told(f"delivered more than once{most}", self.redelivered, members),
             *(_told(words, self.outcomes[cause], members) for cause, words in OUTCOMES.items()),
             _told("handed to the dead-letter queue", self.dead_letters, members),
-            _told("still held", holders, members),
+            _told("held, and not known since" if self._is_lost else "still held", holders, members),
             Told("passed by the SPSO of another leader, what became of them is not known", self.unknown),
         ]
         return [each for each in told if each.records]

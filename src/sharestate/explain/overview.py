@@ -11,7 +11,7 @@ from sharestate.explain.members import Members
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
-from sharestate.explain.standing import Present
+from sharestate.explain.standing import Lost, Present
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -137,6 +137,11 @@ class Overview(NamedTuple):
         """Whether nothing that is under way will move the SPSO."""
         return any(finding.verdict is Verdict.STALLED for finding in self.start_findings)
 
+    @property
+    def happened_title(self) -> str:
+        """What stands above what happened: whether that is all."""
+        return f"What happened to its records{', as far as that is known' if self.start_offset is None else ''}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""
         group_id, topic_id, partition = self.key
@@ -165,7 +170,7 @@ class Overview(NamedTuple):
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
         told = [f"  {each.line}" for each in self.happened.told(self.members)]
-        lines = ["What happened to its records:", *told, ""] if told else []
+        lines = [f"{self.happened_title}:", *told, ""] if told else []
         lines += self.facts()
         at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]
@@ -285,6 +290,16 @@ class PartitionLife:
     def log_end_offset(self) -> int | None:
         """The offset after the last record of the log; None if the history does not say."""
         return self._replayed.log.end_offset
+
+    @property
+    def members(self) -> Members:
+        """Who the members are."""
+        return self._replayed.members
+
+    @property
+    def lost(self) -> Lost | None:
+        """From when on the state is not known; None if it is, or was never known."""
+        return self._replayed.lost
 
     def apply(self, event: Event) -> list[OutputRow]:
         """

@@ -26,7 +26,7 @@ LINES: Final = ("SPSO", "SPEO", "log end")
 HELD: Final = "held"
 """What has become of records that nothing has ended the holding of."""
 
-OUTCOMES: Final[Mapping[Cause, str]] = MappingProxyType(
+ENDS: Final[Mapping[Cause, str]] = MappingProxyType(
     {
         Cause.ACCEPTED: "accepted",
         Cause.RELEASED: "released",
@@ -42,7 +42,7 @@ OUTCOMES: Final[Mapping[Cause, str]] = MappingProxyType(
 )
 """How a change ends the time for which a member holds records; the others do not end it."""
 
-OUTCOME_NAMES: Final = (HELD, *dict.fromkeys(OUTCOMES.values()))
+OUTCOME_NAMES: Final = (HELD, *dict.fromkeys(ENDS.values()))
 """What may become of records that a member holds; the later, the worse."""
 
 _SHAPES: Final = ("stroke", "circle", "triangle-up", "square", "cross", "diamond")
@@ -161,7 +161,7 @@ def _members(time: _Time) -> dict[str, Any]:
     """Draw a lane for each member: when it held records, and what became of them."""
     color = alt.Fill("outcome:N", scale=alt.Scale(domain=OUTCOME_NAMES), legend=_LEGEND)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=OUTCOME_NAMES, range=_SHAPES), legend=_LEGEND)
-    lane = alt.Y("member:N", sort=None, axis=alt.Axis(title=None, labelLimit=120))
+    lane = alt.Y("member:N", sort=None, axis=alt.Axis(title=None, labelLimit=150))
     bars = alt.Chart(alt.NamedData("bars")).mark_bar(clip=True, height={"band": 0.8})
     marks = alt.Chart(alt.NamedData("marks")).mark_point(clip=True, size=40, strokeWidth=0.8, filled=True)
     chart = alt.layer(

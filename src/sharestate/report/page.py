@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -13,13 +14,16 @@ from importlib.resources import files
 from shlex import quote
 from string import Template
 from typing import Final, NamedTuple
+from urllib.parse import urlencode
 
 import vl_convert
 
-from sharestate.explain import HeldRecords, NearLimit, Overview, Survey
-from sharestate.explain.sentences import duration, instant
+from sharestate.explain import ListedRecords, Overview, Survey
+from sharestate.explain.happened import LISTS
+from sharestate.explain.outcomes import OUTCOMES, ends_in_words
+from sharestate.explain.sentences import counted, duration, instant
 from sharestate.json_lines import printable
-from sharestate.report.charts import HELD, OUTCOME_NAMES, OUTCOMES, STATES, charts
+from sharestate.report.charts import ENDS, HELD, OUTCOME_NAMES, STATES, charts
 from sharestate.report.timeline import KEPT, PartitionTimeline, ReportedPartition
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile
@@ -40,7 +44,7 @@ _LONG: Final = 60
 _FILES: Final = files("sharestate.report") / "page"
 
 
-def report_page(partitions: Iterable[ReportedPartition], *, title: str) -> str:
+def report_page(partitions: Iterable[ReportedPartition], *, title: str, command: str = "history explain") -> str:
     """
     Return a report of *partitions* as one page of HTML, which needs neither network nor other files.
 
@@ -48,7 +52,8 @@ def report_page(partitions: Iterable[ReportedPartition], *, title: str) -> str:
 
     Args:
         partitions: The share partitions; at least one.
-        title: What they are of, such as the name of a file.
+        title: What they are of: the name of a file.
+        command: The command of ``sharestate`` that explains records of that file.
     """
     shown = sorted(partitions, key=lambda each: not each.overview.is_stalled)
     library, script = _library(), _read("page.js")
@@ -61,14 +66,18 @@ def report_page(partitions: Iterable[ReportedPartition], *, title: str) -> str:
         index=_index(shown) if len(shown) > 1 else "",
         sections="\n".join(_section(place, each) for place, each in enumerate(shown)),
         options="".join(f'<option value="{place}">{_text(each.name)}</option>' for place, each in enumerate(shown)),
-        data=_data(shown),
+        data=_data(shown, f"sharestate {command} {_argument(title)}"),
         library=library,
         script=script,
     )
 
 
 def report_history(
-    survey: Survey, keys: Sequence[tuple[str, str, int]] | None = None, *, profile: Profile = LATEST
+    survey: Survey,
+    keys: Sequence[tuple[str, str, int]] | None = None,
+    *,
+    profile: Profile = LATEST,
+    command: str = "history explain",
 ) -> str:
     """
     Return a report of a history in a file as one page of HTML.
@@ -79,6 +88,7 @@ def report_history(
         survey: The history.
         keys: The share partitions; all if None.
         profile: The rules to follow where the history names none.
+        command: The command of ``sharestate`` that explains records of the history.
 
     Raises:
         UnreadableFileError: The file cannot be read.
@@ -90,8 +100,13 @@ def report_history(
     chosen = survey.keys if keys is None else keys
     kept = max(KEPT // max(len(chosen), 1), _LEAST_KEPT)
     lives = survey.lives(chosen, partial(PartitionTimeline, profile=profile, kept=kept))
-    shown = [life.reported()._replace(topic=survey.header.topic(key[1])) for key, life in lives.items()]
-    return report_page(shown, title=survey.source.name)
+    names = Counter((group_id, survey.header.topic(topic_id), number) for group_id, topic_id, number in lives)
+    shown = []
+    for key, life in lives.items():
+        name = survey.header.topic(key[1])
+        is_clear = names[key[0], name, key[2]] == 1  # a topic may have been deleted and made again
+        shown.append(life.reported()._replace(topic=name if is_clear else key[1]))
+    return report_page(shown, title=survey.source.name, command=command)
 
 
 def _read(name: str) -> str:
@@ -117,25 +132,34 @@ def _text(text: str) -> str:
 # ---- what the script is given
 
 
-def _data(shown: Sequence[ReportedPartition]) -> str:
+def _data(shown: Sequence[ReportedPartition], command: str) -> str:
     """Return what the script draws; numbers in the thousands are compressed, and nothing in it can end the element."""
     document = {
         "partitions": [
             {
                 "name": each.name,
-                "arguments": "--group {} --topic {} --partition {}".format(*map(_argument, each.overview.key)),
+                "address": _address(each),
+                "topic_id": each.overview.key[1],
+                "arguments": " ".join(f"--{name} {_argument(part)}" for name, part in _address(each).items()),
                 **each.timeline,
             }
             for each in shown
         ],
+        "command": command,
         "causes": [cause.value for cause in Cause],
-        "outcomes": [OUTCOMES.get(cause, HELD) for cause in Cause],
+        "outcomes": [ENDS.get(cause, HELD) for cause in Cause],
         "outcome_names": OUTCOME_NAMES,
         "states": dict(zip(map(int, RecordState), STATES, strict=True)),
         "charts": {"timed": charts(is_timed=True), "untimed": charts(is_timed=False)},
     }
     packed = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 9)
     return json.dumps(b64encode(packed).decode())
+
+
+def _address(each: ReportedPartition) -> dict[str, str]:
+    """Return what names a share partition in the address of the page, and as the options of commands."""
+    group_id, _, partition = each.overview.key
+    return {"group": group_id, "topic": each.topic, "partition": str(partition)}
 
 
 def _argument(part: object) -> str:
@@ -149,24 +173,35 @@ def _argument(part: object) -> str:
 def _index(shown: Sequence[ReportedPartition]) -> str:
     rows = [
         (
-            _Link(place, each.name),
+            _Link(each.name, _address(each)),
             each.overview.start_offset,
             each.overview.end_offset,
             each.overview.lag,
+            each.overview.happened.redelivered.records,
+            each.overview.happened.listed_in_all("archived"),
             "stalled" if each.overview.is_stalled else "",
             " ".join(finding.text for finding in each.overview.start_findings),
         )
-        for place, each in enumerate(shown)
+        for each in shown
     ]
-    heads = ("share partition", "SPSO", "SPEO", "lag", "", "at the SPSO")
+    heads = (
+        "share partition",
+        "SPSO",
+        "SPEO",
+        "lag",
+        "delivered more than once",
+        "given up or gone",
+        "",
+        "at the SPSO",
+    )
     return f"<h2>All share partitions</h2>{_table(heads, rows)}"
 
 
 class _Link(NamedTuple):
-    """What leads to the pictures of a share partition."""
+    """What leads to the pictures of a share partition, or of a record if the address has its offset."""
 
-    place: int
     text: str
+    address: Mapping[str, str]
 
 
 def _section(place: int, each: ReportedPartition) -> str:
@@ -175,36 +210,88 @@ def _section(place: int, each: ReportedPartition) -> str:
     findings = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.start_findings)
     beyond = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.new_findings)
     facts = "".join(f"<p>{_text(line)}</p>" for line in overview.facts())
-    tables = "".join(
-        f"<h3>{title}</h3>{_table(heads, rows[:_LISTED])}{_more(len(rows) - _LISTED)}"
-        for title, heads, rows in _tables(overview)
-        if rows
-    )
     return (
         f'<section class="partition" id="partition-{place}"><h2>{_text(each.name[0].upper() + each.name[1:])}</h2>'
-        f'<div class="standing{mark}">{badge}<h3>At the SPSO</h3><ul>{findings}</ul>'
+        f"{badge}{_happened(overview)}"
+        f'<div class="standing{mark}"><h3>At the SPSO</h3><ul>{findings}</ul>'
         f"{f'<h3>Next new record, {overview.new_offset}</h3><ul>{beyond}</ul>' if beyond else ''}"
-        f"{facts}</div>{tables}</section>"
+        f"{facts}</div>{''.join(_titled(*table) for table in _tables(each))}</section>"
     )
 
 
-Tables = Iterator[tuple[str, tuple[str, ...], Sequence[Sequence[object]]]]
+def _happened(overview: Overview) -> str:
+    told = overview.happened.told(overview.members)
+    rows = [(each.records, each.what, _counted(each.how), _counted(each.by)) for each in told]
+    heads = ("records", "what happened to them", "how deliveries ended", "clients")
+    return f"<h3>{overview.happened_title}</h3>{_table(heads, rows)}" if rows else ""
 
 
-def _tables(overview: Overview) -> Tables:
+def _counted(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts)
+
+
+def _titled(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], more: str) -> str:
+    """Return a table with its title, and what it lacks; nothing without rows."""
+    if not rows:
+        return ""
+    more = f"<p>and {more} more</p>" if more else ""
+    return f"<h3>{title}</h3>{_table(heads, rows[:_LISTED])}{more}"
+
+
+Tables = Iterator[tuple[str, tuple[str, ...], Sequence[Sequence[object]], str]]
+
+
+def _tables(each: ReportedPartition) -> Tables:
+    overview = each.overview
+    name = overview.members.place
+    happened = overview.happened.lists()
+    for list_ in ("redelivered", "archived"):
+        listed = happened[list_]
+        rows = [_listed(each, records) for records in listed]
+        left = overview.happened.listed_in_all(list_) - sum(records.records for records in listed[:_LISTED])
+        more = counted(left, "record") if left else ""
+        yield LISTS[list_], ("records", "deliveries", "how they ended", "outcome"), rows, more
     held = [
-        (_range(each), each.member_id, _since(overview, each.since_us), each.delivery_count, _at(each.locked_until_us))
-        for each in overview.held
+        (
+            _record(each, records.first_offset, records.last_offset),
+            name(records.member_id),
+            _since(overview, records.since_us),
+            records.delivery_count,
+            _at(records.locked_until_us),
+        )
+        for records in overview.held
     ]
-    yield "Held longest", ("records", "member", "for", "delivery count", "locked until"), held
-    near = [(_range(each), each.state.name.title(), each.delivery_count, each.limit) for each in overview.near_limit]
-    yield "Near the delivery count limit", ("records", "state", "delivery count", "limit"), near
-    yield "Lost to expired locks", ("member", "records"), overview.expiries
+    yield "Held longest", ("records", "member", "for", "delivery count", "locked until"), held, _left(held)
+    near = [
+        (_record(each, near.first_offset, near.last_offset), near.state.name.title(), near.delivery_count, near.limit)
+        for near in overview.near_limit
+    ]
+    heads = ("records", "state", "delivery count", "limit")
+    yield "Near the delivery count limit", heads, near, _left(near)
+    expiries = [(name(member_id), records) for member_id, records in overview.expiries]
+    yield "Lost to expired locks", ("member", "records"), expiries, _left(expiries)
 
 
-def _range(records: HeldRecords | NearLimit) -> str:
-    first, last = records.first_offset, records.last_offset
-    return str(first) if first == last else f"{first}-{last}"
+def _left(rows: Sequence[object]) -> str:
+    """Return how many rows a table of the first ones lacks; empty for none."""
+    return f"{len(rows) - _LISTED:,}" if len(rows) > _LISTED else ""
+
+
+def _listed(each: ReportedPartition, records: ListedRecords) -> tuple[object, ...]:
+    name, lived = each.overview.members.name, records.lived
+    outcome = "" if lived.outcome is None else OUTCOMES[lived.outcome]
+    held = f"held by {name(lived.member_id)}" if lived.is_held else ""
+    return (
+        _record(each, records.first_offset, records.last_offset),
+        lived.all_deliveries,
+        ends_in_words(lived, name),
+        outcome or held,
+    )
+
+
+def _record(each: ReportedPartition, first: int, last: int) -> _Link:
+    """Return a range of records that leads to the life of the first one."""
+    return _Link(str(first) if first == last else f"{first}-{last}", {**_address(each), "offset": str(first)})
 
 
 def _since(overview: Overview, us: int | None) -> str:
@@ -217,18 +304,16 @@ def _at(us: int | None) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{each}</th>" for each in heads)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, heads, row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _more(count: int) -> str:
-    return f"<p>and {count:,} more</p>" if count > 0 else ""
-
-
-def _cell(value: object) -> str:
+def _cell(head: str, value: object) -> str:
+    """Return a cell, with the head of its column for narrow windows, in which it stands beside it."""
+    name = f' data-head="{head}"' if head else ""
     if isinstance(value, _Link):
-        return f'<td class="link"><a href="#partition={value.place}">{_text(value.text)}</a></td>'
+        return f'<td class="link"{name}><a href="#{escape(urlencode(value.address))}">{_text(value.text)}</a></td>'
     if isinstance(value, int):
-        return f'<td class="number">{value}</td>'
+        return f'<td class="number"{name}>{value}</td>'
     text = "" if value is None else _text(str(value))
-    return f'<td class="text">{text}</td>' if len(text) > _LONG else f"<td>{text}</td>"
+    return f'<td class="text"{name}>{text}</td>' if len(text) > _LONG else f"<td{name}>{text}</td>"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain import Overview, PartitionLife
+from sharestate.explain import Lost, Overview, PartitionLife
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow
@@ -25,6 +25,7 @@ SECOND_US: Final = 1_000_000
 _PLACES: Final = {cause: place for place, cause in enumerate(Cause)}
 _GOES_ON: Final = -1
 _FORGOTTEN: Final = -2
+_UNKNOWN: Final = -3
 
 
 class Span(NamedTuple):
@@ -40,7 +41,8 @@ class Span(NamedTuple):
         delivery_count: Their deliveries so far. [deliveries]
         member_id: Their owner; empty for none.
         began_by: The change with which it began.
-        ended_by: The change with which it ended; None if it has not, or a new leader has forgotten it.
+        ended_by: The change with which it ended; None if it has not, is not known any more, or forgotten by a leader.
+        is_lost: Whether the state is not known any more.
     """
 
     first_offset: int
@@ -52,6 +54,22 @@ class Span(NamedTuple):
     member_id: str
     began_by: Cause
     ended_by: Cause | None
+    is_lost: bool = False
+
+
+class Unknown(NamedTuple):
+    """
+    A time for which the state of a share partition is not known.
+
+    Attributes:
+        begin_us: When it began. [µs since 1970]
+        end_us: When it ended; that of the last event if it has not. [µs since 1970]
+        reason: Why, in words.
+    """
+
+    begin_us: int
+    end_us: int
+    reason: str
 
 
 class Point(NamedTuple):
@@ -103,11 +121,10 @@ class _Open(NamedTuple):
     member_id: str
     began_by: Cause
 
-    def span(self, first_offset: int, last_offset: int, end_us: int, ended_by: Cause | None) -> Span:
+    def span(self, run: tuple[int, int], end_us: int, ended_by: Cause | None, *, is_lost: bool = False) -> Span:
         """Return the span of a range that has ended."""
         return Span(
-            first_offset,
-            last_offset,
+            *run,
             self.begin_us,
             max(self.begin_us, end_us),
             self.state,
@@ -115,6 +132,7 @@ class _Open(NamedTuple):
             self.member_id,
             self.began_by,
             ended_by,
+            is_lost,
         )
 
 
@@ -150,6 +168,7 @@ class PartitionTimeline:
         self._open = OffsetRuns[_Open]()
         self._spans: deque[Span] = deque(maxlen=kept)
         self._points: deque[Point] = deque(maxlen=kept)
+        self._unknown: deque[Unknown] = deque(maxlen=kept)
         self._first_us: int | None = None
         self._now_us = 0
 
@@ -161,16 +180,26 @@ class PartitionTimeline:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
             MalformedInputError: A field of it is not what it has to be; ``field`` says which.
         """
+        was_lost = self._life.lost
         rows = self._life.apply(event)
         self._take_time(event)
         if self._life.partition is None or event.kind == "initialize":
-            self._end(self._open.take_all(), self._now_us, None)
+            self._end(self._open.take_all(), self._now_us, None, is_lost=self._life.lost is not None)
+        self._look_whether_lost(was_lost)
         for row in rows:
             if row.kind == "transition":
                 self._take_transition(row)
         point = self._point()
         if not self._points or self._points[-1][1:] != point[1:]:
             self._points.append(point)
+
+    def _look_whether_lost(self, before: Lost | None) -> None:
+        """Note since when, and until when, the state is not known."""
+        lost = self._life.lost
+        if before is not None:
+            self._unknown[-1] = self._unknown[-1]._replace(end_us=self._now_us)
+        if lost is not None and (before is None or lost.reason != before.reason):
+            self._unknown.append(Unknown(self._now_us, self._now_us, lost.reason))
 
     def reported(self) -> ReportedPartition:
         """Return the share partition for a report, as it is after the last event."""
@@ -184,9 +213,9 @@ class PartitionTimeline:
         Times are microseconds from ``origin_us`` on; those of points, and of the begins of spans, and first offsets are
         differences from the one before. A span has its duration, the number of its records less one, and the places of
         its member and its changes in lists; instead of these -1 stands for no member, and for what goes on at the end,
-        and -2 for what a new leader has forgotten.
+        -2 for what a new leader has forgotten, and -3 for what is not known any more.
         """
-        ended = [(span, _FORGOTTEN if span.ended_by is None else _PLACES[span.ended_by]) for span in self._spans]
+        ended = [(span, _ended(span)) for span in self._spans]
         ended += [(span, _GOES_ON) for span in self._still_open()]
         ended.sort(key=lambda each: (each[0].begin_us, each[0].first_offset))
         spans = [span for span, _ in ended]
@@ -197,7 +226,9 @@ class PartitionTimeline:
             "origin_us": origin_us,
             "duration_us": self._now_us - origin_us,
             "dropped": self.dropped,
-            "members": list(members),
+            "members": list(map(self._life.members.name, members)),
+            "places": list(map(self._life.members.place, members)),
+            "unknown": [[each.begin_us - origin_us, each.end_us - origin_us, each.reason] for each in self._unknown],
             "spans": {
                 "first": _differences(span.first_offset for span in spans),
                 "size": [span.last_offset - span.first_offset for span in spans],
@@ -219,7 +250,7 @@ class PartitionTimeline:
         }
 
     def _take_time(self, event: Event) -> None:
-        at_us = event.at_us if event.taken_us is None else event.taken_us
+        at_us = event.time_us
         if self._first_us is None:
             self.is_timed = at_us is not None
             self._first_us = self._now_us = at_us or 0
@@ -238,16 +269,18 @@ class PartitionTimeline:
         if state is not None:
             self._open.put(first, last, _Open(at_us, state, delivery_count, member_id, cause))
 
-    def _end(self, runs: Iterable[tuple[int, int, _Open]], at_us: int, cause: Cause | None) -> None:
+    def _end(
+        self, runs: Iterable[tuple[int, int, _Open]], at_us: int, cause: Cause | None, *, is_lost: bool = False
+    ) -> None:
         for first, last, known in runs:
             self.dropped += len(self._spans) == self._spans.maxlen
-            self._spans.append(known.span(first, last, at_us, cause))
+            self._spans.append(known.span((first, last), at_us, cause, is_lost=is_lost))
 
     def _still_open(self) -> list[Span]:
         runs = self._open.take_all()
         for first, last, known in runs:
             self._open.put(first, last, known)
-        return [known.span(first, last, self._now_us, None) for first, last, known in runs]
+        return [known.span((first, last), self._now_us, None) for first, last, known in runs]
 
     def _point(self) -> Point:
         partition, log_end = self._life.partition, self._life.log_end_offset
@@ -256,6 +289,13 @@ class PartitionTimeline:
         start = partition.start_offset
         lag = None if log_end is None else log_end - start - partition.delivery_complete_count
         return Point(self._now_us, start, partition.end_offset, log_end, lag)
+
+
+def _ended(span: Span) -> int:
+    """Return what stands for the end of a span that has ended."""
+    if span.ended_by is not None:
+        return _PLACES[span.ended_by]
+    return _UNKNOWN if span.is_lost else _FORGOTTEN
 
 
 def _differences(numbers: Iterable[int]) -> list[int]:

@@ -83,7 +83,8 @@ def test_what_matters_comes_first(stalled: Path) -> None:
     page = stalled.read_text(encoding="utf-8")
     words = page[: page.index('<script type="application/json"')]
 
-    assert words.index("stalled") < words.index(">At the SPSO<")
+    assert words.index("stalled") < words.index(">What happened to its records<") < words.index(">At the SPSO<")
+    assert '<td class="number" data-head="records">5</td><td data-head="what happened to them">accepted</td>' in words
     assert "(F1)" in words
     assert words.index("group g<") < words.index("group &lt;script&gt;")
 
@@ -116,6 +117,8 @@ def test_a_browser_draws_it(browser: Browser, stalled: Path) -> None:
     assert page.count("<canvas") == 5
     assert '<section id="lag" hidden' in page  # the history does not say where the log ends
     assert cells["life"][2::6] == ["acquired", "accepted", "confirmed", "passed"]
+    assert cells["life"][5::6] == ["m1", "m1", "", ""]
+    assert "<code>sharestate history explain history.jsonl --offset 3 --group g --topic AAAAAAAAAAEAAAAAAAAAAQ" in page
     assert cells["life"][3::6] == ["Acquired", "Acknowledged", "Acknowledged", "no longer in flight"]
     assert cells["members"][:3] == ["m1", "5", "5"]
     assert cells["deliveries"] == ["1", "5"]

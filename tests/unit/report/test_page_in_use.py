@@ -71,7 +71,7 @@ def place(page: Page, at_s: float, offset: float) -> tuple[float, float]:
     box = page.box("#chart-records canvas")
     across, down, left, top = page.run(
         f"[views.records.scale('x')({(NOON_S + at_s) * 1000}), views.records.scale('y')({offset}),"
-        " ...views.records.origin()]"
+        " ...originOf(views.records)]"
     )
     return box.left + left + across, box.top + top + down
 
@@ -142,19 +142,72 @@ def test_the_shown_time_is_chosen_by_buttons_and_by_dragging(page: Page) -> None
     assert page.text("#shown").startswith("Shown: 2027-01-15T08:00:")
 
 
-def test_another_share_partition_is_chosen_in_the_table_or_the_list(page: Page) -> None:
-    """A link of the table and the list of names show the same."""
-    shown = "[...document.querySelectorAll('.partition')].findIndex((section) => !section.hidden)"
-    page.run("document.querySelector('a[href=\"#partition=1\"]').click()")
+SHOWN = "[...document.querySelectorAll('.partition')].findIndex((section) => !section.hidden)"
+"""The number of the share partition that is shown."""
+
+
+def address(page: Page) -> dict[str, str]:
+    """Return what the address of a page names."""
+    named: dict[str, str] = page.run("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+    return named
+
+
+def follow(page: Page, link: str) -> None:
+    """Click on a link with a text, and wait until the page shows where it leads."""
+    page.run(f"[...document.querySelectorAll('a')].find((each) => each.textContent === {json.dumps(link)}).click()")
     page.run("new Promise((done) => setTimeout(done))")
     settle(page)
-    by_link = page.run(shown)
+
+
+def test_another_share_partition_is_chosen_in_the_table_or_the_list(page: Page) -> None:
+    """A link of the table and the list of names show the same, and the address names it."""
+    follow(page, f"partition 1 of topic {KEY[1]}, group g")
+    by_link, named = page.run(SHOWN), address(page)
     page.run("document.getElementById('partition').focus()")
     page.press("ArrowUp")
     page.run("new Promise((done) => setTimeout(done))")
     settle(page)
 
-    assert (by_link, page.run(shown)) == (1, 0)
+    assert (by_link, page.run(SHOWN)) == (1, 0)
+    assert named == {"group": "g", "topic": KEY[1], "partition": "1"}
+    assert address(page) == named | {"partition": "0"}
+
+
+def test_offsets_lead_to_the_lives_of_records(page: Page) -> None:
+    """Those of the lists are links: 10-19 were rejected."""
+    follow(page, "10-19")
+
+    assert page.text("#life h3") == "Record 10"
+    assert address(page) == {"group": "g", "topic": KEY[1], "partition": "0", "offset": "10"}
+
+
+def test_the_address_names_what_is_shown(page: Page) -> None:
+    """A click on a block, a search, and a chosen time are in it, so that it leads there again."""
+    page.click(*place(page, 27, 12.5))
+    settle(page)
+    clicked = address(page)
+    page.run("document.getElementById('offset').value = '3'")
+    page.run("document.getElementById('controls').requestSubmit()")
+    page.run("document.querySelector('[data-move=in]').click()")
+    settle(page)
+    whole = {"group": "g", "topic": KEY[1], "partition": "0", "from": "all"}
+    times = {
+        "from": str((NOON_S + 7.5) * 1000).removesuffix(".0"),
+        "to": str((NOON_S + 22.5) * 1000).removesuffix(".0"),
+    }
+
+    assert clicked == whole | {"offset": "12"}
+    assert address(page) == whole | {"offset": "3"} | times
+
+
+def test_an_address_names_group_topic_and_partition(browser: Browser, report: Path) -> None:
+    """What it names is shown; if the page does not have that, it says so."""
+    named = drawn(browser, report, f"group=g&topic={KEY[1]}&partition=1&offset=42")
+    unknown = drawn(browser, report, "group=g&topic=other&partition=1")
+
+    assert (named.run(SHOWN), named.text("#life h3")) == (1, "Record 42")
+    assert named.run("document.getElementById('elsewhere').hidden")
+    assert "is not on this page" in unknown.text("#elsewhere")
 
 
 def test_labels_are_where_there_is_room(page: Page) -> None:
@@ -172,10 +225,10 @@ def test_points_at_the_same_time_are_not_added_up(page: Page) -> None:
     assert page.run("Math.max(...views.lag.data('lag').map((row) => row.lag))") == 20
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("width", [NARROW, 500, WIDE])
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_it_fits_into_windows_light_and_dark(browser: Browser, report: Path, width: int, *, is_dark: bool) -> None:
-    """Only tables are wider than the window, and text stands out from what is behind it by a factor of 4.5 (WCAG)."""
+    """Nothing is wider than the window, no table is cut, and text stands out by a factor of 4.5 (WCAG)."""
     page = drawn(browser, report, "offset=3&from=all", width=width, is_dark=is_dark)
     fits = page.run("document.documentElement.scrollWidth <= innerWidth")
     legends = page.run(
@@ -187,11 +240,60 @@ def test_it_fits_into_windows_light_and_dark(browser: Browser, report: Path, wid
         " getComputedStyle(document.documentElement).getPropertyValue(name).trim())"
     )
 
-    assert (fits, legends) == (True, True)
+    cut = page.run(
+        "[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    )
+
+    assert (fits, legends, cut) == (True, True, 0)
     assert (lightness(colors[-1]) > 0.5) is not is_dark
     for color in colors[:-1]:
         dark, light = sorted([lightness(color), lightness(colors[-1])])
         assert (light + 0.05) / (dark + 0.05) >= 4.5, color
+
+
+def reported(folder: Path, events: list[Event]) -> Path:
+    """Return the report of a history whose writes are not logged."""
+    with create_history(folder / "history.jsonl", Header(lacks=frozenset({"write"}))) as file:
+        file.write(events)
+    page = folder / "report.html"
+    page.write_text(report_history(Survey(folder / "history.jsonl")), encoding="utf-8")
+    return page
+
+
+def test_what_is_not_known_is_hatched(browser: Browser, tmp_path: Path) -> None:
+    """From a verdict on, nothing is drawn of records, members and lag but the reason."""
+    verdict = {"verdict": "search_bound_reached", "reason": "1,000 orders were tried", "lost": "until_read"}
+    lost = Event.of(KEY, 7, "verdict", at_us=(NOON_S + 40) * 10**6, request=verdict)
+    later = Event.of(KEY, 8, "config", at_us=(NOON_S + 50) * 10**6, request={})
+    page = drawn(browser, reported(tmp_path, [*lived(), lost, later]), "from=all&offset=7")
+    scale = "views.records.scale('x')"
+    ends = f"[{scale}({(NOON_S + 40) * 1000}), {scale}({(NOON_S + 50) * 1000})]"
+    left, right = page.run(ends)
+    box = page.box("#chart-records canvas")
+    hatched = page.box("#chart-records .unknown")
+
+    assert hatched.left - box.left - page.run("originOf(views.records)[0]") == pytest.approx(left, abs=1)
+    assert hatched.width == pytest.approx(right - left, abs=1)
+    assert page.text("#unknown") == (
+        "Not known from 2027-01-15T08:00:40.000Z to 2027-01-15T08:00:50.000Z: "
+        "search bound reached: 1,000 orders were tried."
+    )
+    assert page.run("views.records.data('ranges').every((row) => row.end <= 1800000040000)")
+    known = "views.lag.data('lag').filter((row) => row.lag !== null).map((row) => row.at)"
+    assert page.run(f"Math.max(...{known})") == (NOON_S + 40) * 1000
+    assert page.run("document.querySelectorAll('#chart-members .unknown, #chart-lag .unknown').length") == 2
+    assert cells(page, "#life")[2::6] == ["acquired", "not known from here on"]
+
+
+def test_without_anything_in_flight_offsets_are_shown_from_the_spso_on(browser: Browser, tmp_path: Path) -> None:
+    """Of a healthy group the records would be a line in the picture otherwise; the address may say so or not."""
+    accepted = {"batches": (AcknowledgementBatch(5, 9, (1,)),)}
+    done = Event.of(KEY, 7, "acknowledge", at_us=(NOON_S + 31) * 10**6, member_id="m1", request=accepted, response={})
+    report = reported(tmp_path, [*lived(), done])
+    checked = "document.getElementById('relative').checked"
+
+    assert drawn(browser, report).run(checked)
+    assert not drawn(browser, report, "relative=0").run(checked)
 
 
 @pytest.mark.parametrize("is_dark", [False, True])

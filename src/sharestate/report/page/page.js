@@ -10,11 +10,15 @@ const MOST_MEMBERS = 20; // lanes
 const COLUMNS = 160; // of a grid
 const ROWS = 80;
 const HEIGHT = 320; // of the picture of records, in pixels
+const AFTER = 0.001; // ms after a line has ended, it is not known
 const LATEST = 1000; // changes in the time that is shown first
-const FORGOTTEN = -2; // the end of a span that a new leader has not read
+const GOES_ON = -1; // the ends of spans without a change: at the end of the history,
+const FORGOTTEN = -2; // as a new leader has not read it,
+const UNKNOWN = -3; // and where the state is not known any more
+const CROWDED = 20; // how many times what was in flight at once the shown offsets are, for them to be shown from the SPSO on
 const element = (id) => document.getElementById(id);
 
-let report, partition, views = {}, shown = [0, 1], drawing = Promise.resolve(), pending = false;
+let report, partition, views = {}, shown = [0, 1], chosen = {}, drawing = Promise.resolve(), pending = false;
 
 // ---- the data
 
@@ -40,6 +44,7 @@ function opened(packed) {
   spans.begin = accumulated(spans.begin).map((us) => origin + us / 1000);
   spans.end = spans.begin.map((begin, i) => begin + spans.duration[i] / 1000);
   packed.points.at = accumulated(packed.points.at).map((us) => origin + us / 1000);
+  packed.unknown = packed.unknown.map(([begin, end, reason]) => ({ begin: origin + begin / 1000, end: origin + end / 1000, reason }));
   packed.from = origin;
   packed.to = origin + Math.max(packed.duration_us / 1000, 1);
   return packed;
@@ -51,28 +56,36 @@ function* within(from, to) {
   for (let i = 0; i < begin.length && begin[i] <= to; i++) if (end[i] >= from) yield i;
 }
 
-/** Return the points of a column that suffice to draw it: the first, least, greatest and last in each column. */
+/** Return the points of a column that suffice to draw it; where it is not known there is one that is null. */
 function thinned(name, from, to) {
-  const { at, [name]: values } = partition.points, rows = [], width = (to - from) / (4 * COLUMNS);
-  for (let i = 0; i < at.length && at[i] <= to;) {
-    const stop = at[i] < from ? from : Math.max(from + (Math.floor((at[i] - from) / width) + 1) * width, at[i] + 1e-6);
-    const kept = new Map();
-    let least = null, most = null, end = i;
-    for (; end < at.length && at[end] < stop; end++) {
-      if (values[end] === null) continue;
-      if (least === null || values[end] < values[least]) least = end;
-      if (most === null || values[end] > values[most]) most = end;
-    }
-    if (least !== null) for (const k of [i, least, most, end - 1]) kept.set(k, values[k]);
-    if (end - 1 < at.length && at[end - 1] < from) { // what was true when the shown time begins
-      if (values[end - 1] !== null) rows.push({ at: from, value: values[end - 1] });
-    } else {
-      for (const [k, value] of [...kept].sort((a, b) => a[0] - b[0])) if (value !== null) rows.push({ at: at[k], value });
-    }
-    i = end === i ? i + 1 : end;
+  const { at, [name]: values } = partition.points, rows = [];
+  for (let i = 0, stop; i < at.length && at[i] <= to; i = stop) {
+    const isKnown = values[i] !== null;
+    for (stop = i; stop < at.length && (values[stop] !== null) === isKnown;) stop++;
+    const until = stop < at.length ? Math.min(at[stop], to) : to;
+    if (!isKnown || until < from) continue;
+    rows.push(...thinnedRun(values, i, stop, from, until));
+    if (until < to) rows.push({ at: until + AFTER, value: null });
   }
-  const last = rows.at(-1);
-  if (last && last.at < to) rows.push({ at: to, value: last.value });
+  return rows;
+}
+
+/** Return the points from *i* to before *stop* that suffice to draw them: the first, least, greatest and last in each column. */
+function thinnedRun(values, i, stop, from, to) {
+  const { at } = partition.points, rows = [], width = (to - from) / (4 * COLUMNS);
+  while (i < stop && at[i] <= to) {
+    const edge = at[i] < from ? from : Math.max(from + (Math.floor((at[i] - from) / width) + 1) * width, at[i] + 1e-6);
+    let least = i, most = i, end = i;
+    for (; end < stop && at[end] < edge; end++) {
+      if (values[end] < values[least]) least = end;
+      if (values[end] > values[most]) most = end;
+    }
+    end = Math.max(end, i + 1);
+    if (at[end - 1] < from) rows.push({ at: from, value: values[end - 1] }); // what was true when the shown time begins
+    else for (const k of [...new Set([i, least, most, end - 1])].sort((a, b) => a - b)) rows.push({ at: at[k], value: values[k] });
+    i = end;
+  }
+  if (rows.length && rows.at(-1).at < to) rows.push({ at: to, value: rows.at(-1).value });
   return rows;
 }
 
@@ -103,30 +116,42 @@ const member = (i) => partition.members[partition.spans.member[i]] ?? "";
 const state = (i) => report.states[partition.spans.state[i]];
 const whole = (number) => number.toLocaleString("en-US");
 
-/** Return the life of a record: its changes, each with the state that follows it; the last one may have none. */
+/**
+ * Return the life of a record: its changes, each with the state that follows it; the last one may have none. The member
+ * of a change is the one that has the record by it, or has had it until then.
+ */
 function life(offset) {
   const { first, last, begin, end, count, began, ended } = partition.spans, rows = [];
   let open = null;
+  const finish = () => {
+    if (open === null || ended[open] === GOES_ON) return;
+    if (ended[open] === FORGOTTEN) rows.push({ at: end[open], what: "forgotten by a new leader", state: "", count: "", member: member(open) });
+    if (ended[open] === UNKNOWN) rows.push({ at: end[open], what: "not known from here on", state: "", count: "", member: "" });
+  };
   for (let i = 0; i < begin.length; i++) {
     if (first[i] > offset || last[i] < offset) continue;
-    rows.push({ at: begin[i], what: report.causes[began[i]], state: state(i), count: count[i], member: member(i) });
+    finish();
+    const owner = member(i) || (open !== null && ended[open] === began[i] ? member(open) : "");
+    rows.push({ at: begin[i], what: report.causes[began[i]], state: state(i), count: count[i], member: owner });
     open = i;
   }
+  finish();
   if (open !== null && ended[open] >= 0) {
-    rows.push({ at: end[open], what: report.causes[ended[open]], state: "no longer in flight", count: "", member: "" });
-  } else if (open !== null && ended[open] === FORGOTTEN) {
-    rows.push({ at: end[open], what: "forgotten by a new leader", state: "", count: "", member: "" });
+    rows.push({ at: end[open], what: report.causes[ended[open]], state: "no longer in flight", count: "", member: member(open) });
   }
   return rows;
 }
 
 // ---- tables
 
+/** Fill a table; each cell has the head of its column, for narrow windows, in which it stands beside it. */
 function fill(table, rows) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
   table.tBodies[0].replaceChildren(...rows.map((cells) => {
     const row = document.createElement("tr");
-    for (const value of cells) {
+    for (const [i, value] of cells.entries()) {
       const cell = row.insertCell();
+      cell.dataset.head = heads[i];
       cell.textContent = typeof value === "number" ? whole(value) : value;
       if (typeof value === "number") cell.className = "number";
     }
@@ -142,7 +167,7 @@ function showLife() {
   section.querySelector("h3").textContent = `Record ${text}`;
   section.querySelector("p").textContent = !isNumber ? "An offset is a number, 0 or more."
     : `${rows.length ? "" : "Nothing in these pictures is about it. "}Why it is or is not deliverable:`;
-  section.querySelector("code").textContent = isNumber ? `sharestate history explain HISTORY --offset ${offset} ${partition.arguments}` : "";
+  section.querySelector("code").textContent = isNumber ? `${report.command} --offset ${offset} ${partition.arguments}` : "";
   fill(section.querySelector("table"), rows.map((row, i) =>
     [when(row.at), i ? duration(row.at - rows[i - 1].at) : "", row.what, row.state, row.count, row.member]));
 }
@@ -153,13 +178,13 @@ function offsetsOf(places, lines) {
   const { first, last } = partition.spans;
   let low = Infinity, high = -Infinity;
   for (const i of places) { low = Math.min(low, first[i]); high = Math.max(high, last[i] + 1); }
-  for (const row of lines) if (row.line !== "log end") { low = Math.min(low, row.offset); high = Math.max(high, row.offset + 1); }
+  for (const row of lines) if (row.line !== "log end" && row.offset !== null) { low = Math.min(low, row.offset); high = Math.max(high, row.offset + 1); }
   return low > high ? [0, 1] : [low, high];
 }
 
 function offsetLines(from, to) {
   return [["start", "SPSO"], ["end", "SPEO"], ["log_end", "log end"]].flatMap(([name, line]) =>
-    thinned(name, from, to).map(({ at, value }) => ({ at, offset: name === "end" ? value + 1 : value, line })));
+    thinned(name, from, to).map(({ at, value }) => ({ at, offset: name === "end" && value !== null ? value + 1 : value, line })));
 }
 
 /** Return what is drawn of a span; *pad* is half a pixel, or thin neighbors would let the background shine through. */
@@ -286,6 +311,41 @@ function give(chart, rows, signals = {}) {
   return view.resize().runAsync();
 }
 
+/** Return what of the shown time is not known. */
+function unknownIn(from, to) {
+  return partition.unknown.filter(({ begin, end }) => end >= from && begin <= to)
+    .map(({ begin, end, reason }) => ({ begin: Math.max(begin, from), end: Math.min(end, to), reason }));
+}
+
+/** Return where the marks of a picture begin: right of and below its axes, titles and padding, in pixels. */
+function originOf(view) {
+  const [left, top] = view.origin(), padding = view.padding();
+  return [left + (padding.left ?? padding), top + (padding.top ?? padding)];
+}
+
+/** Hatch what is not known in a picture, with the reason where there is room. */
+function hatch(chart, gaps) {
+  const view = views[chart], container = element(`chart-${chart}`), scale = view.scale("x"), [left, top] = originOf(view);
+  for (const old of container.querySelectorAll(".unknown")) old.remove();
+  const canvas = container.querySelector("canvas"), box = container.getBoundingClientRect(), inner = canvas.getBoundingClientRect();
+  for (const { begin, end, reason } of gaps) {
+    const part = document.createElement("div"), width = scale(end) - scale(begin);
+    part.className = "unknown";
+    part.style.left = `${inner.left - box.left + left + scale(begin)}px`;
+    part.style.top = `${inner.top - box.top + top}px`;
+    part.style.width = `${Math.max(width, 2)}px`;
+    part.style.height = `${view.height()}px`;
+    if (width > 90) part.append(Object.assign(document.createElement("span"), { textContent: reason }));
+    container.append(part);
+  }
+}
+
+function sayUnknown(gaps) {
+  element("unknown").replaceChildren(...gaps.map(({ begin, end, reason }) =>
+    Object.assign(document.createElement("li"), { textContent: `Not known from ${when(begin)} to ${when(end)}: ${reason}.` })));
+  element("unknown").hidden = gaps.length === 0;
+}
+
 async function draw() {
   const [from, to] = shown, places = [...within(from, to)], isRelative = element("relative").checked;
   const lines = isRelative ? [] : offsetLines(from, to);
@@ -313,6 +373,9 @@ async function draw() {
     give("lag", { lag }, time),
     give("deliveries", { deliveries: deliveries.map(([count, records]) => ({ label: `${count}: ${whole(records)}`, records })) }),
   ]);
+  const gaps = unknownIn(from, to);
+  for (const chart of ["records", "members", "lag"]) hatch(chart, gaps);
+  sayUnknown(gaps);
   tabulate(places, members, deliveries);
 }
 
@@ -325,11 +388,11 @@ function tabulate(places, members, deliveries) {
   head.replaceChildren(...["member", "acquired", ...names].map((name, i) => {
     const cell = document.createElement("th");
     cell.textContent = name;
-    if (i) cell.className = "number";
+    if (i > 0) cell.className = "number";
     return cell;
   }));
   fill(element("members"), members.map(([place, tally]) =>
-    [partition.members[place], tally.acquired, ...names.map((name) => tally.outcomes.get(name) ?? 0)]));
+    [partition.places[place], tally.acquired, ...names.map((name) => tally.outcomes.get(name) ?? 0)]));
   fill(element("deliveries"), deliveries);
   document.body.dataset.drawn = `${places.length}`;
 }
@@ -374,7 +437,7 @@ function tooltip(chart) {
 
 function offsetAt(event) {
   const view = views.records, box = view.container().querySelector("canvas").getBoundingClientRect();
-  return Math.floor(view.scale("y").invert(event.clientY - box.top - view.origin()[1]));
+  return Math.floor(view.scale("y").invert(event.clientY - box.top - originOf(view)[1]));
 }
 
 function recordTip(event, item) {
@@ -400,9 +463,9 @@ async function embed() {
   views.whole.addSignalListener("brush", (_, chosen) => {
     clearTimeout(waiting);
     const time = Object.values(chosen)[0];
-    if (time) waiting = setTimeout(() => show(+time[0], +time[1]), 150);
+    if (time) waiting = setTimeout(() => chooseTime(+time[0], +time[1]), 150);
   });
-  const lines = offsetLines(partition.from, partition.to), offsets = lines.map((row) => row.offset);
+  const lines = offsetLines(partition.from, partition.to), offsets = lines.map((row) => row.offset).filter((offset) => offset !== null);
   await give("whole", { lines }, { whole_from: partition.from, whole_to: partition.to,
     whole_low: Math.min(...offsets, Infinity) === Infinity ? 0 : Math.min(...offsets), whole_high: Math.max(...offsets, 1) });
 }
@@ -424,38 +487,73 @@ const MOVES = {
   all: () => [partition.from, partition.to],
 };
 
+/** Show a time that was chosen, and have the address say so. */
+function chooseTime(from, to) {
+  show(from, to);
+  const isAll = shown[0] === partition.from && shown[1] === partition.to;
+  Object.assign(chosen, isAll ? { from: "all", to: undefined } : { from: `${shown[0]}`, to: `${shown[1]}` });
+  note();
+}
+
 /** Move the shown time; one that would leave the history keeps its length. */
 function move(name) {
   let [from, to] = MOVES[name](shown);
   if (name === "earlier" && from < partition.from) [from, to] = [partition.from, partition.from + to - from];
   if (name === "later" && to > partition.to) [from, to] = [partition.to - (to - from), partition.to];
-  show(from, to);
+  chooseTime(from, to);
 }
 
 function find(offset) {
   element("offset").value = offset;
   showLife();
   redraw();
+  note();
+}
+
+/** Return whether offsets are shown from the SPSO on if nobody says so: where they would be a line otherwise. */
+function isCrowded() {
+  const [from, to] = shown, places = [...within(from, to)], [low, high] = offsetsOf(places, offsetLines(from, to));
+  const isKnown = partition.points.start.at(-1) !== null; // or nothing would be in flight only as far as is known
+  return places.length > 0 && ((isKnown && !partition.spans.ended.includes(GOES_ON)) || high - low > CROWDED * mostInFlight(from, to));
 }
 
 async function choose(place) {
   partition = opened(report.partitions[place]);
+  chosen = {};
   element("partition").value = place;
   for (const section of document.querySelectorAll(".partition")) section.hidden = section.id !== `partition-${place}`;
   shown = [partition.spans.begin.at(-LATEST) ?? partition.from, partition.to];
+  element("relative").checked = isCrowded();
   await embed();
   showLife();
   redraw();
 }
 
-/** Take the share partition, the offset and the shown time from the address, such as #partition=1&offset=42&from=all. */
+/** Have the address name what is chosen, so that it leads here again. */
+function note() {
+  const offset = element("offset").value.trim(), address = new URLSearchParams(partition.address);
+  for (const [name, value] of Object.entries({ offset: offset || undefined, ...chosen })) if (value !== undefined) address.set(name, value);
+  history.replaceState(null, "", `#${address}`);
+}
+
+/** Return the place of the share partition that an address names, the topic by its name or its id; -1 without one. */
+function placeOf(wanted) {
+  const names = ({ address, topic_id }) => ({ group: [address.group], topic: [address.topic, topic_id], partition: [address.partition] });
+  return report.partitions.findIndex((each) =>
+    Object.entries(names(each)).every(([name, known]) => !wanted.has(name) || known.includes(wanted.get(name))));
+}
+
+/** Take the address: #group=orders&topic=payments&partition=0&offset=42&from=all&relative=1, of which each may be missing. */
 async function follow() {
-  const wanted = new URLSearchParams(location.hash.slice(1)), place = Number(wanted.get("partition") ?? 0);
+  const wanted = new URLSearchParams(location.hash.slice(1)), place = placeOf(wanted);
   element("offset").value = wanted.get("offset") ?? "";
-  element("relative").checked = wanted.has("relative");
-  await choose(report.partitions[place] ? place : 0);
+  element("elsewhere").hidden = place !== -1;
+  await choose(Math.max(place, 0));
+  for (const name of ["from", "to", "relative"]) if (wanted.has(name)) chosen[name] = wanted.get(name);
+  if (wanted.has("relative")) element("relative").checked = wanted.get("relative") !== "0";
   if (wanted.get("from") === "all") show(partition.from, partition.to);
   else if (wanted.has("from") && wanted.has("to")) show(Number(wanted.get("from")), Number(wanted.get("to")));
+  element("life").scrollIntoView({ block: "center" }); // nothing happens without an offset: it is hidden then
 }
 
 function fail(error) {
@@ -467,11 +565,16 @@ async function start() {
   await unpack();
   element("pictures").hidden = false;
   element("chooser").hidden = report.partitions.length === 1;
-  element("relative").addEventListener("change", redraw);
-  element("partition").addEventListener("change", (event) => choose(Number(event.target.value)).catch(fail));
-  element("controls").addEventListener("submit", (event) => { event.preventDefault(); showLife(); redraw(); });
+  element("relative").addEventListener("change", (event) => {
+    chosen.relative = event.target.checked ? "1" : "0";
+    note();
+    redraw();
+  });
+  element("partition").addEventListener("change", (event) => choose(Number(event.target.value)).then(note).catch(fail));
+  element("controls").addEventListener("submit", (event) => { event.preventDefault(); showLife(); redraw(); note(); });
   element("controls").addEventListener("click", (event) => { if (event.target.dataset.move) move(event.target.dataset.move); });
   addEventListener("hashchange", () => follow().catch(fail));
+  addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => embed().then(redraw).catch(fail));
   await follow();
 }
