@@ -337,7 +337,8 @@ class Search:
     def _end(self, reason: str) -> Stop:
         """End for good: there is nothing left to spend."""
         step, repair = self._steps[self._index], self._repair
-        self._checked.restore(self._places[-1])
+        if self._places:  # otherwise it was spent before anything was done
+            self._checked.restore(self._places[-1])
         self._checked.give_up()
         self.passed_over += len(self._steps) - self._index
         self._index = len(self._steps)

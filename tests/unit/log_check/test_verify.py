@@ -13,11 +13,17 @@ from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_propert
 from sharestate.cli.commands import sharestate
 from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
-from sharestate.log_check.verify import repeated_requests
+from sharestate.log_check.budget import Budget
+from sharestate.log_check.precedence import in_order
+from sharestate.log_check.schedule import schedule
+from sharestate.log_check.verify import check_partition, repeated_requests
 from tests.support.broker_logs import RUN, lines, rewritten
 
 GROUP = "seq-b"
 """The group whose answers are falsified: it has three share partitions."""
+
+TOPIC = "6_UGRzRhTHKhR9UaPcC76Q"
+"""One of its topics."""
 
 
 def log(*arguments: str | Path) -> Result:
@@ -197,3 +203,15 @@ def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None
 
     assert checked.exit_code == 2
     assert f"{path}:1" in checked.output
+
+
+def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
+    """What is left after the steps were ordered may be too little for the first of them."""
+    events = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id=GROUP)
+    own = [*enumerate((event for event in events if event.topic_id == TOPIC and event.partition == 0), 2)]
+    counted = Budget(10**9)
+    in_order(schedule(own), counted)
+
+    for most in (counted.spent - 1, counted.spent, counted.spent + 1):
+        checked = check_partition((GROUP, TOPIC, 0), own, "history.jsonl", Header(order=Order.ARRIVAL), Budget(most))
+        assert checked.report.verdict is Verdict.BOUND_REACHED
