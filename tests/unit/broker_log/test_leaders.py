@@ -173,6 +173,9 @@ def test_a_write_that_is_tried_again_counts_once() -> None:
         (4, {}),
         (9, {"error": "coordinator_not_available"}),
     ]
+    first, last = list(log)[1], list(log)[3]
+    assert (writes[0].at_us, writes[0].request_no) == (first.at_us, first.correlation_id)  # it was issued before that
+    assert writes[0].done_us == last.done_us
 
 
 def test_a_missing_write_is_no_excuse_if_all_logs_are_there() -> None:
