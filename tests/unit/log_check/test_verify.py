@@ -197,3 +197,16 @@ def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None
 
     assert checked.exit_code == 2
     assert f"{path}:1" in checked.output
+
+
+def test_a_run_whose_groups_were_altered_before_the_log_began_is_not_checked(tmp_path: Path) -> None:
+    """Their settings are assumed then: what does not fit is no contradiction, and the reason says what shows that."""
+    request_log = tmp_path / "request.log"
+    request_log.write_text("".join(line for line in lines() if '"INCREMENTAL_ALTER_CONFIGS"' not in line))
+
+    reports = reports_of(request_log, tmp_path / "history.jsonl")
+
+    reasons = [finding.reason for report in reports for finding in report.findings]
+    assert {report.verdict for report in reports} == {Verdict.NOT_CHECKED}
+    assert all(reason.startswith("the group's settings are not known: auto_offset_reset latest") for reason in reasons)
+    assert any("acquisition locks last 1500 ms" in reason for reason in reasons)
