@@ -2,8 +2,8 @@
 How much the clocks of brokers disagree, by what caused what.
 
 A leader hands out records, and then writes what became of them to a share coordinator; and before it hands them out
-once more, the write was usually answered. So what the coordinator's broker has logged of the write lies between two fetches
-that the leader's broker has logged: the delivery counts say which.
+once more, the write was usually answered. So what the coordinator's broker has logged of the write lies between two
+fetches that the leader's broker has logged: the delivery counts say which.
 """
 
 from __future__ import annotations
