@@ -2,8 +2,8 @@
 How much the clocks of brokers disagree, by what caused what.
 
 A leader hands out records, and then writes what became of them to a share coordinator; and before it hands them out
-once more, the write was answered. So what the coordinator's broker has logged of the write lies between two fetches
-that the leader's broker has logged: the delivery counts say which.
+once more, the write was usually answered. So what the coordinator's broker has logged of the write lies between two
+fetches that the leader's broker has logged: the delivery counts say which.
 """
 
 from __future__ import annotations
@@ -96,13 +96,17 @@ class Clocks:
         _bound(self._written)
 
     def offsets(self, key: Key | None = None) -> Iterator[Offset]:
-        """Yield the clocks that disagree, or only those that matter to a share partition."""
+        """
+        Yield the clocks that disagree, or only those that matter to a share partition.
+
+        Where the bounds contradict each other, a write came late: nobody waits for that of an expired lock.
+        """
         for pair in sorted(self._bounds) if key is None else sorted(self._pairs.get(key, ())):
             least, most = self._bounds[pair]
-            if least is not None and least > DISAGREE_US:
-                yield Offset(*pair, least)
-            elif most is not None and most < -DISAGREE_US:
-                yield Offset(*pair, most)
+            if least is None or most is None or least > most:
+                continue
+            if least > DISAGREE_US or most < -DISAGREE_US:
+                yield Offset(*pair, least if least > DISAGREE_US else most)
 
     def _compare(self, key: Key, cause: _Seen | None, effect: _Seen | None) -> None:
         """Note that what was caused has ended later than what has caused it began."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sharestate.broker_log.appends import Appends
 from sharestate.broker_log.clocks import Clocks
@@ -34,6 +34,27 @@ _MOST_TRIED: Final = 10_000
 """How many writes are remembered that may be tried again, the last ones. [writes]"""
 
 
+class _Tried(NamedTuple):
+    """
+    A write that is being tried.
+
+    Attributes:
+        first: The request that had it first: the leader has issued it before that.
+        entry: Its place in that request.
+        attempts: How often it was tried.
+    """
+
+    first: LoggedRequest
+    entry: int
+    attempts: int = 1
+
+    def answered(self, last: LoggedRequest) -> LoggedRequest:
+        """Return the first request with the answer of the last one."""
+        if self.first is last:
+            return last
+        return self.first._replace(file=last.file, line=last.line, done_us=last.done_us, end_us=last.end_us)
+
+
 class StateRequests:
     """
     The reads and writes of state.
@@ -56,7 +77,7 @@ class StateRequests:
         self._clocks = clocks
         self._profile = profile
         self._profiles: dict[Key, str] = {}
-        self._tried: dict[tuple[Key, tuple[StateBatch, ...]], int] = {}
+        self._tried: dict[tuple[Key, tuple[StateBatch, ...]], _Tried] = {}
         self._rpc = 0
 
     def forget(self, keys: Iterable[Key]) -> None:
@@ -102,34 +123,33 @@ class StateRequests:
         results = _results(logged.response["results"])  # one for each partition, even if it has several entries
         for entry, (topic_id, index, asked) in enumerate(entries(logged.request["topics"])):
             key, result = (group_id, topic_id, index), results[topic_id, index]
-            batches = _state_batches(asked["stateBatches"])
+            batches, code = _state_batches(asked["stateBatches"]), result["errorCode"]
+            if code and self._leaders.is_fenced(key, asked["leaderEpoch"]):
+                continue
+            tried = self._tried.pop((key, batches), None) or _Tried(logged, entry)
+            if code in _RETRIED and tried.attempts < _ATTEMPTS:
+                self._try_again(key, batches, tried)
+                continue
+            if not code:
+                self._leaders.wrote(key, logged, asked["leaderEpoch"])
+                self._clocks.wrote(key, logged, batches)
+                self._appends.begins_at(key, asked["startOffset"])
             request = {
                 "rpc": self._rpc,
-                "entry": entry,
+                "entry": tried.entry,
                 "start_offset": asked["startOffset"],
                 "delivery_complete_count": asked.get("deliveryCompleteCount", -1),
                 "state_epoch": asked["stateEpoch"],
                 "leader_epoch": asked["leaderEpoch"],
                 "state_batches": batches,
             }
-            if not result["errorCode"]:
-                self._leaders.wrote(key, logged, asked["leaderEpoch"])
-                self._clocks.wrote(key, logged, batches)
-                self._appends.begins_at(key, asked["startOffset"])
-            elif self._leaders.is_fenced(key, asked["leaderEpoch"]) or self._is_tried_again(key, batches, result):
-                continue
-            response = {"error": error_of(result["errorCode"])}
-            self._events.add(key, "write", logged, request=request, response=response)
+            self._events.add(key, "write", tried.answered(logged), request=request, response={"error": error_of(code)})
 
-    def _is_tried_again(self, key: Key, batches: tuple[StateBatch, ...], result: Mapping[str, Any]) -> bool:
-        """Return whether a write that has failed is tried again."""
-        if result["errorCode"] not in _RETRIED:
-            return False
-        attempts = self._tried.pop((key, batches), 0) + 1
-        self._tried[key, batches] = attempts
+    def _try_again(self, key: Key, batches: tuple[StateBatch, ...], tried: _Tried) -> None:
+        """Remember a write that has failed, and is tried again."""
+        self._tried[key, batches] = tried._replace(attempts=tried.attempts + 1)
         if len(self._tried) > _MOST_TRIED:
             del self._tried[next(iter(self._tried))]
-        return attempts % _ATTEMPTS != 0
 
     def handlers(self) -> dict[str, Handler]:
         """Return what is done with each request."""

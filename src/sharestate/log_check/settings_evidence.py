@@ -30,7 +30,10 @@ long: what comes after it is as the broker had it (falsified logs of k431-seq).
 """
 
 MOST_TRIED: Final = 24
-"""How many other values are tried; each costs as much as the check up to the first place where nothing fits."""
+"""How many other values are tried; each costs as much as the check as far as the first place where nothing fits."""
+
+_AHEAD: Final = 4 * NEEDED
+"""How many answers and writes after that place are looked at: what is explained does not come in order of arrival."""
 
 _ARCHIVING: Final = 3
 _ARCHIVED: Final = 4
@@ -52,6 +55,9 @@ def doubt(events: list[Located], stop: Event, explained: int, explains: Explains
         stop: The event that does not fit.
         explained: How many answers and writes are explained before it.
         explains: The check of other events, up to the first that does not fit.
+
+    Complexity:
+        ``MOST_TRIED`` checks of the events up to *stop* and a few more.
     """
     values = _assumed(event for _, event in events)
     if not values:
@@ -60,16 +66,24 @@ def doubt(events: list[Located], stop: Event, explained: int, explains: Explains
     seen = _contradicted(values, [event for _, event in events if event.seq <= stop.seq])
     if seen is not None:
         return f"the group's settings are not known: {assumed} are assumed, but {seen}"
-    left = sum(1 for _, event in events if event.seq > stop.seq and event.kind in _CHECKED)
+    near = _until(events, stop)
+    left = sum(1 for _, event in near if event.seq > stop.seq and event.kind in _CHECKED)
     needed = explained + min(NEEDED, max(1, left))
-    for other in islice(_others(values, [event for _, event in events]), MOST_TRIED):
-        if explains(_with(events, other)) >= needed:
+    for other in islice(_others(values, [event for _, event in near]), MOST_TRIED):
+        if explains(_with(near, other)) >= needed:
             with_other = " and ".join(f"{name} {_shown(value)}" for name, value in other.items())
             return f"the group's settings are not known: {assumed} are assumed, but with {with_other} more is explained"
     return None
 
 
 _CHECKED: Final = frozenset({"acknowledge", "fetch", "write"})
+
+
+def _until(events: list[Located], stop: Event) -> list[Located]:
+    """Return the events up to the one that does not fit, and some that are checked after it."""
+    later = [event.seq for _, event in events if event.seq > stop.seq and event.kind in _CHECKED]
+    last = later[_AHEAD - 1] if len(later) >= _AHEAD else events[-1][1].seq
+    return [each for each in events if each[1].seq <= last]
 
 
 def _assumed(events: Iterable[Event]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.log_check.search import MOST_NAMED, Search, Stop
 from sharestate.log_check.search_state import Counts, Defect
 from sharestate.log_check.settings_evidence import doubt
+from sharestate.log_check.unanswered import unanswered_fetch
 from sharestate.log_check.visible_log import VisibleLog
 
 MakeBudget = Callable[[int], Budget]
@@ -315,7 +316,9 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
             stops.append(stop)
         else:
             if not findings:
-                doubted = _unseen(events, stop) or _doubt(report.key, events, stop, _explained(checked))
+                doubted = unanswered_fetch(events, stop.step.event) or _doubt(
+                    report.key, events, stop, _explained(checked)
+                )
             finding = _finding(stop, plan.writes, file, checked.counts.undecided_fetches, is_sure=is_sure)
             place = stop.step.line, stop.step.what
             findings[place] = finding
@@ -339,15 +342,6 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
     for stop in stops:
         stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT, is_for_good=False)
     return FoundOrder(plan, log, search.steps, stopped)
-
-
-def _unseen(events: list[Located], stop: Stop) -> str | None:
-    """Return which fetch may have acquired what is not known; None if none of those before a stop."""
-    before = (event for _, event in events if event.seq <= stop.step.event.seq)
-    unseen = next((event for event in before if event.kind == "fetch" and event.response is None), None)
-    if unseen is None:
-        return None
-    return f"a fetch was answered with an error as a whole ({unseen.source}): what it acquired is not known"
 
 
 def _doubt(key: Key, events: list[Located], stop: Stop, explained: int) -> str | None:

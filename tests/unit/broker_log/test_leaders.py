@@ -173,6 +173,9 @@ def test_a_write_that_is_tried_again_counts_once() -> None:
         (4, {}),
         (9, {"error": "coordinator_not_available"}),
     ]
+    first, last = list(log)[1], list(log)[3]
+    assert (writes[0].at_us, writes[0].request_no) == (first.at_us, first.correlation_id)  # it was issued before that
+    assert writes[0].done_us == last.done_us
 
 
 def test_a_missing_write_is_no_excuse_if_all_logs_are_there() -> None:
@@ -219,6 +222,20 @@ def test_clocks_that_agree_are_not_spoken_of() -> None:
 
     assert unknown(list(imported)) == {}
     assert imported.clock_offsets() == []
+
+
+def test_a_write_that_is_late_is_no_clock_that_is_ahead() -> None:
+    """Nobody waits for the write of an expired lock: other writes show that the clocks agree."""
+    log = GivenRequests()
+    log.metadata(brokers=BOTH)
+    log.read(by=1, broker=SECOND)
+    log.fetch((0, 4, 1), at_ms=1_000)
+    log.write((0, 4, 2, 1), by=1, broker=SECOND, at_ms=1_010)
+    log.fetch((5, 9, 1), epoch=1, at_ms=1_100)
+    log.fetch((5, 9, 2), epoch=2, at_ms=2_100)
+    log.write((5, 9, 0, 1), by=1, broker=SECOND, at_ms=2_400)
+
+    assert unknown(log.imported()) == {}
 
 
 def test_what_a_refused_fetch_has_acknowledged_counts() -> None:

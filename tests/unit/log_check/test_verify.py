@@ -215,3 +215,16 @@ def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     for most in (counted.spent - 1, counted.spent, counted.spent + 1):
         checked = check_partition((GROUP, TOPIC, 0), own, "history.jsonl", Header(order=Order.ARRIVAL), Budget(most))
         assert checked.report.verdict is Verdict.BOUND_REACHED
+
+
+def test_a_run_whose_groups_were_altered_before_the_log_began_is_not_checked(tmp_path: Path) -> None:
+    """Their settings are assumed then: what does not fit is no contradiction, and the reason says what shows that."""
+    request_log = tmp_path / "request.log"
+    request_log.write_text("".join(line for line in lines() if '"INCREMENTAL_ALTER_CONFIGS"' not in line))
+
+    reports = reports_of(request_log, tmp_path / "history.jsonl")
+
+    reasons = [finding.reason for report in reports for finding in report.findings]
+    assert {report.verdict for report in reports} == {Verdict.NOT_CHECKED}
+    assert all(reason.startswith("the group's settings are not known: auto_offset_reset latest") for reason in reasons)
+    assert any("acquisition locks last 1500 ms" in reason for reason in reasons)

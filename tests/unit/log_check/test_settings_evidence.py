@@ -1,0 +1,242 @@
+"""Whether other settings than the assumed ones explain what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sharestate.history import AppendedBatch, Event
+from sharestate.log_check.partition_events import Located
+from sharestate.log_check.settings_evidence import MOST_TRIED, NEEDED, doubt
+from sharestate.log_check.unanswered import unanswered_fetch
+from sharestate.values.records import AcquiredRecords
+from sharestate.values.requests import StateBatch
+
+KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
+
+DEFAULTS: dict[str, Any] = {
+    "auto_offset_reset": "latest",
+    "delivery_count_limit": 5,
+    "dlq_topic": "",
+    "isolation": "read_uncommitted",
+    "max_record_locks": 2000,
+    "record_lock_duration_ms": 30_000,
+    "renew_acknowledge_enable": True,
+}
+
+
+class Life:
+    """The events of a share partition, with a check that is made up."""
+
+    def __init__(self, *assumed: str, **settings: Any) -> None:  # noqa: ANN401 - of a group
+        """Begin with the settings, of which some are assumed."""
+        self.events: list[Located] = []
+        self.tried: list[dict[str, Any]] = []
+        self.add("config", request={**DEFAULTS, **settings, "assumed": assumed})
+
+    def add(self, kind: str, **fields: Any) -> Event:  # noqa: ANN401 - of an event
+        """Add an event."""
+        event = Event.of(KEY, len(self.events), kind, **fields)
+        self.events.append((len(self.events) + 2, event))
+        return event
+
+    def fetch(self, *acquired: tuple[int, int, int], lock_ms: int = 30_000) -> Event:
+        """Add a fetch."""
+        rows = tuple(AcquiredRecords(*each) for each in acquired)
+        return self.add("fetch", request={}, response={"acquired": rows, "lock_ms": lock_ms})
+
+    def write(self, *batches: tuple[int, int, int, int]) -> Event:
+        """Add a write."""
+        return self.add("write", request={"state_batches": tuple(StateBatch(*each) for each in batches)}, response={})
+
+    def initialize(self, start_offset: int) -> Event:
+        """Add a read of the state."""
+        return self.add("initialize", request={}, response={"start_offset": start_offset, "state_batches": ()})
+
+    def fill(self, count: int = 100) -> None:
+        """Add fetches that got nothing."""
+        for _ in range(count):
+            self.fetch()
+
+    def doubt(self, stop: Event, better: dict[str, Any] | None = None, gain: int = NEEDED) -> str | None:
+        """Return the doubt if 7 are explained before *stop*, and *gain* more with settings that are *better*."""
+
+        def explains(events: list[Located]) -> int:
+            request = events[0][1].request or {}
+            self.tried.append({name: request[name] for name in DEFAULTS if request[name] != DEFAULTS[name]})
+            return 7 + gain if better is not None and self.tried[-1] == better else 7
+
+        return doubt(self.events, stop, 7, explains)
+
+
+ALL = tuple(DEFAULTS)
+
+
+def test_known_settings_leave_no_doubt() -> None:
+    """If nothing is assumed what does not fit contradicts; no other value is tried."""
+    life = Life()
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1), lock_ms=1500)
+
+    assert life.doubt(stop, {"auto_offset_reset": "earliest"}) is None
+    assert life.tried == []
+
+
+def test_locks_that_last_otherwise_show_that_a_group_has_settings_of_its_own() -> None:
+    """Each answer has the lock duration; one that differs alone may be falsified."""
+    life = Life("isolation", "record_lock_duration_ms")
+    for lock_ms in (1500, 1500):
+        life.fetch((0, 4, 1), lock_ms=lock_ms)
+    stop = life.fetch((0, 4, 1))
+
+    assert life.doubt(stop) == (
+        "the group's settings are not known: isolation read_uncommitted, record_lock_duration_ms 30000 are assumed, but"
+        " acquisition locks last 1500 ms"
+    )
+    other = Life("isolation", "record_lock_duration_ms")
+    for lock_ms in (1500, 30_000):
+        other.fetch((0, 4, 1), lock_ms=lock_ms)
+    assert other.doubt(other.fetch((0, 4, 1))) is None
+
+
+def test_a_lock_duration_that_is_known_says_nothing_of_other_settings() -> None:
+    """If it was altered while the log ran, that the locks last so long is no evidence."""
+    life = Life("isolation")
+    stop = life.fetch((0, 4, 1), lock_ms=1500)
+
+    assert life.doubt(stop) is None
+
+
+def test_more_deliveries_than_the_limit_allows() -> None:
+    """A record at the limit is delivered once more at the most (4.2 on); both an answer and a write have to have it."""
+    life = Life("delivery_count_limit")
+    life.fetch((0, 0, 7))
+    stop = life.write((0, 0, 0, 7))
+    reason = life.doubt(stop)
+    assert reason is not None
+    assert reason.endswith("delivery_count_limit 5 are assumed, but records were delivered 7 times")
+
+    for acquired, written in ((6, 6), (7, 5), (5, 7)):
+        other = Life("delivery_count_limit")
+        other.fetch((0, 0, acquired))
+        assert other.doubt(other.write((0, 0, 0, written))) is None
+
+
+def test_records_that_went_to_a_queue() -> None:
+    """Only a dead-letter queue has records that are archiving; one such write may be falsified."""
+    life = Life("dlq_topic")
+    life.write((0, 0, 3, 1))
+    stop = life.write((1, 1, 3, 1))
+    assert "dlq_topic none are assumed, but records went to a dead-letter queue" in (life.doubt(stop) or "")
+
+    other = Life("dlq_topic")
+    assert other.doubt(other.write((0, 0, 3, 1))) is None
+
+
+def test_another_value_that_explains_more() -> None:
+    """The first setting with which the check gets further is named."""
+    life = Life("auto_offset_reset", "max_record_locks")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    life.fill()
+
+    assert life.doubt(stop, {"auto_offset_reset": "earliest"}) == (
+        "the group's settings are not known: auto_offset_reset latest, max_record_locks 2000 are assumed, but with"
+        " auto_offset_reset earliest more is explained"
+    )
+
+
+def test_two_settings_at_once() -> None:
+    """Where one alone does not help, two may."""
+    life = Life("auto_offset_reset", "delivery_count_limit")
+    life.initialize(-1)
+    life.fetch((0, 4, 3))
+    life.write((0, 4, 0, 3))
+    stop = life.fetch()
+    life.fill()
+    better = {"auto_offset_reset": "earliest", "delivery_count_limit": 3}
+
+    assert (life.doubt(stop, better) or "").endswith(
+        "but with auto_offset_reset earliest and delivery_count_limit 3 more is explained"
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "gain", "is_doubted"), [(100, 9, False), (100, 10, True), (3, 3, True), (3, 2, False)]
+)
+def test_a_little_more_is_not_enough(left: int, gain: int, is_doubted: bool) -> None:  # noqa: FBT001 - by pytest
+    """A line that was falsified may be explained by a setting, but not what comes after it."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    life.fill(left)
+
+    assert (life.doubt(stop, {"auto_offset_reset": "earliest"}, gain) is not None) == is_doubted
+
+
+def test_what_is_tried_is_bounded_and_only_what_may_matter() -> None:
+    """Without a reset, transactions, renewals and a queue only numbers are left; only events near the stop are read."""
+    life = Life(*ALL)
+    life.initialize(0)
+    stop = life.fetch((0, 4, 1))
+    life.fill(1000)
+
+    assert life.doubt(stop) is None
+    assert {name for tried in life.tried for name in tried} == {"delivery_count_limit", "max_record_locks"}
+    assert len(life.tried) <= MOST_TRIED
+
+
+def test_settings_that_events_are_about_are_tried() -> None:
+    """Aborted records, renewals, records for a queue and resets each bring their setting up."""
+    life = Life(*ALL)
+    life.initialize(-1)
+    life.add("log", request={"batches": (AppendedBatch(0, 4, 1, True),)})  # noqa: FBT003 - a row of the format
+    life.add("acknowledge", request={"batches": (), "is_renew": True}, response={})
+    life.write((0, 0, 3, 1))
+    stop = life.fetch((0, 4, 1))
+    life.fill()
+
+    assert life.doubt(stop) is None
+    singles = [tried for tried in life.tried if len(tried) == 1]
+    for each in (
+        {"auto_offset_reset": "earliest"},
+        {"isolation": "read_committed"},
+        {"dlq_topic": "a topic"},
+        {"renew_acknowledge_enable": False},
+    ):
+        assert each in singles
+
+
+def test_a_reset_by_duration_begins_where_the_first_member_did() -> None:
+    """No log says where that is; the first records that a member has got do."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((40, 44, 1))
+    life.fill()
+    offsets: list[Any] = []
+
+    def explains(events: list[Located]) -> int:
+        offsets.append((events[1][1].request or {}).get("reset_offset"))
+        return 7
+
+    assert doubt(life.events, stop, 7, explains) is None
+    assert offsets == [None, 40]
+
+
+def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
+    """Until the state is read again: then its locks are gone."""
+    life = Life()
+    life.initialize(0)
+    before = life.fetch((0, 4, 1))
+    unanswered = life.add("fetch", request={})
+    life.events[-1] = (9, unanswered._replace(source_file="request.log", source_line=891))
+    stop = life.fetch((9, 9, 1))
+    life.initialize(0)
+    later = life.fetch((9, 9, 1))
+
+    assert unanswered_fetch(life.events, before) is None
+    assert unanswered_fetch(life.events, stop) == (
+        "the fetch in request.log:891 was answered with an error, so it is not known what it has acquired"
+    )
+    assert unanswered_fetch(life.events, later) is None
