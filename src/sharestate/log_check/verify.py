@@ -315,10 +315,9 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
         if stop.suspects:
             stops.append(stop)
         else:
-            if not findings:
-                doubted = unanswered_fetch(events, stop.step.event) or _doubt(
-                    report.key, events, stop, _explained(checked)
-                )
+            if not findings and stop.bound is None:
+                doubted = unanswered_fetch(events, stop.step.event)
+                doubted = doubted or _doubt(report.key, events, stop, _explained(checked))
             finding = _finding(stop, plan.writes, file, checked.counts.undecided_fetches, is_sure=is_sure)
             place = stop.step.line, stop.step.what
             findings[place] = finding
