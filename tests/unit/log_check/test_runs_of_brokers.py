@@ -28,12 +28,14 @@ def checked(run: str, scratch: Path, *, is_altered: bool = True) -> dict[Verdict
         is_altered: Whether what says the settings of groups is given: their alterations, or their description.
     """
     homes = sorted((RUNS / run).glob("broker?")) or [RUNS / run]
-    logged = [line for home in homes for line in gzip.decompress((home / "request.log.gz").read_bytes()).splitlines()]
-    log = scratch / "request.log"
-    log.write_bytes(b"".join(line + b"\n" for line in sorted(logged) if is_altered or ALTERATION not in line))
+    logs = []
+    for home in homes:
+        lines = gzip.decompress((home / "request.log.gz").read_bytes()).splitlines(keepends=True)
+        logs.append(scratch / f"{home.name}.log")
+        logs[-1].write_bytes(b"".join(line for line in lines if is_altered or ALTERATION not in line))
     described = RUNS / run / "group-config.txt"
     events = LogImport(
-        RequestLog([log]),
+        RequestLog(logs),
         TopicLogs([home / "segments" for home in homes]),
         broker=read_properties(homes[0] / "server.properties"),
         groups=read_group_configs([described] if is_altered and described.exists() else []),
