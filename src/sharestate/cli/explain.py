@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -207,17 +207,21 @@ def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = Fa
     exact = (group_id, topic_id, partition)
     keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(exact, key, strict=True))]
     if not keys:
-        message = f"no such share partition is in {source}; there are: {_listed(survey.keys, survey.header)}"
+        message = f"no such share partition is in {source}; there are: {listed_keys(survey.keys, survey.header.topics)}"
         raise NoVerdict(message)
     if needs_one and len(keys) > 1:
-        message = f"{len(keys)} share partitions are in {source}; choose one: {_listed(keys, survey.header)}"
+        message = f"{len(keys)} share partitions are in {source}; choose one: {listed_keys(keys, survey.header.topics)}"
         raise NoVerdict(message)
     return keys
 
 
-def _listed(keys: Sequence[Key], header: Header) -> str:
-    """Return the options that choose the first of *keys*, and how many more there are."""
-    named = ((group_id, header.topic(topic_id), partition) for group_id, topic_id, partition in keys[:_SHOWN_KEYS])
+def listed_keys(keys: Sequence[Key], names: Mapping[str, str]) -> str:
+    """Return the options that choose the first of *keys*, and how many more there are; *names* are those of topics."""
+    if not keys:
+        return "none"
+    named = (
+        (group_id, names.get(topic_id, topic_id), partition) for group_id, topic_id, partition in keys[:_SHOWN_KEYS]
+    )
     more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
     return "; ".join(starmap("--group {} --topic {} --partition {}".format, named)) + more
 

@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import explain_command, report_command
+from sharestate.cli.explain import explain_command, listed_keys, report_command
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
@@ -150,17 +150,20 @@ def show_command(*, profile: Profile, group_id: str, topic: str, partition: int,
     Exit code: 0, or 2 if the file cannot be read or has nothing of this share partition.
     """
     is_known = False
+    keys: dict[tuple[str, str, int], None] = {}
     with no_verdicts(), open_history(source) as history:
         expect_causal(history.header.order, source)
         key = group_id, history.header.topic_id(topic), partition
         outputs = frozenset({"write", "transition", "dead_letter", "difference"})
         replay = Replay(key, profile=profile, lacks=history.header.lacks, outputs=outputs)
+        names = history.header.topics
         for event in history:
+            keys[event.key] = None
             if event[:3] == key:
                 is_known = True
                 _print_event(event, replay.apply(event))
     if not is_known:
-        message = f"nothing of {group_id}, {topic}, {partition} is in {source}"
+        message = f"no such share partition is in {source}; there are: {listed_keys(list(keys), names)}"
         raise NoVerdict(message)
 
 

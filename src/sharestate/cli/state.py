@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
-from attrs import astuple
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import group_option, partition_option
+from sharestate.cli.explain import group_option, listed_keys, partition_option, topic_option
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.errors import ShareStateError, UnreadableFileError
@@ -91,20 +90,21 @@ def decode_command(*, servers: str | None, settings_path: Path | None, as_json: 
         raise click.UsageError(message)
     is_redirected = sys.stdout is not None and not sys.stdout.isatty()
     with _opened(servers, settings_path, paths) as cluster:
+        names = {} if as_json else _topic_names(cluster, paths)
         if cluster is not None:
-            _print_records(_logged(cluster, shows_progress=is_redirected), as_json=as_json)
+            _print_records(_logged(cluster, shows_progress=is_redirected), names, as_json=as_json)
         else:
             with _reading(paths, shows_progress=is_redirected) as (files, progress):
-                _print_records((each for file in files for each in progress.read(file)), as_json=as_json)
+                _print_records((each for file in files for each in progress.read(file)), names, as_json=as_json)
 
 
-def _print_records(logged: Iterable[LoggedRecord], *, as_json: bool) -> None:
+def _print_records(logged: Iterable[LoggedRecord], names: Mapping[str, str], *, as_json: bool) -> None:
     records = ((each, each.decode()) for each in logged)
     if as_json:
         _print(write_json(decoded_form(record)) for _, record in records)
     else:
         console = Console()
-        _print(record_lines(records, console.width if console.is_terminal else None))
+        _print(record_lines(records, names, console.width if console.is_terminal else None))
 
 
 profile_option = click.option(
@@ -170,16 +170,20 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
             with _reading(paths) as (files, progress):
                 topic.read(files, progress.read)
         ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
+        names = _topic_names(cluster, paths)
     if as_json:
-        _print(write_json(each.to_json() | _log_end(each, ends)) for each in topic.share_partitions())
+        documents = (
+            _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
+        )
+        _print(map(write_json, documents))
     else:
-        print_topic(topic, delivery_limit, stuck_after, ends)
+        print_topic(topic, delivery_limit, stuck_after, ends, names)
 
 
 @state_group.command("explain")
 @click.option("--offset", type=click.IntRange(min=0), help="The record; that at the SPSO without one.")
 @group_option
-@click.option("--topic", "topic_id", help="The topic's id; all without it, or the only one.")
+@topic_option
 @partition_option
 @profile_option
 @limit_option
@@ -191,7 +195,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     *,
     offset: int | None,
     group_id: str | None,
-    topic_id: str | None,
+    topic: str | None,
     partition: int | None,
     profile_name: str,
     delivery_limit: int,
@@ -209,23 +213,25 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
 
     Exit code: 0, or 2 if something cannot be read, or no such share partition is stored.
     """
-    wanted = group_id, topic_id, partition
-
-    def is_wanted(key: SharePartitionKey) -> bool:
-        return all(want in {None, each} for want, each in zip(wanted, astuple(key), strict=True))
-
-    topic = StateTopic(COORDINATOR_PROFILES[profile_name])
+    rebuilt = StateTopic(COORDINATOR_PROFILES[profile_name])
     with _opened(servers, settings_path, paths) as cluster, ExitStack() as stack:
+        names = _topic_names(cluster, paths)
+
+        def is_wanted(key: SharePartitionKey) -> bool:
+            known = {key.topic_id, names.get(key.topic_id)}
+            return group_id in {None, key.group_id} and topic in {None, *known} and partition in {None, key.partition}
+
         if cluster is not None and not paths:
             records = _logged(cluster)
         else:
             files, progress = stack.enter_context(_reading(paths))
             records = in_log_order(files, progress.read)
-        lives = stored_lives(topic, records, offset, is_wanted)
-        found = [each for each in topic.share_partitions() if is_wanted(each.key)]
+        lives = stored_lives(rebuilt, records, offset, is_wanted)
+        found = [each for each in rebuilt.share_partitions() if is_wanted(each.key)]
         ends = {} if cluster is None else cluster.log_end_offsets(each.key for each in found)
     if not found:
-        message = "no such share partition is stored"
+        keys = [(each.key.group_id, each.key.topic_id, each.key.partition) for each in rebuilt.share_partitions()]
+        message = f"no such share partition is stored; there are: {listed_keys(keys, names)}"
         raise NoVerdict(message)
     explained = [
         explain_stored(
@@ -234,12 +240,29 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
         for each in found
     ]
     if as_json:
-        _print(write_json(each.to_json()) for each in explained)
+        _print(write_json(_named(each.to_json(), each.rebuilt.key, names)) for each in explained)
         return
     for each in explained:
-        title = "Partition {2} of topic {1}, group {0}".format(*astuple(each.rebuilt.key))
+        key = each.rebuilt.key
+        title = f"Partition {key.partition} of topic {names.get(key.topic_id, key.topic_id)}, group {key.group_id}"
         _print(map(printable, [title, "", *each.lines(), ""]))
     _print(explained[0].unsaid_lines())
+
+
+def _topic_names(cluster: Cluster | None, paths: Iterable[str]) -> dict[str, str]:
+    """Return the names of topics by their ids, as a cluster has them, and a broker's directory that is read."""
+    directories = [Path(path) for path in paths if Path(path).is_dir()]
+    names = {}
+    if directories:
+        from sharestate.broker_log import TopicLogs  # noqa: PLC0415 - takes a while, and files do not need it
+
+        names = TopicLogs(directories).topic_names()
+    return names if cluster is None else names | cluster.topic_names()
+
+
+def _named(document: dict[str, Any], key: SharePartitionKey, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a document with the name of its topic, if that is known."""
+    return document | ({"topic": names[key.topic_id]} if key.topic_id in names else {})
 
 
 @contextmanager

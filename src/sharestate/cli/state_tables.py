@@ -40,20 +40,27 @@ _NAMING: Final = 4
 """How many of them say which record it is."""
 
 
-def record_lines(records: Iterable[tuple[LoggedRecord, StateRecord]], width: int | None = None) -> Iterator[str]:
-    """Yield a heading, and a line for each record, in columns; or blocks if that is wider than *width* characters."""
-    rows = (_row(logged, record) for logged, record in records)
-    first = [_HEADINGS, *islice(rows, _MEASURED)]
+def record_lines(
+    records: Iterable[tuple[LoggedRecord, StateRecord]], names: Mapping[str, str], width: int | None = None
+) -> Iterator[str]:
+    """
+    Yield a heading, and a line for each record, in columns; or blocks if that is wider than *width* characters.
+
+    *names* are those of topics by their ids, as far as they are known.
+    """
+    rows = (_row(logged, record, names) for logged, record in records)
+    headings = [name.removesuffix(" id") if names else name for name in _HEADINGS]
+    first = [headings, *islice(rows, _MEASURED)]
     widths = [max(map(len, column)) for column in zip(*first, strict=True)]
     if width is not None and sum(widths) + len("  ") * (len(widths) - 1) > width:
         for row in chain(first[1:], rows):
-            yield from block(list(zip(_HEADINGS, row, strict=True)), width, named=_NAMING)
+            yield from block(list(zip(headings, row, strict=True)), width, named=_NAMING)
         return
     for row in chain(first, rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _row(logged: LoggedRecord, record: StateRecord) -> tuple[str, ...]:
+def _row(logged: LoggedRecord, record: StateRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     key, value, _ = record
     state_epoch = value.state_epoch if isinstance(value, ShareSnapshot) else None
     numbers = (
@@ -64,7 +71,7 @@ def _row(logged: LoggedRecord, record: StateRecord) -> tuple[str, ...]:
     return (
         *(_number(logged.state_partition), _number(logged.offset), _time(logged.timestamp_ms)),
         "tombstone" if value is None else "snapshot" if isinstance(value, ShareSnapshot) else "update",
-        *(printable(key.group_id), key.topic_id, str(key.partition)),
+        *(printable(key.group_id), names.get(key.topic_id, key.topic_id), str(key.partition)),
         *map(_number, numbers),
         "" if value is None else " ".join(map(_batch, value.state_batches)),
     )
@@ -100,15 +107,23 @@ def _batch(batch: StateBatch) -> str:
 
 
 def print_topic(
-    topic: StateTopic, delivery_count_limit: int, stuck_after: int, ends: Mapping[SharePartitionKey, int] | None
+    topic: StateTopic,
+    delivery_count_limit: int,
+    stuck_after: int,
+    ends: Mapping[SharePartitionKey, int] | None,
+    names: Mapping[str, str],
 ) -> None:
-    """Print what the records add up to: share partitions, with their lag if log *ends* are known, and the rest."""
+    """
+    Print what the records add up to: share partitions, with their lag if log *ends* are known, and the rest.
+
+    *names* are those of topics by their ids, as far as they are known.
+    """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
-    _print_share_partitions(console, topic.share_partitions(), delivery_count_limit, stuck_after, ends)
+    _print_share_partitions(console, topic.share_partitions(), (delivery_count_limit, stuck_after), ends, names)
     _print_state_partitions(console, topic)
     groups = [(Text(printable(group_id)), str(size)) for group_id, size in topic.bytes_by_group.most_common()]
     print_rows(console, ("group", "bytes."), groups, title="By group")
@@ -117,19 +132,20 @@ def print_topic(
 def _print_share_partitions(
     console: Console,
     rebuilt: list[RebuiltPartition],
-    delivery_count_limit: int,
-    stuck_after: int,
+    limits: tuple[int, int],
     ends: Mapping[SharePartitionKey, int] | None,
+    names: Mapping[str, str],
 ) -> None:
+    delivery_count_limit, stuck_after = limits
     rows: list[list[Cell]] = []
     for each in rebuilt:
         state = each.state
         stuck = f"{each.change_count} changes" if each.is_stuck(stuck_after) else ""
         rows.append(
             [
-                *_key(each.key),
+                *_key(each.key, names),
                 *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
-                _time(each.start_timestamp_ms),
+                f"{'before ' if each.is_since_before else ''}{_time(each.start_timestamp_ms)}",
                 *map(str, (state.delivery_complete_count, len(state.state_batches))),
                 *(() if ends is None else _log_end(each, ends.get(each.key))),
                 str(each.count_near_limit(delivery_count_limit) or ""),
@@ -137,8 +153,8 @@ def _print_share_partitions(
             ]
         )
     columns = (
-        *("group", "topic id", "partition.", "state epoch.", "leader epoch.", "snapshot epoch.", "SPSO."),
-        *("SPSO since", "complete.", "batches."),
+        *("group", "topic" if names else "topic id", "partition.", "state epoch.", "leader epoch."),
+        *("snapshot epoch.", "SPSO.", "SPSO since", "complete.", "batches."),
         *(() if ends is None else ("log end.", "lag.")),
         *("near limit.", "stuck for."),
     )
@@ -183,5 +199,5 @@ def _print_state_partitions(console: Console, topic: StateTopic) -> None:
     print_rows(console, columns, rows, title="By partition of the state topic")
 
 
-def _key(key: SharePartitionKey) -> tuple[Text, str, str]:
-    return Text(printable(key.group_id)), key.topic_id, str(key.partition)
+def _key(key: SharePartitionKey, names: Mapping[str, str]) -> tuple[Text, str, str]:
+    return Text(printable(key.group_id)), names.get(key.topic_id, key.topic_id), str(key.partition)

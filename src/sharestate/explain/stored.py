@@ -21,6 +21,7 @@ from sharestate.explain.sentences import (
 )
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic
+from sharestate.state_topic.rebuild import begins_state
 from sharestate.values.checks import integer
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
@@ -33,7 +34,10 @@ class StoredHappening(StrEnum):
     """What records of the state topic may do to a record of the log."""
 
     STARTED = "started"
-    """The share partition was initialized, or first seen, with the record before it, in it or behind it."""
+    """The share partition was initialized, with the record before it, in it or behind it."""
+
+    LEFT = "left"
+    """What came before was deleted: this is the oldest record that the topic still has of the share partition."""
 
     STORED = "stored"
     """The record's state or delivery count was stored."""
@@ -54,6 +58,7 @@ class StoredHappening(StrEnum):
 STORED_SENTENCES: Final[Mapping[StoredHappening, str]] = MappingProxyType(
     {
         StoredHappening.STARTED: "The state begins: state epoch {state_epoch}, SPSO {start_offset}.",
+        StoredHappening.LEFT: "What is left begins here: state epoch {state_epoch}, SPSO {start_offset}.",
         StoredHappening.STORED: "It is {state}, delivery count {delivery_count}.",
         StoredHappening.NOT_STORED: "Nothing is stored of it any more; the SPSO is {start_offset}.",
         StoredHappening.PASSED: "The SPSO passed it, and is {start_offset}.",
@@ -172,9 +177,11 @@ class StoredExplanation(NamedTuple):
         if rebuilt.terminal_count:
             yield f"Waiting until the SPSO passes them: {counted(rebuilt.terminal_count, 'terminal record')}."
         if rebuilt.start_timestamp_ms is not None:
-            since = instant(rebuilt.start_timestamp_ms * 1000)
+            before = "before " if rebuilt.is_since_before else ""
+            since = f"{before}{instant(rebuilt.start_timestamp_ms * 1000)}"
             later = counted(rebuilt.change_count, "record")
-            yield f"The SPSO has been there since {since}; {later} of the topic since then have left it there."
+            older = ", and older records were deleted" if rebuilt.is_since_before else ""
+            yield f"The SPSO has been there since {since}; {later} of the topic since then have left it there{older}."
         if self.log_end_offset is not None:
             yield f"The log ends at {self.log_end_offset}, the lag is {rebuilt.lag(self.log_end_offset)}."
 
@@ -212,7 +219,9 @@ class StoredLife:
             return
         start = {"start_offset": state.start_offset}
         if before is None or before.state_epoch != state.state_epoch:
-            self._add(logged, StoredHappening.STARTED, {"state_epoch": state.state_epoch, **start})
+            is_first = before is not None or begins_state(logged.decode())
+            what = StoredHappening.STARTED if is_first else StoredHappening.LEFT
+            self._add(logged, what, {"state_epoch": state.state_epoch, **start})
             before = None
         had_passed = before is not None and self._offset < before.start_offset
         if self._offset < state.start_offset:

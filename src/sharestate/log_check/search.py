@@ -147,13 +147,15 @@ class Search:
     Attributes:
         first: The first step.
         moves: How many steps were moved.
-        passed_over: How many steps were not checked, because something before them did not fit.
+        passed_over: The lines of events that were not checked, as something before them did not fit: an event has
+            several steps.
     """
 
     def __init__(self, checked: CheckedPartition, steps: list[Step]) -> None:
         """Start before the first step."""
         self.first = steps[0]
-        self.moves = self.passed_over = 0
+        self.moves = 0
+        self.passed_over: set[int] = set()
         self._checked = checked
         self._steps = list(steps)
         self._places: deque[Saved] = deque()
@@ -318,7 +320,8 @@ class Search:
             after = self._steps[self._index]
             if after.what in FACTS:
                 self._checked.take(after, self._places[-1])
-            self.passed_over += 1
+            else:
+                self.passed_over.add(after.line)
             self._index += 1
         self._places.clear()
         self._held = 0
@@ -340,7 +343,7 @@ class Search:
         if self._places:  # otherwise it was spent before anything was done
             self._checked.restore(self._places[-1])
         self._checked.give_up()
-        self.passed_over += len(self._steps) - self._index
+        self.passed_over.update(after.line for after in self._steps[self._index + 1 :] if after.what not in FACTS)
         self._index = len(self._steps)
         if repair is None or repair.blocked is not step:
             repair = _Repair(0, step, Part(0, None), step)

@@ -134,7 +134,7 @@ class PartitionReport:
     """The events."""
 
     not_checked: int = 0
-    """The steps that were not checked, because the state was not known."""
+    """The events that were not checked, because the state was not known."""
 
     moves: int = 0
     """The steps that were moved to another place."""
@@ -329,7 +329,7 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
     report.findings += findings.values()
     report.findings += _defects(checked.defects, stops, file)
     report.findings.sort(key=lambda finding: finding.event.seq)
-    report.moves, report.not_checked = search.moves, search.passed_over
+    report.moves, report.not_checked = search.moves, len(search.passed_over)
     if not checked.was_initialized and report.events:
         step = search.first
         reason = "the state of the share partition was never read: the log begins in the middle of its life"

@@ -66,7 +66,7 @@ VERIFICATION: Final[Mapping[str, AnalysisTable]] = MappingProxyType(
                 _TOPIC,
                 Column("verdict", "string", f"the gravest verdict on any of its places: {_WORDS}"),
                 Column("events", "long", "the events in order of arrival", "events"),
-                Column("not_checked", "long", "the steps that were not checked, as the state was not known", "steps"),
+                Column("not_checked", "long", "the events that were not checked, as the state was not known", "events"),
                 *(
                     Column(f"observed_{name}", "long", f"{name.replace('_', ' ')} that there are to check", unit)
                     for name, unit in _OBSERVED.items()

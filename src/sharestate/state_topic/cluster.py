@@ -233,6 +233,18 @@ class Cluster:
         found = {key: ends[place.topic, place.partition] for key, place in asked.items()}
         return {key: end for key, end in found.items() if end is not None}
 
+    def topic_names(self) -> dict[str, str]:
+        """
+        Return the names of all topics by their ids; those that are not shown to this client are left out.
+
+        Complexity:
+            One request after one for the names.
+        """
+        try:
+            return self._topic_names(AdminClient(self._settings))
+        except KafkaException as error:
+            self._refuse(error.args[0], error)
+
     def _topics(self) -> dict[str, TopicMetadata]:
         """Return all topics that the cluster shows to this client, by name."""
         give_up_s = monotonic() + self._timeout_s

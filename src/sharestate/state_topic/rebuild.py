@@ -45,7 +45,18 @@ class _Start:
 
     offset: int
     timestamp_ms: int | None
+    is_oldest: bool
     change_count: int = 0
+
+
+def begins_state(record: StateRecord) -> bool:
+    """
+    Return whether a record is the first one of a share partition, and not only the oldest that brokers have left.
+
+    Source:
+        ShareCoordinatorShard.initializeState (Kafka 4.3.1): a snapshot of epoch 0.
+    """
+    return isinstance(record.value, ShareSnapshot) and record.value.snapshot_epoch == 0
 
 
 class RebuiltPartition(NamedTuple):
@@ -59,6 +70,8 @@ class RebuiltPartition(NamedTuple):
         start_timestamp_ms: The timestamp of the record in which the SPSO got where it is; None if no file says it. [ms
             since 1970]
         change_count: The number of records since that one. [records]
+        is_since_before: Whether the SPSO may have been there before that record: it is the oldest that is left of the
+            share partition, and others came before it.
     """
 
     key: SharePartitionKey
@@ -66,6 +79,7 @@ class RebuiltPartition(NamedTuple):
     state_partition: int | None
     start_timestamp_ms: int | None
     change_count: int
+    is_since_before: bool = False
 
     @property
     def terminal_count(self) -> int:
@@ -156,7 +170,9 @@ class StatePartition:
         """Yield the share partitions that are stored in it, in the order in which they came up."""
         for key, state in self.shard.states.items():
             start = self._starts[key]
-            yield RebuiltPartition(key, state, self.number, start.timestamp_ms, start.change_count)
+            yield RebuiltPartition(
+                key, state, self.number, start.timestamp_ms, start.change_count, is_since_before=start.is_oldest
+            )
 
     def pruning(self) -> Pruning:
         """
@@ -206,16 +222,18 @@ class StatePartition:
             logged.refuse(error.message or "", "value", error)
         self.shard.commit()
         self.counts[_KINDS[type(record.value)]] += 1
-        self._note_start(record.key, logged.timestamp_ms)
+        self._note_start(record, logged.timestamp_ms)
         return record
 
-    def _note_start(self, key: SharePartitionKey, timestamp_ms: int | None) -> None:
+    def _note_start(self, record: StateRecord, timestamp_ms: int | None) -> None:
+        key = record.key
         state = self.shard.states.get(key)
         start = self._starts.get(key)
         if state is None:
             self._starts.pop(key, None)
         elif start is None or start.offset != state.start_offset:
-            self._starts[key] = _Start(state.start_offset, timestamp_ms)
+            is_oldest = start is None and not begins_state(record)
+            self._starts[key] = _Start(state.start_offset, timestamp_ms, is_oldest)
         else:
             start.change_count += 1
 

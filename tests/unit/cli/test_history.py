@@ -131,8 +131,9 @@ def test_one_share_partition_is_shown(synthetic: Path) -> None:
 
 
 def test_a_share_partition_that_is_not_there_ends_with_2(synthetic: Path) -> None:
-    """A key of which the history has nothing is named."""
+    """Those of which the history has something are listed."""
     result = history("show", "--group", "g", "--topic", "t", "--partition", 0, synthetic)
 
     assert result.exit_code == 2
-    assert "nothing of g, t, 0" in result.stderr
+    assert "; there are: --group group-0 --topic AAAAAAAAAAAAAAAAAAAAAQ --partition " in result.stderr
+    assert "--partition 1; " in result.stderr

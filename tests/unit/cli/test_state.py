@@ -241,6 +241,43 @@ def test_rebuild_shows_the_lag(brokers: Brokers) -> None:
     assert "log end" not in state("rebuild", DUMP).stdout
 
 
+def test_rebuild_says_since_before_where_older_records_are_gone(tmp_path: Path) -> None:
+    """The oldest record that is left is a later snapshot: the SPSO may have been there for longer."""
+    rows = map(json.loads, DUMP.read_text().splitlines())
+    left = tmp_path / "left.jsonl"
+    left.write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows if row["statePartition"] != 1 or row["offset"] >= 34)
+    )
+
+    assert "│ 2026-11-21 11:53:27.387 │" in state("rebuild", DUMP).stdout
+    assert "│ before 2026-11-21 11:53:27.387 │" in state("rebuild", left).stdout
+
+
+def test_topics_go_by_their_names(brokers: Brokers) -> None:
+    """A cluster is asked for them: tables have them, JSON has them besides, and --topic takes them."""
+    options = ("--bootstrap", brokers.address)
+    rebuilt = state("rebuild", *options).stdout
+    named = json_lines(state("rebuild", "--json", *options))
+    explained = state("explain", *options, "--topic", "txn", "--group", "g-txn-read_committed")
+    missed = state("explain", *options, "--topic", "other")
+
+    assert ("│ txn " in rebuilt, TOPIC_ID in rebuilt.partition("By partition")[0]) == (True, False)
+    assert [line.get("topic") for line in named] == [None, None, "txn", "txn"]
+    assert explained.stdout.startswith("Partition 0 of topic txn, group g-txn-read_committed\n")
+    assert "  txn  " in state("decode", *options).stdout
+    assert (missed.exit_code, "--group g-txn-read_committed --topic txn --partition 0" in missed.output) == (2, True)
+
+
+def test_a_brokers_directory_names_topics_too(tmp_path: Path) -> None:
+    """Beside the state topic lie the directories of topics, of which each says what topic it is."""
+    logs = tmp_path / "logs"
+    shutil.copytree(SEGMENTS, logs)
+    (logs / "orders-0").mkdir()
+    (logs / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: tH8XVyAnSQijF0cG5al_Ow\n")
+
+    assert "Partition 0 of topic orders, group del-b\n" in state("explain", logs, "--topic", "orders").stdout
+
+
 def test_explain_asks_a_cluster(brokers: Brokers) -> None:
     """It has the log end, beyond which nothing is delivered, and the lag."""
     options = ("--group", "g-txn-read_committed", "--offset", "40", "--json")

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from sharestate import RecordState, SharePartitionKey
 from sharestate.cli.commands import sharestate
-from sharestate.coordinator import StateRecord, StoredState, encode_record
+from sharestate.coordinator import ShareSnapshot, StateRecord, StoredState, encode_record
 from sharestate.errors import MalformedInputError
 from sharestate.explain import StoredHappening, StoredLife, StoredReason, Unsaid, Verdict, explain_stored, stored_lives
 from sharestate.explain.sentences import STORED_REASONS, UNSAID
@@ -132,8 +132,11 @@ def test_each_happening_is_part_of_a_life() -> None:
         rebuilt_of(5).state,
         None,
     ]
+    begin = ShareSnapshot(
+        snapshot_epoch=0, state_epoch=1, leader_epoch=0, start_offset=0, create_timestamp_ms=0, write_timestamp_ms=0
+    )
     for number, state in enumerate(states):
-        key, value = encode_record(StateRecord(KEY, None))
+        key, value = encode_record(StateRecord(KEY, None if number else begin))
         life.apply(LoggedRecord("f", None, None, 0, number, number * 1000, key, value), state)
 
     assert [moment.what for moment in life.moments] == [
@@ -183,7 +186,34 @@ def test_the_command_prints_json_lines() -> None:
 
 
 def test_the_command_says_what_is_not_stored() -> None:
-    """A group that the topic does not have ends it with code 2."""
+    """A group that the topic does not have ends it with code 2, and what there is is listed."""
     result = explain(DUMP, "--group", "other", "--offset", 1)
 
-    assert (result.exit_code, "no such share partition is stored" in result.output) == (2, True)
+    assert result.exit_code == 2
+    assert (
+        "no such share partition is stored; there are: --group g-limit --topic rzZk_O1JTcubjyn6K_LKlA" in result.output
+    )
+
+
+def pruned(path: Path) -> Path:
+    """Write the dump as brokers leave it that have deleted what the snapshot at 34 has made redundant."""
+    rows = map(json.loads, DUMP.read_text().splitlines())
+    left = [row for row in rows if row["statePartition"] != 1 or row["offset"] >= 34]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in left))
+    return path
+
+
+def test_what_is_older_than_the_topic_has_no_false_date(tmp_path: Path) -> None:
+    """Where brokers have deleted older records, the SPSO was there before the oldest one that is left."""
+    whole = explain(DUMP, "--group", "g-limit", "--offset", 3).output
+    left = explain(pruned(tmp_path / "pruned.jsonl"), "--group", "g-limit", "--offset", 3).output
+
+    assert "The state begins: state epoch 2, SPSO -1." in whole
+    assert (
+        "The SPSO has been there since 2026-11-21T11:53:27.387Z; 0 records of the topic since then have left" in whole
+    )
+    assert "What is left begins here: state epoch 2, SPSO 3." in left
+    assert (
+        "The SPSO has been there since before 2026-11-21T11:53:27.387Z; 0 records of the topic since then have left it "
+        "there, and older records were deleted."
+    ) in left

@@ -1,0 +1,22 @@
+"""How many events the check of a broker's log has passed over."""
+
+from __future__ import annotations
+
+from sharestate.history import Header
+from sharestate.log_check.verify import Verdict, check_partition
+from tests.support.hand_made_events import Life
+
+
+def test_events_are_counted_and_not_their_steps() -> None:
+    """After a fetch that fits nowhere an acknowledgement and its write are not checked: two events, of three steps."""
+    life = Life()
+    life.appends(0, 0, 9)
+    life.reads(10, 100, 0)
+    life.fetches(20, 1, "m1", 1, (0, 9, 2))  # it is delivered for the first time
+    life.acknowledges(30, 5, "m1", 2, (0, 9, 1), None)
+    life.writes(31, 101, (10, 0), (0, 9, 2, 2))
+    life.appends(40, 10, 19)  # the log is known all the same
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    assert (report.verdict, report.events, report.not_checked) == (Verdict.CONTRADICTION, 7, 2)
