@@ -9,6 +9,7 @@ import pytest
 from sharestate.history import AppendedBatch, Event
 from sharestate.log_check.partition_events import Located
 from sharestate.log_check.settings_evidence import MOST_TRIED, NEEDED, doubt
+from sharestate.log_check.unanswered import unanswered_fetch
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
 
@@ -221,3 +222,21 @@ def test_a_reset_by_duration_begins_where_the_first_member_did() -> None:
 
     assert doubt(life.events, stop, 7, explains) is None
     assert offsets == [None, 40]
+
+
+def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
+    """Until the state is read again: then its locks are gone."""
+    life = Life()
+    life.initialize(0)
+    before = life.fetch((0, 4, 1))
+    unanswered = life.add("fetch", request={})
+    life.events[-1] = (9, unanswered._replace(source_file="request.log", source_line=891))
+    stop = life.fetch((9, 9, 1))
+    life.initialize(0)
+    later = life.fetch((9, 9, 1))
+
+    assert unanswered_fetch(life.events, before) is None
+    assert unanswered_fetch(life.events, stop) == (
+        "the fetch in request.log:891 was answered with an error, so it is not known what it has acquired"
+    )
+    assert unanswered_fetch(life.events, later) is None
