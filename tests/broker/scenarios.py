@@ -222,6 +222,7 @@ def moves(seconds: float) -> Work:
         assert isinstance(cluster, KafkaCluster)
         broker = rnd.choice(cluster.brokers)
         time.sleep(seconds / 4)
+        run.happened("stops", broker=broker.node_id)
         broker.stop()
         run.happened("stopped", broker=broker.node_id)
         time.sleep(seconds / 8)
