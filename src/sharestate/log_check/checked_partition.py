@@ -138,7 +138,12 @@ class CheckedPartition(CheckedState):
             if self._expire(step):
                 return self._see_head(step) is None
             self.restore(saved)
-        return (self._lose(step, saved) or self._acknowledge_unlogged(step, saved)) and self._see_head(step) is None
+        has_happened = (
+            self._lose(step, saved)
+            or self._acknowledge_unlogged(step, saved)
+            or (step.what is What.ARRIVAL and self._pass_over_former(step))
+        )
+        return has_happened and self._see_head(step) is None
 
     def _has_due(self, step: Step) -> bool:
         """Return whether a lock may have expired."""
@@ -209,6 +214,14 @@ class CheckedPartition(CheckedState):
                 return True
             self.restore(saved)
         return False
+
+    def _pass_over_former(self, step: Step) -> bool:
+        """Pass over a write of the share partition before this one, which was sent after the state was read again."""
+        if not self._writes.is_of_former_life(step.write, step.at_us):
+            return False
+        self._writes.pass_over(step.write)
+        self.counts.writes += 1
+        return True
 
     def _acknowledge_unlogged(self, step: Step, saved: Saved) -> bool:
         """Let a member acknowledge whose request was under way when the broker has stopped: its write was logged."""

@@ -93,3 +93,15 @@ def test_before_the_state_is_read_nothing_is_acquired(tmp_path: Path) -> None:
 
     assert report.findings[0].event.kind == "fetch"
     assert report.findings[0].place.line == 6
+
+
+def test_a_write_of_the_share_partition_before_may_be_sent_after_the_read(tmp_path: Path) -> None:
+    """A broker that releases what a lost member had makes the share partition anew meanwhile, as a run of 4.4.0 has."""
+    for ms, verdict in ((13, Verdict.EXPLAINED), (213, Verdict.CONTRADICTION)):
+        life = begun()
+        life.loses(21, "m1")
+        life.reads(40, 101, 0)
+        life.writes(40 + ms, 102, (0, 0), (0, 9, 0, 1))
+        life.fetches(400, 1, "m2", 1, (0, 9, 1))
+
+        assert checked(life, tmp_path).verdict is verdict
