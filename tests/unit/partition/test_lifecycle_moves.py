@@ -59,6 +59,7 @@ OTHERS: Mapping[str, Callable[[SharePartition], object]] = {
     "acknowledge": lambda partition: partition.acknowledge("m1", [AcknowledgementBatch(0, 9, (1,))], now_ms=0),
     "acquire": lambda partition: partition.acquire("m1", FETCHED, now_ms=0),
     "advance_log_start": lambda partition: partition.advance_log_start(5),
+    "batch_count": SharePartition.batch_count,
     "batches": SharePartition.batches,
     "can_acquire": SharePartition.can_acquire,
     "check": SharePartition.check,
