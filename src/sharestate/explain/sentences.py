@@ -41,6 +41,12 @@ class Happening(StrEnum):
     HANDED_OVER = "handed to the dead-letter queue"
     """The dead-letter queue was given it."""
 
+    ANSWERED = "answered"
+    """A fetch was answered with it where the state is not known."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """A member has acknowledged it where the state is not known, and was not refused."""
+
     FILTERED_OUT = "filtered out"
     """A fetch has read it with its batch, and not delivered it: its transaction was aborted."""
 
@@ -197,6 +203,8 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
         Happening.STATE_NOT_READ: "The leader (epoch {leader_epoch}) has no state: {error}.",
         Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
         Happening.HANDED_OVER: "It was handed to the dead-letter queue[ in the topic {dlq_topic}] ({cause}).",
+        Happening.ANSWERED: "{member} was answered with it: delivery {delivery_count}; that was not checked.",
+        Happening.ACKNOWLEDGED: "{member} acknowledged it ({type}), and was not refused; that was not checked.",
         Happening.FILTERED_OUT: (
             "It was read with its batch, and filtered out as aborted[: {never} delivered] ({state}"
             "[, and it counts as complete though the SPSO has passed it ({bug})])."

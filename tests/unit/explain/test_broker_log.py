@@ -238,6 +238,20 @@ def test_a_release_at_the_limit_is_no_expired_lock() -> None:
     assert explained(own, 1).moments[-2].facts["lost_by"] == "m1 released it"
 
 
+def test_what_was_answered_is_told_where_nothing_is_checked(events: list[Event]) -> None:
+    """Without segments a life has the answers to fetches and acknowledgements, marked as not checked."""
+    own = [event for event in next(iter(by_partition(events).values())) if event.kind != "log"]
+    seqs = {event.seq: seq for seq, event in enumerate(own)}
+    numbered = [event._replace(seq=seqs[event.seq]) for event in own]
+    life = explain_record(ordered(numbered), own[0].key, 60)
+
+    assert [moment.text for moment in life.moments if "was not checked" in moment.text] == [
+        "share-rpc (UQej-hQJ...) was answered with it: delivery 1; that was not checked.",
+        "share-rpc (UQej-hQJ...) acknowledged it (ACCEPT), and was not refused; that was not checked.",
+    ]
+    assert life.standing.findings[0].text.startswith("The state is not known from ")
+
+
 def test_members_are_named_with_their_addresses() -> None:
     """Those that an explanation names, from where they have sent something last: the client's end of the connection."""
     ends = ["10.0.0.1:9092-10.0.0.7:50994-0-3", "10.0.0.1:9092-[::1]:50996-1-12#2"]

@@ -86,6 +86,27 @@ def written(events: Iterable[Event], state: RecordState) -> set[int]:
     }
 
 
+def test_answers_that_are_not_checked_are_counted() -> None:
+    """Of a topic without segments: as many deliveries as the answers have, and which were not the first ones."""
+    run = RUN.parent / "k431-del"
+    log = LogImport(RequestLog([run / "request.log.gz"]), TopicLogs(run / "segments"), group_id="del-b")
+    events = [event for event in log if event.topic_id == "tH8XVyAnSQijF0cG5al_Ow"]
+    answers = [event for event in events if event.kind == "fetch"]
+    counts = [
+        (last - first + 1, count)
+        for event in answers
+        for first, last, count in (event.response or {}).get("acquired", ())
+    ]
+    overview = lived(events).overview()
+
+    assert overview.happened.unchecked == sum(records for records, _ in counts) > 0
+    assert overview.happened.unchecked_again == sum(records for records, count in counts if count > 1) > 0
+    assert overview.lines()[:2] == [
+        "What happened to its records, as far as that is known:",
+        "  267 deliveries in answers that were not checked, 41 of them not for the first time",
+    ]
+
+
 def both(logged: list[list[Event]], happened: list[WhatHappened]) -> Iterator[tuple[list[Event], WhatHappened]]:
     """Yield the events of each share partition, and what happened."""
     assert len(logged) == 6
