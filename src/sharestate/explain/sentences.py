@@ -116,7 +116,7 @@ class Reason(StrEnum):
     STALLED_IN_WINDOW = "F1"
     STALLED_BELOW_LOG_START = "F4"
     STALLED_GAP_BELOW_LOG_START = "F5"
-    STALLED_RECORD_BELOW_LOG_START = "B7, out of range"
+    STALLED_RECORD_BELOW_LOG_START = "B6, out of range"
     STALLED_COMPACTED = "F6"
     STALLED_ABORTED = "F7"
     COUNTED_BELOW_START = "B22"
@@ -343,7 +343,7 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.STALLED_RECORD_BELOW_LOG_START: Rule(
             Verdict.STALLED,
-            "Stalled by a bug of Kafka (B7): the record that is fetched next, {next_offset}, lies below the log start, "
+            "Stalled by a bug of Kafka (B6): the record that is fetched next, {next_offset}, lies below the log start, "
             "{log_start_offset}, where every fetch is out of range; and the SPSO, {start_offset}, is not below it, so "
             "that nothing moves. It ends when another leader takes over.",
         ),
