@@ -195,7 +195,8 @@ def _print_lists(overviews: list[Overview], lists: Sequence[str], header: Header
 def _list_lines(overview: Overview, name: str, listed: Sequence[ListedRecords]) -> list[str]:
     """Return a list of records in plain words, and whether it has all of them."""
     in_all, shown = overview.happened.listed_in_all(name), sum(each.records for each in listed)
-    most = "" if shown == in_all else f"; the first {counted(len(listed), 'range')} of them, {shown:,} (--top)"
+    first = f"the first {counted(len(listed), 'range')}, {counted(shown, 'record')} (--top)"
+    most = "" if shown == in_all else f"; {first}"
     lines = (f"    {each.line(overview.members.name)}" for each in listed)
     return [f"  {LISTS[name]}: {counted(in_all, 'record')}{most}", *lines]
 

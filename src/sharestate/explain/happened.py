@@ -154,21 +154,24 @@ class Told(NamedTuple):
 
     Attributes:
         what: What it was, after the number of records.
-        records: The records. [records]
+        records: The records; deliveries if *is_of_records* is not true, and *what* says so. [records]
         how: How often deliveries have ended how, where that has led to it; the most often first.
         by: How often it was of which client; the most often first.
+        is_of_records: Whether records are counted.
     """
 
     what: str
     records: int
     how: tuple[tuple[str, int], ...] = ()
     by: tuple[tuple[str, int], ...] = ()
+    is_of_records: bool = True
 
     @property
     def line(self) -> str:
         """It in a line."""
         parts = "; ".join(_counts(each) for each in (self.how, self.by) if each)
-        return f"{counted(self.records, 'record')} {self.what}{f': {parts}' if parts else ''}"
+        number = counted(self.records, "record") if self.is_of_records else f"{self.records:,}"
+        return f"{number} {self.what}{f': {parts}' if parts else ''}"
 
 
 _MOST_NAMED: Final = 4
@@ -227,6 +230,8 @@ class WhatHappened:
         redelivered: Those that were delivered more than once, with what has ended the deliveries before.
         outcomes: What has become of records, by ``OUTCOMES``.
         dead_letters: Those that were handed to the dead-letter queue.
+        unchecked: How many deliveries fetches were answered with where the state is not known. [deliveries]
+        unchecked_again: How many of these were not the first ones, by their delivery counts. [deliveries]
         unknown: Those that were delivered, and passed by the SPSO of another leader, whatever became of them. [records]
 
     Complexity:
@@ -241,6 +246,7 @@ class WhatHappened:
         self.redelivered = Tally()
         self.outcomes = {cause: Tally() for cause in OUTCOMES}
         self.dead_letters = Tally()
+        self.unchecked = self.unchecked_again = 0
         self.unknown = 0
         self._listed = listed
         self._in_flight = OffsetRuns[Lived]()
@@ -262,6 +268,8 @@ class WhatHappened:
         """
         rows = list(rows)
         self._is_lost = start_offset is None
+        if self._is_lost and event.kind == "fetch":
+            self._note_answer(event)
         if event.kind == "initialize" and start_offset is not None:
             self._take_over(rows, start_offset, End.UNKNOWN if was_lost else End.NEW_LEADER)
             return
@@ -275,6 +283,11 @@ class WhatHappened:
                     self._change(first, last, event, row)
         if start_offset is not None and self._pass is not None and start_offset > self._pass[1]:
             self._pass = self._pass[0], start_offset
+
+    def _note_answer(self, event: Event) -> None:
+        for first, last, count in (event.response or {}).get("acquired", ()):
+            self.unchecked += last - first + 1
+            self.unchecked_again += last - first + 1 if count > 1 else 0
 
     def _change(self, first: int, last: int, event: Event, row: OutputRow) -> None:
         for begin, end, before in self._known(first, last, row):
@@ -381,7 +394,13 @@ class WhatHappened:
             _told("held, and not known since" if self._is_lost else "still held", holders, members),
             Told("passed by the SPSO of another leader, what became of them is not known", self.unknown),
         ]
-        return [each for each in told if each.records]
+        told = [each for each in told if each.records]
+        if self.unchecked:
+            again = f", {self.unchecked_again:,} of them not for the first time" if self.unchecked_again else ""
+            told.append(
+                Told(f"deliveries in answers that were not checked{again}", self.unchecked, is_of_records=False)
+            )
+        return told
 
     def to_json(self, members: Members) -> dict[str, Any]:
         """Return the counts and the lists as JSON."""
@@ -391,6 +410,8 @@ class WhatHappened:
             "deliveries": self.deliveries,
             "most_deliveries": self.most_deliveries,
             "unknown": self.unknown,
+            "unchecked": self.unchecked,
+            "unchecked_again": self.unchecked_again,
             **{name: tally.to_json(members) for name, tally in tallies.items()},
             **{f"{name}_records": [each.to_json(members) for each in listed] for name, listed in self.lists().items()},
         }

@@ -276,7 +276,9 @@ class RecordLife:
         elif event.kind == "fence" and partition is not None:
             self._add(event, Happening.FENCED, {})
         elif event.kind == "acknowledge" and len(self._moments) == known:
-            self._look_for_refusal(event)
+            self._look_for_acknowledgement(event)
+        elif event.kind == "fetch" and self._replayed.partition is None:
+            self._look_for_answer(event)
         self._look_for_move_back(event, start_before)
 
     def explanation(self) -> Explanation:
@@ -326,9 +328,15 @@ class RecordLife:
         elif was_in_flight or was_unread:
             self._add(event, Happening.NOT_READ, facts)
 
-    def _look_for_refusal(self, event: Event) -> None:
+    def _look_for_answer(self, event: Event) -> None:
+        for first, last, count in (event.response or {}).get("acquired", ()):
+            if first <= self._offset <= last:
+                self._add(event, Happening.ANSWERED, {**self._member(event.member_id or ""), "delivery_count": count})
+
+    def _look_for_acknowledgement(self, event: Event) -> None:
+        """Note an acknowledgement that the replay says nothing of: it was refused, or the state is not known."""
         error = (event.response or {}).get("error")
-        if error is None:
+        if event.response is None or (error is None and self._replayed.partition is not None):
             return
         for first, last, types in (event.request or {})["batches"]:
             at = self._offset - first if len(types) > 1 else 0
@@ -336,7 +344,7 @@ class RecordLife:
                 type_ = types[at]
                 name = AcknowledgeType(type_).name if type_ in list(AcknowledgeType) else str(type_)
                 facts = {**self._member(event.member_id or ""), "type": name, "error": error}
-                self._add(event, Happening.REFUSED, facts)
+                self._add(event, Happening.ACKNOWLEDGED if error is None else Happening.REFUSED, facts)
 
     def _look_for_move_back(self, event: Event, start_before: int | None) -> None:
         partition = self._replayed.partition

@@ -248,10 +248,10 @@ def ends_in_words(lived: Lived, name: Callable[[str], str]) -> str:
     ('each released by m1', '2 released by m1, 1 lost to an expired lock of m2')
     """
     counts = Counter(_END_WORDS[how].format(name(member_id)) for member_id, how in lived.ends)
-    if len(counts) != 1:
+    if len(counts) != 1 or counts.total() != lived.all_deliveries:
         return ", ".join(f"{count} {words}" for words, count in counts.items())
-    ((words, count),) = counts.items()
-    return words if count == lived.all_deliveries == 1 else f"each {words}" if count > 1 else f"1 {words}"
+    (words,) = counts
+    return words if lived.all_deliveries == 1 else f"each {words}"
 
 
 def outcome_in_words(lived: Lived, name: Callable[[str], str]) -> str:

@@ -41,6 +41,12 @@ class Happening(StrEnum):
     HANDED_OVER = "handed to the dead-letter queue"
     """The dead-letter queue was given it."""
 
+    ANSWERED = "answered"
+    """A fetch was answered with it where the state is not known."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """A member has acknowledged it where the state is not known, and was not refused."""
+
     FILTERED_OUT = "filtered out"
     """A fetch has read it with its batch, and not delivered it: its transaction was aborted."""
 
@@ -110,7 +116,7 @@ class Reason(StrEnum):
     STALLED_IN_WINDOW = "F1"
     STALLED_BELOW_LOG_START = "F4"
     STALLED_GAP_BELOW_LOG_START = "F5"
-    STALLED_RECORD_BELOW_LOG_START = "B7, out of range"
+    STALLED_RECORD_BELOW_LOG_START = "B6, out of range"
     STALLED_COMPACTED = "F6"
     STALLED_ABORTED = "F7"
     COUNTED_BELOW_START = "B22"
@@ -197,6 +203,8 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
         Happening.STATE_NOT_READ: "The leader (epoch {leader_epoch}) has no state: {error}.",
         Happening.REFUSED: "{member} acknowledged it ({type}), and was refused: {error}.",
         Happening.HANDED_OVER: "It was handed to the dead-letter queue[ in the topic {dlq_topic}] ({cause}).",
+        Happening.ANSWERED: "{member} was answered with it: delivery {delivery_count}; that was not checked.",
+        Happening.ACKNOWLEDGED: "{member} acknowledged it ({type}), and was not refused; that was not checked.",
         Happening.FILTERED_OUT: (
             "It was read with its batch, and filtered out as aborted[: {never} delivered] ({state}"
             "[, and it counts as complete though the SPSO has passed it ({bug})])."
@@ -335,7 +343,7 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.STALLED_RECORD_BELOW_LOG_START: Rule(
             Verdict.STALLED,
-            "Stalled by a bug of Kafka (B7): the record that is fetched next, {next_offset}, lies below the log start, "
+            "Stalled by a bug of Kafka (B6): the record that is fetched next, {next_offset}, lies below the log start, "
             "{log_start_offset}, where every fetch is out of range; and the SPSO, {start_offset}, is not below it, so "
             "that nothing moves. It ends when another leader takes over.",
         ),

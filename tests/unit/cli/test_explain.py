@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, Header, create_history
+from tests.support.broker_logs import RUN
 from tests.support.recorded_histories import KEY, LACKS, history_of
 
 STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
@@ -50,6 +52,71 @@ def test_the_same_as_json(stalled: Path) -> None:
     assert document["life"][0]["locked_until_us"] == 10_000_000
     assert document["now"]["deliverable"] == "never"
     assert [finding["reason"] for finding in document["start"]] == ["F1"]
+
+
+def test_what_happened_comes_first(stalled: Path) -> None:
+    """Without an offset the text begins with counts of records."""
+    assert explain(stalled).output.splitlines()[2:5] == [
+        "What happened to its records:",
+        "  5 records delivered, 5 deliveries in all",
+        "  5 records accepted: m1 5",
+    ]
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A broker's log in causal order."""
+    folder = tmp_path_factory.mktemp("busy")
+    run = RUN.parent / "k440-busy"
+    for command in (
+        ("import", run / "request.log.gz", "--segments", run / "segments", "-o", folder / "arrival.jsonl"),
+        ("verify", folder / "arrival.jsonl", "-o", folder / "causal.jsonl"),
+    ):
+        result = CliRunner().invoke(sharestate, ["log", *map(str, command)])
+        assert result.exit_code == 0, result.output
+    return folder / "causal.jsonl"
+
+
+def test_records_that_came_again_are_listed(busy: Path) -> None:
+    """They are those that several answers of the log have; the text says how many of them it shows."""
+    answers = Counter(
+        offset
+        for event in map(json.loads, busy.read_text().splitlines()[1:])
+        if event["kind"] == "fetch"
+        for first, last, _ in (event.get("response") or {}).get("acquired", ())
+        for offset in range(first, last + 1)
+    )
+    again = {offset for offset, count in answers.items() if count > 1}
+    documents = [
+        json.loads(line) for line in explain(busy, "--redelivered", "--top", 1000, "--json").output.splitlines()
+    ]
+    listed = {
+        offset: each["deliveries"]
+        for each in documents
+        for offset in range(each["first_offset"], each["last_offset"] + 1)
+    }
+    lines = explain(busy, "--redelivered", "--top", 2).output.splitlines()
+
+    assert {each["list"] for each in documents} == {"redelivered"}
+    assert listed == {offset: answers[offset] for offset in again}
+    assert re.fullmatch(rf"  Delivered more than once: {len(again)} records; the first 2 ranges, .*", lines[1])
+    assert len(lines) == 5
+    assert all(each["ends"][0]["client_id"] for each in documents)
+
+
+def test_lists_are_about_many_records(busy: Path) -> None:
+    """So they do not go with --offset; several of them come one after the other, with a title each."""
+    both = explain(busy, "--offset", 1, "--archived")
+    titles = [
+        line
+        for line in explain(busy, "--redelivered", "--archived", "--stuck").output.splitlines()
+        if line[2:3].strip()
+    ]
+
+    assert (both.exit_code, "--offset is about one record" in both.output) == (2, True)
+    assert [title.partition(":")[0].strip() for title in titles[1:]] == [
+        *("Delivered more than once", "Given up or gone, not accepted", "Delivered, and not done with")
+    ]
 
 
 def test_the_share_partition_has_to_be_clear(stalled: Path, tmp_path: Path) -> None:

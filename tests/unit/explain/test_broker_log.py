@@ -238,6 +238,72 @@ def test_a_release_at_the_limit_is_no_expired_lock() -> None:
     assert explained(own, 1).moments[-2].facts["lost_by"] == "m1 released it"
 
 
+@pytest.fixture(scope="module")
+def deleted() -> list[Event]:
+    """The events of a share partition that reads committed records only, and whose log's start was moved."""
+    run = RUN.parent / "k431-del"
+    topics, broker = TopicLogs(run / "segments"), read_properties(run / "server.properties")
+    log = LogImport(RequestLog([run / "request.log.gz"]), topics, broker=broker, group_id="del-b")
+    return by_partition(list(log))["del-b", "LVwfhBDcT1S69ZWeei0LGw", 0]
+
+
+def test_no_answer_has_what_was_filtered_out(deleted: list[Event]) -> None:
+    """A record of an aborted transaction has one sentence instead of an acquisition, and is in no answer of the log."""
+    own = ordered(deleted)
+    life = PartitionLife(own[0].key, listed=1000)
+    for event in own:
+        life.apply(event)
+    lists = life.overview().happened.lists()["archived"]
+    offsets = [each.first_offset for each in lists if each.lived.outcome is Cause.ABORTED and not each.lived.deliveries]
+    answered = [
+        (first, last)
+        for event in own
+        if event.kind == "fetch"
+        for first, last, _ in (event.response or {}).get("acquired", ())
+    ]
+
+    assert len(offsets) > 3
+    for offset in offsets[:3]:
+        explanation = explain_record(own, own[0].key, offset)
+        texts = [moment.text for moment in explanation.moments]
+
+        assert not any(first <= offset <= last for first, last in answered)
+        assert texts[1] == "It was read with its batch, and filtered out as aborted: never delivered (ARCHIVED)."
+        assert not any(" acquired it" in text for text in texts)
+        assert "its transaction was aborted; never delivered" in explanation.verdict
+
+
+def test_the_write_of_an_expired_lock_is_said_to_have_succeeded(events: list[Event]) -> None:
+    """As that of other changes: the line of the log is that in which the write was answered."""
+    own = next(own for (_, _, partition), own in by_partition(events).items() if partition == 1)
+    moments = explain_record(ordered(own), own[0].key, 60).moments
+    expired = next(place for place, moment in enumerate(moments) if moment.what is Cause.LOCK_EXPIRED)
+    (written,) = (
+        event
+        for event in own
+        if event.kind == "write" and event.source == moments[expired + 1].source
+        if any(each.first_offset <= 60 <= each.last_offset for each in (event.request or {})["state_batches"])
+    )
+
+    assert moments[expired].text.endswith("expired: AVAILABLE, to be persisted by write 8.")
+    assert moments[expired + 1].text == "Write 8 succeeded: AVAILABLE is persisted."
+    assert written.response == {}
+
+
+def test_what_was_answered_is_told_where_nothing_is_checked(events: list[Event]) -> None:
+    """Without segments a life has the answers to fetches and acknowledgements, marked as not checked."""
+    own = [event for event in next(iter(by_partition(events).values())) if event.kind != "log"]
+    seqs = {event.seq: seq for seq, event in enumerate(own)}
+    numbered = [event._replace(seq=seqs[event.seq]) for event in own]
+    life = explain_record(ordered(numbered), own[0].key, 60)
+
+    assert [moment.text for moment in life.moments if "was not checked" in moment.text] == [
+        "share-rpc (UQej-hQJ...) was answered with it: delivery 1; that was not checked.",
+        "share-rpc (UQej-hQJ...) acknowledged it (ACCEPT), and was not refused; that was not checked.",
+    ]
+    assert life.standing.findings[0].text.startswith("The state is not known from ")
+
+
 def test_members_are_named_with_their_addresses() -> None:
     """Those that an explanation names, from where they have sent something last: the client's end of the connection."""
     ends = ["10.0.0.1:9092-10.0.0.7:50994-0-3", "10.0.0.1:9092-[::1]:50996-1-12#2"]

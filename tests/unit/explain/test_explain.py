@@ -194,6 +194,27 @@ def test_terminal_records_at_the_end_of_the_gap_window_are_bug_b17() -> None:
     assert Reason.WAITS_AT_WINDOW_END in waits
 
 
+def test_a_stall_at_a_record_below_the_log_start_is_bug_b6() -> None:
+    """A fetch has split a log batch that begins below the SPSO: what it left there is out of range for every fetch."""
+    story = Story()
+    story.log(AppendedBatch(0, 9), AppendedBatch(10, 11), AppendedBatch(12, 19))
+    story.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
+    story.add("log_start", 2, {"offset": 15})
+    request = {"fetch_offset": 15, "batches": (AppendedBatch(12, 19),), "mode": "record_limit", "max_records": 1}
+    story.add("fetch", 3, request, {"acquired": (AcquiredRecords(12, 12, 1),)}, "m2")
+    story.wait(30)
+    explained = [story.explain(offset, lacks=["write"]) for offset in (13, 16, 20)]
+    (finding,) = explained[0].start_findings
+
+    assert [each.differences for each in explained] == [0, 0, 0]
+    assert [each.standing.verdict for each in explained] == [Verdict.STALLED] * 2 + [Verdict.LATER]
+    assert finding.text == (
+        "Stalled by a bug of Kafka (B6): the record that is fetched next, 13, lies below the log start, 15, where "
+        "every fetch is out of range; and the SPSO, 15, is not below it, so that nothing moves. It ends when another "
+        "leader takes over."
+    )
+
+
 # ---- lives that the rules state
 
 
@@ -480,6 +501,11 @@ def test_every_sentence_is_made_by_some_history() -> None:
     forgotten.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     forgotten.lead(2, 0, epoch=2)
     made.append(forgotten.explain(0))
+    unknown = Story()
+    unknown.add("initialize", 1, {"leader_epoch": 2})
+    unknown.fetch(2, "m1", [(0, 9)], [(0, 9, 3)])
+    unknown.acknowledge(3, "m1", 0, 9, 1)
+    made.append(unknown.explain(0))
     unwritten = Story()
     unwritten.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     unwritten.wait(12)
@@ -493,11 +519,10 @@ def test_every_sentence_is_made_by_some_history() -> None:
 
     assert all(each.lines() and each.to_json() for each in made)
     assert (set(Cause) | set(Happening)) - happened == set()
-    elsewhere = {Reason.WAITS_AT_WINDOW_END}  # tested above
+    elsewhere = {Reason.WAITS_AT_WINDOW_END, Reason.STALLED_RECORD_BELOW_LOG_START}  # tested above
     elsewhere |= {
         Reason.ACQUIRE_THREW,
         Reason.ADVANCE_THREW,
-        Reason.STALLED_RECORD_BELOW_LOG_START,
     }  # only brokers show them: test_broker_log.py
     assert set(Reason) - reasons == elsewhere | set(QUIRKS)  # the latter in test_miscounts.py
 
