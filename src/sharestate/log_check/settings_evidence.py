@@ -67,7 +67,7 @@ def doubt(events: list[Located], stop: Event, explained: int, explains: Explains
     if seen is not None:
         return f"the group's settings are not known: {assumed} are assumed, but {seen}"
     near = _until(events, stop)
-    left = sum(1 for _, event in near if event.seq > stop.seq and event.kind in _CHECKED)
+    left = sum(1 for _, event in near if event.seq > stop.seq and _is_counted(event))
     needed = explained + min(NEEDED, max(1, left))
     for other in islice(_others(values, [event for _, event in near]), MOST_TRIED):
         if explains(_with(near, other)) >= needed:
@@ -76,14 +76,18 @@ def doubt(events: list[Located], stop: Event, explained: int, explains: Explains
     return None
 
 
-_CHECKED: Final = frozenset({"acknowledge", "fetch", "write"})
+def _is_counted(event: Event) -> bool:
+    """Return whether an event is an answer or a write that may be explained; fetches without records often are."""
+    response = event.response
+    return response is not None and (event.kind in {"acknowledge", "write"} or bool(response.get("acquired")))
 
 
 def _until(events: list[Located], stop: Event) -> list[Located]:
     """Return the events up to the one that does not fit, and some that are checked after it."""
-    later = [event.seq for _, event in events if event.seq > stop.seq and event.kind in _CHECKED]
+    later = [event.seq for _, event in events if event.seq > stop.seq and _is_counted(event)]
     last = later[_AHEAD - 1] if len(later) >= _AHEAD else events[-1][1].seq
-    return [each for each in events if each[1].seq <= last]
+    # That a connection was lost stands where it was noticed, seconds after the release that it explains.
+    return [each for each in events if each[1].seq <= last or each[1].kind == "disconnect"]
 
 
 def _assumed(events: Iterable[Event]) -> dict[str, Any]:

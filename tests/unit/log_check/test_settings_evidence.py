@@ -55,8 +55,10 @@ class Life:
         return self.add("initialize", request={}, response={"start_offset": start_offset, "state_batches": ()})
 
     def fill(self, count: int = 100) -> None:
-        """Add fetches that got nothing."""
+        """Add acknowledgements, each with fetches that got nothing: those are explained soon."""
         for _ in range(count):
+            self.add("acknowledge", request={"batches": ()}, response={})
+            self.fetch()
             self.fetch()
 
     def doubt(self, stop: Event, better: dict[str, Any] | None = None, gain: int = NEEDED) -> str | None:
@@ -185,6 +187,24 @@ def test_what_is_tried_is_bounded_and_only_what_may_matter() -> None:
     assert life.doubt(stop) is None
     assert {name for tried in life.tried for name in tried} == {"delivery_count_limit", "max_record_locks"}
     assert len(life.tried) <= MOST_TRIED
+
+
+def test_a_connection_whose_loss_was_noticed_late_counts() -> None:
+    """Only events near the stop are looked at, and all lost connections: they may be what a write is due to."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    life.fill(1000)
+    lost = life.add("disconnect", member_id="m")
+    looked_at: list[Event] = []
+
+    def explains(events: list[Located]) -> int:
+        looked_at.extend(event for _, event in events)
+        return 7 + NEEDED
+
+    assert doubt(life.events, stop, 7, explains) is not None
+    assert lost in looked_at
+    assert len(looked_at) < 200
 
 
 def test_settings_that_events_are_about_are_tried() -> None:
