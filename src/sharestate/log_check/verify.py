@@ -292,7 +292,7 @@ def check_partition(
 
 def _begin(key: Key, events: list[Located], budget: Budget) -> tuple[CheckedPartition, Schedule, VisibleLog]:
     log = VisibleLog(event for _, event in events if event.kind == "log")
-    plan = in_order(schedule(events), budget)
+    plan = in_order(schedule(events), log, budget)
     return CheckedPartition(key, plan, log, budget), plan, log
 
 

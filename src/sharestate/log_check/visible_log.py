@@ -75,6 +75,11 @@ class VisibleLog:
         """Return the offset after the first *count* batches."""
         return self._ends[count - 1] + 1 if count else 0
 
+    def batch_end(self, offset: int) -> int:
+        """Return the offset after the batch that *offset* is in; after *offset* itself if there is none."""
+        place = bisect_left(self._ends, offset)
+        return self._ends[place] + 1 if place < len(self._ends) else offset + 1
+
     def is_readable(self, offset: int, count: int, isolation: IsolationLevel) -> bool:
         """Return whether a fetch at *offset* reads anything of the first *count* batches."""
         is_committed = isolation is IsolationLevel.READ_COMMITTED

@@ -1,0 +1,236 @@
+"""
+The order of fetches that follows from the records that they have passed over.
+
+A fetch takes the first records that are available. So where one has passed over a record that was available between two
+steps, it has come before the first of them or after the second; if only one of the two is possible, that is used. And
+one that has acquired less than it wanted has looked at all that it has read, unless the window was full.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from sharestate.log_check.partial_order import PartialOrder
+from sharestate.log_check.schedule import Step, What
+from sharestate.log_check.seen_records import SeenRecords, acquired_by
+from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog
+from sharestate.values.checks import MAX_INT64
+from sharestate.values.fetched_records import IsolationLevel
+
+
+class Limits(NamedTuple):
+    """
+    What limits what a fetch acquires.
+
+    Attributes:
+        room: The most records in flight by any settings until the end of a life. [records]
+        held_after: After how many deliveries records may be held back, by any settings until then. [deliveries]
+        is_committed: Whether members may read only what is committed, by any settings until then.
+    """
+
+    room: int
+    held_after: int
+    is_committed: bool
+
+
+class _Span(NamedTuple):
+    """
+    Records that were available for some time.
+
+    Attributes:
+        since: The step after which they were.
+        until: The fetch that has acquired them.
+        offset: The first of them.
+        deliveries: How often they had been delivered.
+    """
+
+    since: int
+    until: int
+    offset: int
+    deliveries: int
+
+
+class Availability:
+    """
+    When which records of a life were available, and what each of its fetches has looked at.
+
+    Args:
+        known: What is known of the order; the times of its steps are as narrow as they are known to be.
+        seen: What was seen of each record.
+        log: The log.
+        limits: What limits a fetch.
+    """
+
+    def __init__(self, known: PartialOrder, seen: SeenRecords, log: VisibleLog, limits: Limits) -> None:
+        """Find out when they were."""
+        self._known, self._seen, self._log, self._limits = known, seen, log, limits
+        window = _Window(known, seen, limits.room)
+        self._fetches = [index for index, step in enumerate(known.steps) if acquired_by(step)]
+        self._reaches = {index: self._reach(known.steps[index], *window.free(index)) for index in self._fetches}
+        """The last offset that each fetch has looked at, and would have acquired if it had been available."""
+        self._spans = [*self._released(), *self._new()]
+        self._placed: set[tuple[int, int, int]] = set()
+        """Fetches that were put before or after a time at which records were available."""
+
+    def put_outside(self) -> bool:
+        """Put fetches before or after times at which they would have acquired more; return whether any was found."""
+        earliest_us, latest_us = self._known.earliest_us, self._known.latest_us
+        fetches = sorted(self._fetches, key=latest_us.__getitem__)
+        to_come = list(accumulate((earliest_us[fetch] for fetch in reversed(fetches)), min))
+        spans = sorted(self._spans, key=lambda span: earliest_us[span.since], reverse=True)
+        current: list[_Span] = []
+        has_found = False
+        for fetch in fetches:
+            while spans and earliest_us[spans[-1].since] <= latest_us[fetch]:
+                current.append(spans.pop())
+            least_us = to_come.pop()
+            current = [span for span in current if latest_us[span.until] >= least_us]
+            reach = self._reaches[fetch] = self._limited(fetch, current)
+            for since, until, offset, _ in current:
+                if offset <= reach and until != fetch and latest_us[until] >= earliest_us[fetch]:
+                    has_found |= self._is_put_outside(fetch, since, until)
+        return has_found
+
+    def put_nearer(self) -> bool:
+        """
+        Put fetches that lie where they would have acquired something else before or after that: what is nearer.
+
+        Return whether any was found.
+        """
+        known = self._known
+        places = {index: place for place, index in enumerate(known.order)}
+        times_us = known.preferred_us()
+        fetches = sorted((places[index], index) for index in self._fetches)
+        has_found = False
+        for since, until, offset, _ in self._spans:
+            within = slice(bisect_left(fetches, (places[since], 0)), bisect_left(fetches, (places[until], 0)))
+            for _, fetch in fetches[within]:
+                if offset > self._reaches[fetch]:
+                    continue
+                before = times_us[fetch] - times_us[since], fetch, since
+                after = times_us[until] - times_us[fetch], until, fetch
+                for _, first, then in sorted((before, after)):
+                    if known.may_put(first, then):
+                        has_found |= known.put(first, then)
+                        break
+        return has_found
+
+    def _is_put_outside(self, fetch: int, since: int, until: int) -> bool:
+        """Put a fetch before or after a time, if only one is possible; return whether that was not known."""
+        if (fetch, since, until) in self._placed:
+            return False
+        may_be_before = self._known.may_put(fetch, since)
+        may_be_after = self._known.may_put(until, fetch)
+        if may_be_before == may_be_after:
+            return False
+        self._placed.add((fetch, since, until))
+        return self._known.put(fetch, since) if may_be_before else self._known.put(until, fetch)
+
+    # ---- when records were available
+
+    def _released(self) -> Iterator[_Span]:
+        """Yield the times at which records were available that had been delivered before."""
+        found: dict[tuple[int, int, int], int] = {}
+        for offset, each in self._seen.changes.items():
+            for one, other in pairwise(each):
+                since = self._seen.taken_back(one.number) if one.is_written and not other.is_written else None
+                if since is not None:
+                    span = since, other.number, one.deliveries
+                    found[span] = min(offset, found.get(span, offset))
+        for (since, until, deliveries), offset in found.items():
+            yield _Span(since, until, offset, deliveries)
+
+    def _new(self) -> Iterator[_Span]:
+        """Yield the times at which new records were available: from when the window had room for the first of them."""
+        seen = self._seen
+        appended = sorted(
+            ((step.event.request or {})["batches"][-1].last_offset, index)
+            for index, step in enumerate(self._known.steps)
+            if step.what is What.LOG
+        )
+        begin = seen.firsts[0].offset if seen.firsts and not self._limits.is_committed else MAX_INT64
+        answered = -1
+        for offset, fetch, _, cached_by in seen.firsts:
+            start = offset - self._limits.room + 1  # where the SPSO has to be
+            if cached_by is None:
+                answered = max((answered, *(seen.finished.get(run, -1) for run in seen.runs(begin, start - 1))))
+                begin = max(begin, start)
+            place = bisect_left(appended, (offset, 0))
+            since = (seen.answered.get(answered), appended[place][1] if place < len(appended) else None)
+            found = [index for index in (since if cached_by is None else (cached_by,)) if index is not None]
+            if found:
+                yield _Span(max(found, key=lambda index: self._known.steps[index].at_us), fetch, offset, 0)
+
+    # ---- what a fetch has looked at
+
+    def _reach(self, step: Step, least_free: int, most_free: int) -> int:
+        """
+        Return the last offset that a fetch has looked at: all that it has read, if it could have acquired more.
+
+        Args:
+            step: The fetch.
+            least_free: For how many records the window had room at the least. [records]
+            most_free: For how many at the most; for none only cached records are acquired. [records]
+        """
+        acquired, request = acquired_by(step), step.event.request or {}
+        last = acquired[-1].last_offset
+        got = sum(each.last_offset - each.first_offset + 1 for each in acquired)
+        is_short = got < request.get("max_records", 0) - sum(request.get("others", ()))
+        may_be_full = least_free <= got and most_free > 0
+        is_held_back = any(each.delivery_count > self._limits.held_after for each in acquired)
+        if may_be_full or is_held_back or not is_short or request.get("partitions", 1) > 1:
+            return last
+        count = len(self._log.earliest_us)
+        batches = self._log.readable(acquired[0].first_offset, count, IsolationLevel.READ_UNCOMMITTED)
+        read = next(self._log.fitting(batches, request.get("max_bytes", MAX_BYTES), 1))
+        return max(last, self._log.end_offset(read.stop) - 1)
+
+    def _limited(self, fetch: int, spans: list[_Span]) -> int:
+        """Return what a fetch has looked at if it may have stopped at records that are held back."""
+        last = acquired_by(self._known.steps[fetch])[-1].last_offset
+        held_back = (span.offset for span in spans if span.deliveries >= self._limits.held_after and span.offset > last)
+        return min(self._reaches[fetch], min(held_back, default=MAX_INT64) - 1)
+
+
+class _Window:
+    """
+    How many records are in flight, at the least and at the most, at any time of a life.
+
+    Args:
+        known: What is known of the order.
+        seen: What was seen of each record.
+        room: The most records in flight. [records]
+    """
+
+    def __init__(self, known: PartialOrder, seen: SeenRecords, room: int) -> None:
+        self._known, self._room = known, room
+        self._runs = sorted(seen.changes)
+        answers = [seen.answer_of(run) for run in self._runs]
+        self._done_early_us = self._times(answers, known.earliest_us)
+        self._done_late_us = self._times(answers, known.latest_us)
+        new = [first for first in seen.firsts if first.cached_by is None]
+        fetches = [first.fetch for first in new]
+        self._taken_early_us = self._times(fetches, known.earliest_us)
+        self._taken_late_us = self._times(fetches, known.latest_us)
+        self._ends = [new[0].offset if new else 0, *(first.end for first in new)]
+
+    def free(self, fetch: int) -> tuple[int, int]:
+        """Return for how many records there was room before a fetch, at the least and at the most."""
+        earliest_us, latest_us = self._known.earliest_us[fetch], self._known.latest_us[fetch]
+        least_start = self._start(bisect_left(self._done_late_us, earliest_us))
+        most_start = self._start(bisect_right(self._done_early_us, latest_us))
+        least_end = self._ends[bisect_left(self._taken_late_us, earliest_us)]
+        most_end = self._ends[bisect_right(self._taken_early_us, latest_us)]
+        return self._room - (most_end - least_start), self._room - max(least_end - most_start, 0)
+
+    def _start(self, count: int) -> int:
+        """Return the SPSO if so many runs of records are done."""
+        return self._runs[count] if count < len(self._runs) else self._ends[-1]
+
+    @staticmethod
+    def _times(steps: list[int] | list[int | None], times_us: list[int]) -> list[int]:
+        """Return by when all steps until each of them have come; never from None on."""
+        return list(accumulate((MAX_INT64 if index is None else times_us[index] for index in steps), max))
