@@ -1,8 +1,8 @@
 """
 The order in which writes have changed records, as far as it follows from the delivery complete counts that they name.
 
-Other threads may send a write before one that was issued earlier; but how many records are complete only grows until the
-SPSO passes them.
+Other threads may send a write before one that was issued earlier; but how many records are complete only grows until
+the SPSO passes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sharestate.log_check.schedule import Allowed
 from sharestate.log_check.seen_records import TERMINAL, SeenRecords
 
 _LIKELY: Final = 8
-"""Among how many writes the next one is looked for at first: so many have overtaken one with four request threads. [writes]"""
+"""Among how many writes the next one is looked for at first: as many overtook one with four threads. [writes]"""
 
 
 class _Head(NamedTuple):

@@ -210,7 +210,7 @@ def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     events = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id=GROUP)
     own = [*enumerate((event for event in events if event.topic_id == TOPIC and event.partition == 0), 2)]
     counted = Budget(10**9)
-    in_order(schedule(own), counted)
+    in_order(schedule(own), budget=counted)
 
     for most in (counted.spent - 1, counted.spent, counted.spent + 1):
         checked = check_partition((GROUP, TOPIC, 0), own, "history.jsonl", Header(order=Order.ARRIVAL), Budget(most))
