@@ -119,7 +119,7 @@ class ReplayResult:
         """
         mark = {ROWS_MARK: ROWS_VERSION, "outputs": sorted(self.outputs), "topics": dict(self.topics)}
         metadata = {**REPLAY_ROWS["seq"].metadata, **mark}
-        marked = self.rows.withColumn("seq", F.col("seq").alias("seq", metadata=metadata))
+        marked = self.rows.withMetadata("seq", metadata)
         marked.write.partitionBy("kind").parquet(path)
         return ReplayResult(_read(self.rows.sparkSession, path), self.outputs, self.topics)
 

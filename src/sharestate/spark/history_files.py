@@ -95,7 +95,7 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
         events = files.repartition(len(headers)).mapInArrow(_read_events, EVENTS)
     topics = {topic_id: name for header in headers for topic_id, name in (header.topics or {}).items()}
     metadata = {**EVENTS["kind"].metadata, LACKS: first.lacks, ORDER: first.order, TOPICS: topics}
-    return events.withColumn("kind", F.col("kind").alias("kind", metadata=metadata))
+    return events.withMetadata("kind", metadata)
 
 
 def _expect_none_empty(listed: Iterable[str], read: Iterable[str]) -> None:
