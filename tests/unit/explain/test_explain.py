@@ -549,6 +549,14 @@ def test_what_holds_a_share_partition_up() -> None:
     assert [each.locked_until_us for each in overview.held] == [21_500_000, 23_000_000]
     assert [each[:2] for each in overview.near_limit] == [(0, 9), (15, 19)]
     assert sorted(overview.expiries) == [("m1", 10), ("m2", 10)]
+    assert overview.lines()[:6] == [
+        "What happened to its records:",
+        "  20 records delivered, 40 deliveries in all",
+        "  20 records delivered more than once, up to 2 times: lock expired 20; m1 10, m2 10",
+        "  5 records accepted: m3 5",
+        "  15 records still held: m2 10, m3 5",
+        "  15 records near the delivery count limit",
+    ]
 
 
 def test_locks_that_expire_at_the_limit_count_and_releases_do_not() -> None:
