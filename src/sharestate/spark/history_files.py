@@ -12,7 +12,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from sharestate.errors import HistoryError
