@@ -52,8 +52,8 @@ def print_rows(  # noqa: PLR0913 - what a table has
         blocks = (block(list(zip(names, map(str, row), strict=True)), console.width, named=named) for row in rows)
         _print_lines(console, [*([] if title is None else [title]), *chain.from_iterable(blocks)])
     if legend is not None and console.is_terminal and rows:
-        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in legend.items())
-        _print_lines(console, wrap(meanings, console.width))
+        words = "; ".join(f"{name}: {meaning}" for name, meaning in legend.items())
+        _print_lines(console, wrap(words, console.width))
 
 
 def _print_lines(console: Console, lines: Iterable[str]) -> None:

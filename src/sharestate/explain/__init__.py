@@ -4,7 +4,7 @@ Explanations: what happened to a record, in plain words and as JSON, and why it 
 They are made of histories, whoever has written them, or of the state topic alone.
 """
 
-from sharestate.explain.happened import ListedRecords, Tally, Told, WhatHappened
+from sharestate.explain.happened import HappenedLine, ListedRecords, Tally, WhatHappened
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
 from sharestate.explain.members import Members
 from sharestate.explain.outcomes import End, Lived
@@ -25,6 +25,7 @@ __all__ = [
     "End",
     "Explanation",
     "Finding",
+    "HappenedLine",
     "Happening",
     "HeldRecords",
     "ListedRecords",
@@ -45,7 +46,6 @@ __all__ = [
     "StoredReason",
     "Survey",
     "Tally",
-    "Told",
     "Unsaid",
     "Verdict",
     "WhatHappened",

@@ -148,7 +148,7 @@ class ListedRecords(NamedTuple):
         }
 
 
-class Told(NamedTuple):
+class HappenedLine(NamedTuple):
     """
     One thing that happened, and to how many records.
 
@@ -379,28 +379,28 @@ class WhatHappened:
 
     # ---- the end
 
-    def told(self, members: Members) -> list[Told]:
+    def happened_lines(self, members: Members) -> list[HappenedLine]:
         """Return what happened to how many records, without what happened to none; *members* are named by client."""
         most = f", up to {self.most_deliveries} times" if self.redelivered.records else ""
         held = [each for each in self.in_flight() if each.lived.is_held]
         holders = Tally()
         for each in held:
             holders.add(each.records, each.lived.member_id)
-        told = [
-            Told(f"delivered, {self.deliveries:,} deliveries in all", self.delivered.records),
-            _told(f"delivered more than once{most}", self.redelivered, members),
-            *(_told(words, self.outcomes[cause], members) for cause, words in OUTCOMES.items()),
-            _told("handed to the dead-letter queue", self.dead_letters, members),
-            _told("held, and not known since" if self._is_lost else "still held", holders, members),
-            Told("passed by the SPSO of another leader, what became of them is not known", self.unknown),
+        found = [
+            HappenedLine(f"delivered, {self.deliveries:,} deliveries in all", self.delivered.records),
+            _line(f"delivered more than once{most}", self.redelivered, members),
+            *(_line(words, self.outcomes[cause], members) for cause, words in OUTCOMES.items()),
+            _line("handed to the dead-letter queue", self.dead_letters, members),
+            _line("held, and not known since" if self._is_lost else "still held", holders, members),
+            HappenedLine("passed by the SPSO of another leader, what became of them is not known", self.unknown),
         ]
-        told = [each for each in told if each.records]
+        found = [each for each in found if each.records]
         if self.unchecked:
             again = f", {self.unchecked_again:,} of them not for the first time" if self.unchecked_again else ""
-            told.append(
-                Told(f"deliveries in answers that were not checked{again}", self.unchecked, is_of_records=False)
+            found.append(
+                HappenedLine(f"deliveries in answers that were not checked{again}", self.unchecked, is_of_records=False)
             )
-        return told
+        return found
 
     def to_json(self, members: Members) -> dict[str, Any]:
         """Return the counts and the lists as JSON."""
@@ -457,9 +457,9 @@ def _outcome_by(lived: Lived) -> tuple[str, End | None]:
     return lived.member_id if lived.outcome in WRITTEN_OUTCOMES else "", None
 
 
-def _told(what: str, tally: Tally, members: Members) -> Told:
+def _line(what: str, tally: Tally, members: Members) -> HappenedLine:
     how = tuple((end.value, count) for end, count in tally.ends.most_common() if count)
-    return Told(what, tally.records, how, tuple(tally.by_client(members).items()))
+    return HappenedLine(what, tally.records, how, tuple(tally.by_client(members).items()))
 
 
 _NEW: Final = Lived()

@@ -168,7 +168,7 @@ def _member(member_id: str, client_ids: Mapping[str, str]) -> dict[str, str]:
 
 
 WRITTEN_OUTCOMES: Final = frozenset({Cause.ACCEPTED, Cause.REJECTED, Cause.GAP, Cause.ARCHIVED_AT_LIMIT})
-"""The outcomes that are written, and undone if the write fails."""
+"""The outcomes that are written, and rolled back if the write fails."""
 
 _GIVEN_UP: Final = frozenset({RecordState.ARCHIVED, RecordState.ARCHIVING})
 _ENDS: Final = MappingProxyType({Cause.RELEASED: End.RELEASED, Cause.SESSION_CLOSED: End.SESSION_CLOSED})

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.happened import LISTED, Told, WhatHappened
+from sharestate.explain.happened import LISTED, HappenedLine, WhatHappened
 from sharestate.explain.members import Members
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
@@ -142,11 +142,11 @@ class Overview(NamedTuple):
         """What stands above what happened: whether that is all."""
         return f"What happened to its records{', as far as that is known' if self.start_offset is None else ''}"
 
-    def told(self) -> list[Told]:
+    def happened_lines(self) -> list[HappenedLine]:
         """Return what happened to how many records, and how many are near the delivery count limit now."""
         near = sum(each.last_offset - each.first_offset + 1 for each in self.near_limit)
-        told = self.happened.told(self.members)
-        return [*told, Told("near the delivery count limit", near)] if near else told
+        found = self.happened.happened_lines(self.members)
+        return [*found, HappenedLine("near the delivery count limit", near)] if near else found
 
     def to_json(self) -> dict[str, Any]:
         """Return the overview as JSON; what is null is left out."""
@@ -175,8 +175,8 @@ class Overview(NamedTuple):
 
     def lines(self, most: int = 10) -> list[str]:
         """Return the overview in plain words, line by line, with *most* lines of each list."""
-        told = [f"  {each.line}" for each in self.told()]
-        lines = [f"{self.happened_title}:", *told, ""] if told else []
+        found = [f"  {each.line}" for each in self.happened_lines()]
+        lines = [f"{self.happened_title}:", *found, ""] if found else []
         lines += self.facts()
         at = "" if self.start_offset is None or not self.in_flight else f", record {self.start_offset}"
         lines += [f"At the SPSO{at}:", *(f"  {finding.text}" for finding in self.start_findings)]

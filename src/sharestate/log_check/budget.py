@@ -13,7 +13,7 @@ LEAST_WORK: Final = 1_000_000
 WORK_OF_EVENT: Final = 3_000
 """What it may cost more for each of its events: 80 to 200 with one request at a time, up to 1,300 if hot. [work]"""
 
-_LOOKS: Final = 10_000
+_CLOCK_EVERY: Final = 10_000
 """After how much work one looks at the clock. [work]"""
 
 
@@ -32,7 +32,7 @@ class Budget:
     Args:
         most: How much it may cost. [work]
         seconds: How long it may take; as long as it wants if None. [s]
-        clock: Tells the time, which must not go backwards. [s]
+        clock: Returns the time, which must not go backwards. [s]
 
     Attributes:
         spent: What it has cost. [work]
@@ -70,7 +70,7 @@ class Budget:
             message = f"that it may cost {self._most:,} is spent"
             raise BudgetSpentError(message)
         if self._ends_s is not None and self._clock is not None and self.spent >= self._next_look:
-            self._next_look = self.spent + _LOOKS
+            self._next_look = self.spent + _CLOCK_EVERY
             if self._clock() > self._ends_s:
                 message = "the time that it may take is over"
                 raise BudgetSpentError(message)

@@ -1,4 +1,4 @@
-"""What the check of a share partition knows, what it does to it, and how that is undone."""
+"""What the check of a share partition knows, what it does to it, and how it comes back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CheckedState:
         taken: Notes what was done, as events in causal order; nothing is noted if None.
 
     Attributes:
-        budget: What is left of what the check may cost; what was spent is never undone.
+        budget: What is left of what the check may cost; what was spent is never rolled back.
     """
 
     def __init__(

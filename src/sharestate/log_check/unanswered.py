@@ -1,4 +1,4 @@
-"""Fetches of which nobody was told what they have acquired."""
+"""Fetches that have acquired what no answer says."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def check_partition(
         report.findings.append(_not_checked(*events[0], file, str(error)))
         return PartitionCheck(report, arrived, None)
     except (BudgetSpentError, MemoryError) as error:
-        report.findings.append(_not_begun(*events[0], file, error))
+        report.findings.append(_nothing_found(*events[0], file, error))
         return PartitionCheck(report, arrived, None)
     report.explained, report.late_us = checked.counts, checked.late_us
     return PartitionCheck(report, arrived, found)
@@ -370,7 +370,7 @@ WORK_OF_TRIES: Final = 500
 _AFTER_DEFECT: Final = "what comes after a defect of Kafka does not fit"
 
 
-def _not_begun(line: int, event: Event, file: str, error: BudgetSpentError | MemoryError) -> Finding:
+def _nothing_found(line: int, event: Event, file: str, error: BudgetSpentError | MemoryError) -> Finding:
     """Return the finding of a share partition of which nothing was found out, as that costs too much."""
     reason = "there is not enough memory" if isinstance(error, MemoryError) else f"no order was found: {error}"
     verdict = Verdict.BOUND_REACHED

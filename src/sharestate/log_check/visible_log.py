@@ -17,7 +17,7 @@ MAX_BYTES: Final = 2**31 - 1
 
 
 MOST_SUM: Final = 2**12
-"""The most records that other partitions of a fetch are said to have taken: clients want 500, unless told. [records]"""
+"""The most records that other partitions of a fetch are said to have taken: clients want 500, by default. [records]"""
 
 
 class VisibleLog:

@@ -1,4 +1,4 @@
-"""The ways in which a fetch may have read, as far as the log tells."""
+"""The ways in which a fetch may have read, as far as the log says."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _section(place: int, each: ReportedPartition) -> str:
 
 
 def _happened(overview: Overview) -> str:
-    rows = [(each.records, each.what, _counted(each.how), _counted(each.by)) for each in overview.told()]
+    rows = [(each.records, each.what, _counted(each.how), _counted(each.by)) for each in overview.happened_lines()]
     heads = ("records", "what happened to them", "how deliveries ended", "clients")
     return f"<h3>{overview.happened_title}</h3>{_table(heads, rows)}" if rows else ""
 

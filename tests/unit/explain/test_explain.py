@@ -13,6 +13,7 @@ from sharestate.explain import Explanation, Happening, PartitionLife, Reason, St
 from sharestate.explain.miscounts import QUIRKS
 from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
 from sharestate.history import AppendedBatch, Event
+from tests.support.explanations import reasons_of, what_of
 from tests.support.recorded_histories import KEY, LACKS, exchanges, history_of, recorded_runs
 
 VECTORS = Path(__file__).parents[2] / "data" / "vectors"
@@ -104,16 +105,6 @@ class Story:
     def explain(self, offset: int, lacks: Iterable[str] = ()) -> Explanation:
         """Explain the record at *offset*."""
         return explain_record(self.events, KEY, offset, lacks=LACKS | frozenset(lacks))
-
-
-def what_of(explanation: Explanation) -> list[str]:
-    """Return the causes of the moments of a life."""
-    return [moment.what.value for moment in explanation.moments]
-
-
-def reasons_of(explanation: Explanation) -> list[Reason | StoredReason]:
-    """Return why the record is or is not deliverable."""
-    return [finding.reason for finding in explanation.standing.findings]
 
 
 # ---- beside Kafka's recorded conversations

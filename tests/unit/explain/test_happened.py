@@ -205,11 +205,11 @@ class Story:
         request |= {"leader_epoch": 1, "state_batches": (StateBatch(*batch),)}
         self.add("write", None, request, {} if error is None else {"error": error})
 
-    def told(self) -> list[str]:
+    def happened_lines(self) -> list[str]:
         """Return what happened to how many records."""
         overview = self.life.overview()
         assert overview.differences == 0
-        return [each.line for each in overview.happened.told(overview.members)]
+        return [each.line for each in overview.happened.happened_lines(overview.members)]
 
     def listed(self, name: str) -> list[str]:
         """Return a list of records."""
@@ -225,7 +225,7 @@ def test_a_new_leader_loses_what_was_not_persisted() -> None:
     story.reads(5)
     story.fetches("m2", 5, 9, (5, 9, 1))
 
-    assert story.told() == [
+    assert story.happened_lines() == [
         "10 records delivered, 15 deliveries in all",
         "5 records delivered more than once, up to 2 times: new leader 5; m1 5",
         "5 records accepted: m1 5",
@@ -245,7 +245,7 @@ def test_offsets_that_were_reset_are_delivered_again() -> None:
     story.reads(4)
     story.fetches("m1", 4, 14, (4, 14, 1))
 
-    assert story.told() == [
+    assert story.happened_lines() == [
         "15 records delivered, 21 deliveries in all",
         "6 records delivered more than once, up to 2 times: SPSO moved back 6",
         "10 records accepted: m1 10",
@@ -260,7 +260,7 @@ def test_offsets_that_were_skipped_and_reset_were_not_delivered_before() -> None
     story.reads(0)
     story.fetches("m1", 50, 59, (50, 59, 1))
 
-    assert story.told() == ["10 records delivered, 10 deliveries in all", "10 records still held: m1 10"]
+    assert story.happened_lines() == ["10 records delivered, 10 deliveries in all", "10 records still held: m1 10"]
 
 
 def test_what_a_failed_write_undoes_has_not_happened() -> None:
@@ -268,11 +268,11 @@ def test_what_a_failed_write_undoes_has_not_happened() -> None:
     story = Story()
     story.fetches("m1", 0, 9, (0, 9, 1))
     story.add("acknowledge", "m1", {"batches": (AcknowledgementBatch(0, 9, (1,)),)})
-    accepted = story.told()
+    accepted = story.happened_lines()
     story.writes(0, 10, 0, 9, 2, 1, error="coordinator_not_available")
 
     assert "10 records accepted: m1 10" in accepted
-    assert story.told() == ["10 records delivered, 10 deliveries in all", "10 records still held: m1 10"]
+    assert story.happened_lines() == ["10 records delivered, 10 deliveries in all", "10 records still held: m1 10"]
 
 
 def test_records_of_aborted_transactions_were_not_delivered() -> None:
@@ -285,7 +285,7 @@ def test_records_of_aborted_transactions_were_not_delivered() -> None:
     }
     story.add("fetch", "m1", request, {"acquired": (AcquiredRecords(5, 9, 1),)})
 
-    assert story.told() == [
+    assert story.happened_lines() == [
         "5 records delivered, 5 deliveries in all",
         "5 records lost to aborted transactions",
         "5 records still held: m1 5",
@@ -305,7 +305,7 @@ def test_dead_letters_are_counted_and_said() -> None:
     story.acknowledges("m2", 0, 0, AcknowledgeType.RELEASE)
     story.writes(0, 0, 0, 0, 3, 2)
 
-    assert story.told()[2:] == [
+    assert story.happened_lines()[2:] == [
         "1 record archived at the limit: released 1; m2 1",
         "1 record handed to the dead-letter queue: m2 1",
     ]
