@@ -1,4 +1,4 @@
-"""The writes that a replayed share partition has issued, until their answers come, and what their members were answered."""
+"""The writes of a replayed share partition that have no answer yet, and what their members were answered."""
 
 from __future__ import annotations
 
