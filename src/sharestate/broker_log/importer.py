@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from sharestate.broker_log.appends import Appends
@@ -41,6 +41,7 @@ class LogImport:
         logs: The logs of their topics.
         broker: The brokers' settings, as ``read_properties`` returns them; None if they are not known.
         groups: The settings of groups when the log begins, as ``read_group_configs`` returns them.
+        ask_settings: Returns the settings that a group has now, which are assumed if nothing else says what they were.
         group_id: The only group to import; all if None.
         profile: The name of the rules that the brokers follow; taken from their versions if None.
         redaction_key: The key with which names of groups, members, topics and files, and addresses, are replaced with
@@ -57,13 +58,14 @@ class LogImport:
         *,
         broker: Mapping[str, Any] | None = None,
         groups: Mapping[str, Mapping[str, Any]] | None = None,
+        ask_settings: Callable[[str], Mapping[str, Any]] | None = None,
         group_id: str | None = None,
         profile: str | None = None,
         redaction_key: bytes | None = None,
     ) -> None:
         """Start before the first line."""
         self._log = log
-        self._settings = GroupSettings({} if broker is None else broker, groups)
+        self._settings = GroupSettings({} if broker is None else broker, groups, ask_settings)
         self._events = ImportedEvents(self._begin, group_id=group_id, redaction_key=redaction_key)
         self._topics = Topics(logs.topic_names())
         self._clocks = Clocks()

@@ -184,10 +184,19 @@ class GroupSettings:
     Args:
         broker: The broker's settings, as ``read_properties`` returns them.
         groups: The settings that groups have when the log begins, as ``read_group_configs`` returns them.
+        ask: Returns what a group has now. These are better than Kafka's defaults, but stay assumed: nobody knows
+            what the group had when the log began.
     """
 
-    def __init__(self, broker: Mapping[str, Any], groups: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        broker: Mapping[str, Any],
+        groups: Mapping[str, Mapping[str, Any]] | None = None,
+        ask: Callable[[str], Mapping[str, Any]] | None = None,
+    ) -> None:
         """Start before the first alteration."""
+        self._ask = ask
+        self._asked: dict[str, Mapping[str, Any]] = {}
         self._known = frozenset(broker)
         self._broker = {**_DEFAULTS, **broker}
         self._groups = {group_id: _Group(dict(fields), is_known=True) for group_id, fields in (groups or {}).items()}
@@ -195,8 +204,11 @@ class GroupSettings:
 
     def of(self, group_id: str) -> dict[str, Any]:
         """Return the settings of a group, as fields of a ``config`` event."""
-        group = self._groups.get(group_id)
-        return {**self._broker, **(group.fields if group else {}), "assumed": self.assumed(group_id)}
+        group, assumed = self._groups.get(group_id) or _Group(), self.assumed(group_id)
+        if self._ask is not None and assumed and group_id not in self._asked:
+            self._asked[group_id] = self._ask(group_id)
+        now = {field: value for field, value in self._asked.get(group_id, {}).items() if field in assumed}
+        return {**self._broker, **now, **group.fields, "assumed": assumed}
 
     def assumed(self, group_id: str) -> tuple[str, ...]:
         """Return the fields of a group's settings that nothing says, in order of their names."""

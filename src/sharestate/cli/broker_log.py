@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from attrs import evolve
@@ -23,6 +23,7 @@ from sharestate.cli.request_logs import (
     say_what_was_imported,
     seconds_option,
 )
+from sharestate.cli.state import settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.errors import RequestLogError
 from sharestate.explain.sentences import counted
@@ -63,6 +64,14 @@ log_group.add_command(report_command)
 )
 @import_options
 @click.option(
+    "--bootstrap",
+    "servers",
+    metavar="HOST:PORT",
+    help="A broker of the live cluster, to ask which settings groups have now; they are assumed for what nothing else"
+    " says.",
+)
+@settings_option
+@click.option(
     "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The history."
 )
 @click.argument(
@@ -83,6 +92,8 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     utc_offset_us: int | None,
     lenient: bool,
     redact: bool,
+    servers: str | None,
+    settings_path: Path | None,
     target: Path,
     sources: tuple[Path, ...],
 ) -> None:
@@ -114,6 +125,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
             logs,
             broker=broker,
             groups=read_group_configs(group_configs),
+            ask_settings=_ask_settings(servers, settings_path),
             group_id=group_id,
             profile=profile,
             redaction_key=redaction_key(redact=redact),
@@ -148,6 +160,19 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
     say_what_is_assumed(events.assumed(), disagreements)
     for offset in events.clock_offsets():
         click.echo(f"The clocks of brokers disagree: {printable(str(offset))}.")
+
+
+def _ask_settings(servers: str | None, settings_path: Path | None) -> Callable[[str], Mapping[str, Any]] | None:
+    """Return what asks a live cluster for the settings of a group; None without a cluster."""
+    if servers is None:
+        if settings_path is not None:
+            message = "--command-config needs --bootstrap."
+            raise click.UsageError(message)
+        return None
+    from sharestate.broker_log.live_settings import LiveSettings  # noqa: PLC0415 - another extra
+    from sharestate.state_topic.cluster import client_settings  # noqa: PLC0415 - as above
+
+    return LiveSettings(servers, client_settings(settings_path) if settings_path else None).of
 
 
 def _with_topic_ids(events: Iterator[Event], topic_ids: set[str]) -> Iterator[Event]:

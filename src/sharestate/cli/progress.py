@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.errors import MalformedInputError, UnreadableFileError
+from sharestate.errors import ExternalError, InvalidConfigurationError, MalformedInputError, UnreadableFileError
 from sharestate.history import Event, HistoryReader
 
 _REFRESHED_AFTER: Final = 1000
@@ -30,12 +30,22 @@ def tables() -> Console:
     return console
 
 
+_NO_VERDICTS: Final = (
+    ExternalError,
+    InvalidConfigurationError,
+    MalformedInputError,
+    ModuleNotFoundError,
+    UnreadableFileError,
+)
+"""The errors with which there is nothing to say."""
+
+
 @contextmanager
 def no_verdicts() -> Iterator[None]:
-    """End the command where a file cannot be read or written, or an extra is missing."""
+    """End the command where a file cannot be read or written, a cluster be asked, or an extra is missing."""
     try:
         yield
-    except (UnreadableFileError, MalformedInputError, ModuleNotFoundError) as error:
+    except _NO_VERDICTS as error:
         raise NoVerdict(str(error)) from error
 
 

@@ -178,10 +178,30 @@ def schedule(events: Iterable[tuple[int, Event]]) -> Schedule:
             appended_us = appends.last_acquired_us(event)
             known = _Known(request in acknowledging, _has_records(event), written.get(request), appended_us)
             steps.append(_step(line, event, known))
-    steps = _after_those_before(steps)
+    steps = _read_before_records(_after_those_before(steps))
     steps.sort(key=lambda step: step.order)
     steps = sorted([*steps, *_stops(steps)], key=lambda step: step.order)
     return Schedule(steps, ordered, lost, *_lives(steps))
+
+
+def _read_before_records(steps: list[Step]) -> list[Step]:
+    """
+    Return the steps with times at which the state was read before a fetch acquired anything that waited for that.
+
+    The line of the read may be late by more than that of the fetch, by 0.2 ms in two runs of 4.3.1.
+    """
+    acquired_us = sorted(
+        step.at_us for step in steps if step.what is What.FETCH and (step.event.response or {}).get("acquired")
+    )
+    found = []
+    for step in steps:
+        if step.what is What.INITIALIZE and "error" not in (step.event.response or {}):
+            place = bisect_left(acquired_us, step.earliest_us)
+            first_us = acquired_us[place] - 1 if place < len(acquired_us) else step.at_us
+            found.append(step._replace(at_us=max(step.earliest_us, min(step.at_us, first_us))))
+        else:
+            found.append(step)
+    return found
 
 
 def _has_records(event: Event) -> bool:
@@ -253,16 +273,24 @@ _STEPS: Final[Mapping[str, What]] = {
 
 
 def _in_order_of_requests(writes: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
-    """Return writes in the order in which they were issued: within a connection their numbers decide, not the times."""
-    begins: dict[str | None, int] = {}
-    for _, event in writes:
-        begins[event.connection] = min(begins.get(event.connection, event.seq), event.seq)
+    """
+    Return writes in the order in which they were issued: within a connection their numbers decide, not the times.
 
-    def order(write: tuple[int, Event]) -> tuple[int, int, int]:
+    A broker that leads once more has the same connection to the share coordinator as before, but a later epoch.
+    """
+    begins: dict[tuple[int, str | None], int] = {}
+
+    def connection(event: Event) -> tuple[int, str | None]:
+        return (event.request or {}).get("leader_epoch", 0), event.connection
+
+    for _, event in writes:
+        begins[connection(event)] = min(begins.get(connection(event), event.seq), event.seq)
+
+    def order(write: tuple[int, Event]) -> tuple[int, int, int, int]:
         event = write[1]
         request = event.request or {}
         number = request.get("rpc", event.seq) if event.request_no is None else event.request_no
-        return begins[event.connection], number, request.get("entry", 0)
+        return connection(event)[0], begins[connection(event)], number, request.get("entry", 0)
 
     return sorted(writes, key=order)
 

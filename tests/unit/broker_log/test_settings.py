@@ -184,3 +184,24 @@ def test_what_brokers_have_differently_is_not_known(tmp_path: Path) -> None:
 
     assert agreed == {"delivery_count_limit": 3, "record_lock_duration_ms": 30_000}
     assert list(map(str, differing)) == [f"group.share.partition.max.record.locks is 200 in {one}, and 2000 in {other}"]
+
+
+def test_what_a_group_has_now_is_better_than_a_default_and_stays_assumed() -> None:
+    """A cluster is asked once for each group of which not all is known; what was altered meanwhile is known."""
+    asked: list[str] = []
+
+    def ask(group_id: str) -> dict[str, Any]:
+        asked.append(group_id)
+        return {"isolation": "read_committed", "delivery_count_limit": 3}
+
+    log = GivenRequests()
+    log.alter("g", share_delivery_count_limit="4")
+    log.fetch()
+    log.alter("g", share_isolation_level="read_uncommitted")
+
+    first, second = configs(log.imported(ask_settings=ask))
+
+    assert (first["isolation"], first["delivery_count_limit"]) == ("read_committed", 4)
+    assert first["assumed"] == tuple(name for name in ALL if name != "delivery_count_limit")
+    assert second["isolation"] == "read_uncommitted"
+    assert asked == ["g"]

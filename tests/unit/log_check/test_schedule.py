@@ -115,3 +115,29 @@ def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
     life.reads(8_010, 1, 0)
 
     assert schedule(enumerate(life.events)).last_us[1] == 11_000
+
+
+def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between() -> None:
+    """Its connection to the share coordinator is the same as before; the leader epoch is another one."""
+    life = Life()
+    for at_ms, number, epoch, connection in ((10, 100, 1, "one"), (20, 50, 2, "other"), (30, 101, 3, "one")):
+        life.writes(at_ms, number, (0, 0), (number, number, 2, 1))
+        event = life.events[-1]
+        request = {**(event.request or {}), "leader_epoch": epoch}
+        life.events[-1] = event._replace(request=request, connection=connection)
+
+    plan = schedule(enumerate(life.events))
+
+    assert [event.request_no for _, event in plan.writes] == [100, 50, 101]
+
+
+def test_the_state_was_read_before_anything_was_acquired() -> None:
+    """The line of the read is later than that of the fetch that has waited for it, by 0.2 ms, as both may be late."""
+    life = Life()
+    life.appends(0, 0, 9)
+    life.fetches(100, 6.1, "m1", 1, (0, 9, 1))
+    life.reads(104.3, 7, 0)
+
+    steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
+
+    assert steps == [What.INITIALIZE, What.FETCH]

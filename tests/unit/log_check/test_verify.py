@@ -228,3 +228,18 @@ def test_a_run_whose_groups_were_altered_before_the_log_began_is_not_checked(tmp
     assert {report.verdict for report in reports} == {Verdict.NOT_CHECKED}
     assert all(reason.startswith("the group's settings are not known: auto_offset_reset latest") for reason in reasons)
     assert any("acquisition locks last 1500 ms" in reason for reason in reasons)
+
+
+def test_a_cluster_that_cannot_be_asked_ends_with_exit_code_2(tmp_path: Path) -> None:
+    """Nothing is written then; and settings of a client are of no use without a cluster."""
+    target, settings = tmp_path / "history.jsonl", tmp_path / "client.properties"
+    settings.write_text("socket.connection.setup.timeout.ms=1000\nno.such.setting=1\n")
+    options = (RUN / "request.log.gz", "-o", target, "--command-config", settings)
+
+    without = log("import", *options)
+    refused = log("import", *options, "--bootstrap", "127.0.0.1:1")
+
+    assert (without.exit_code, refused.exit_code) == (2, 2)
+    assert "--command-config needs --bootstrap." in without.output
+    assert "no.such.setting" in refused.output
+    assert not target.exists()
