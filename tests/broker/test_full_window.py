@@ -64,8 +64,9 @@ def explain(broker: KafkaBroker, history: Path, offset: int) -> Any:  # noqa: AN
         broker.request_log,
         *("--segments", broker.log_dir, "--config", broker.properties, "--group", GROUP, "-o", history),
     )
-    ask("verify", history)
-    return json.loads(ask("explain", history, "--offset", offset, "--json"))
+    ordered = history.with_name("ordered.jsonl")
+    ask("verify", history, "-o", ordered)
+    return json.loads(ask("explain", ordered, "--offset", offset, "--json"))
 
 
 def ask(*arguments: str | int | Path) -> str:
