@@ -159,6 +159,14 @@ def _invented(part: Part) -> bool:
     return True
 
 
+def _other_duration(part: Part) -> bool:
+    """Let the acquisition locks of a fetch, which are the same for all its partitions, last ten times as long."""
+    if not part.acquired or len(part.logged["request"]["topics"]) > 1:
+        return False
+    part.logged["response"]["acquisitionLockTimeoutMs"] *= 10
+    return True
+
+
 def _fewer_asked(part: Part) -> bool:
     """Let a fetch that goes by records have asked for fewer than it has got."""
     request = part.logged["request"]
@@ -323,6 +331,7 @@ FALSIFIED: Final[Mapping[str, Kind]] = MappingProxyType(
         "a fetch has acquired a range twice": Kind(FETCH, _ranges(_doubled)),
         "a fetch without records has one": Kind(FETCH, _invented),
         "a fetch has asked for fewer records": Kind(FETCH, _fewer_asked),
+        "a fetch was answered with another lock duration": Kind(FETCH, _other_duration),
         "a fetch is missing": Kind(FETCH, _ranges(bool), copies=0),
         "a fetch is there twice": Kind(FETCH, _ranges(bool), copies=2),
         "an acknowledgement of a fetch was refused": Kind(

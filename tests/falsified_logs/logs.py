@@ -45,8 +45,11 @@ class Found(Enum):
     LATER = "later"
     """A later one is."""
 
+    BOUND = "search bound reached"
+    """No order was found, and not all were tried."""
+
     MISSED = "missed"
-    """Nothing contradicts."""
+    """Nothing contradicts: everything is explained, or it is not checked."""
 
 
 @frozen
@@ -177,13 +180,14 @@ def loads(line: str) -> Logged:
 
 def judge(run: Run, falsified: Falsified, reports: Iterable[PartitionReport]) -> Found:
     """Return what the check has made of a falsified log."""
-    lines = set()
+    lines, verdicts = set(), set()
     for report in reports:
-        for finding in report.findings[:1]:
+        verdicts.add(report.verdict)
+        for finding in [each for each in report.findings if each.verdict is Verdict.CONTRADICTION][:1]:
             places = [finding.place, *finding.other_places][:MOST_NAMED]
             lines |= {place.line for place in places}
     if not lines:
-        return Found.MISSED
+        return Found.BOUND if Verdict.BOUND_REACHED in verdicts else Found.MISSED
     copies = FALSIFIED[falsified.kind].copies
     if lines & {falsified.index + 1 + copy for copy in range(copies)}:
         return Found.NAMED

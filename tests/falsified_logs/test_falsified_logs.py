@@ -27,6 +27,7 @@ GROUP: Final = "seq-b"
 KINDS: Final = (
     "a fetch has acquired a much higher count",
     "a fetch has acquired a range twice",
+    "a fetch was answered with another lock duration",
     "an acknowledgement was taken",
     "an accepted record was rejected",
     "one record more was acknowledged",

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from sharestate.log_check.partial_order import PartialOrder
-from sharestate.log_check.schedule import Step, What
+from sharestate.log_check.schedule import What
 from sharestate.log_check.seen_records import SeenRecords, acquired_by
 from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog
 from sharestate.values.checks import MAX_INT64
@@ -41,13 +41,13 @@ class _Span(NamedTuple):
     Records that were available for some time.
 
     Attributes:
-        since: The step after which they were.
+        since: The steps after which they were, all of them.
         until: The fetch that has acquired them.
         offset: The first of them.
         deliveries: How often they had been delivered.
     """
 
-    since: int
+    since: tuple[int, ...]
     until: int
     offset: int
     deliveries: int
@@ -69,10 +69,10 @@ class Availability:
         self._known, self._seen, self._log, self._limits = known, seen, log, limits
         window = _Window(known, seen, limits.room)
         self._fetches = [index for index, step in enumerate(known.steps) if acquired_by(step)]
-        self._reaches = {index: self._reach(known.steps[index], *window.free(index)) for index in self._fetches}
+        self._reaches = {index: self._reach(index, window) for index in self._fetches}
         """The last offset that each fetch has looked at, and would have acquired if it had been available."""
         self._spans = [*self._released(), *self._new()]
-        self._placed: set[tuple[int, int, int]] = set()
+        self._placed: set[tuple[int, _Span]] = set()
         """Fetches that were put before or after a time at which records were available."""
 
     def put_outside(self) -> bool:
@@ -80,18 +80,19 @@ class Availability:
         earliest_us, latest_us = self._known.earliest_us, self._known.latest_us
         fetches = sorted(self._fetches, key=latest_us.__getitem__)
         to_come = list(accumulate((earliest_us[fetch] for fetch in reversed(fetches)), min))
-        spans = sorted(self._spans, key=lambda span: earliest_us[span.since], reverse=True)
+        begins_us = {span: max(earliest_us[index] for index in span.since) for span in self._spans}
+        spans = sorted(begins_us, key=begins_us.__getitem__, reverse=True)
         current: list[_Span] = []
         has_found = False
         for fetch in fetches:
-            while spans and earliest_us[spans[-1].since] <= latest_us[fetch]:
+            while spans and begins_us[spans[-1]] <= latest_us[fetch]:
                 current.append(spans.pop())
             least_us = to_come.pop()
             current = [span for span in current if latest_us[span.until] >= least_us]
             reach = self._reaches[fetch] = self._limited(fetch, current)
-            for since, until, offset, _ in current:
-                if offset <= reach and until != fetch and latest_us[until] >= earliest_us[fetch]:
-                    has_found |= self._is_put_outside(fetch, since, until)
+            for span in current:
+                if span.offset <= reach and span.until != fetch and latest_us[span.until] >= earliest_us[fetch]:
+                    has_found |= self._is_put_outside(fetch, span)
         return has_found
 
     def put_nearer(self) -> bool:
@@ -106,28 +107,29 @@ class Availability:
         fetches = sorted((places[index], index) for index in self._fetches)
         has_found = False
         for since, until, offset, _ in self._spans:
-            within = slice(bisect_left(fetches, (places[since], 0)), bisect_left(fetches, (places[until], 0)))
+            begin = max(since, key=places.__getitem__)
+            within = slice(bisect_left(fetches, (places[begin], 0)), bisect_left(fetches, (places[until], 0)))
             for _, fetch in fetches[within]:
                 if offset > self._reaches[fetch]:
                     continue
-                before = times_us[fetch] - times_us[since], fetch, since
+                before = times_us[fetch] - times_us[begin], fetch, begin
                 after = times_us[until] - times_us[fetch], until, fetch
                 for _, first, then in sorted((before, after)):
-                    if known.may_put(first, then):
+                    if first != then and known.may_put(first, then):
                         has_found |= known.put(first, then)
                         break
         return has_found
 
-    def _is_put_outside(self, fetch: int, since: int, until: int) -> bool:
+    def _is_put_outside(self, fetch: int, span: _Span) -> bool:
         """Put a fetch before or after a time, if only one is possible; return whether that was not known."""
-        if (fetch, since, until) in self._placed:
+        if (fetch, span) in self._placed:
             return False
-        may_be_before = self._known.may_put(fetch, since)
-        may_be_after = self._known.may_put(until, fetch)
-        if may_be_before == may_be_after:
+        before = [index for index in span.since if index != fetch and self._known.may_put(fetch, index)]
+        may_be_after = self._known.may_put(span.until, fetch)
+        if may_be_after == bool(before) or len(before) > 1:
             return False
-        self._placed.add((fetch, since, until))
-        return self._known.put(fetch, since) if may_be_before else self._known.put(until, fetch)
+        self._placed.add((fetch, span))
+        return self._known.put(fetch, before[0]) if before else self._known.put(span.until, fetch)
 
     # ---- when records were available
 
@@ -141,7 +143,7 @@ class Availability:
                     span = since, other.number, one.deliveries
                     found[span] = min(offset, found.get(span, offset))
         for (since, until, deliveries), offset in found.items():
-            yield _Span(since, until, offset, deliveries)
+            yield _Span((since,), until, offset, deliveries)
 
     def _new(self) -> Iterator[_Span]:
         """Yield the times at which new records were available: from when the window had room for the first of them."""
@@ -151,37 +153,42 @@ class Availability:
             for index, step in enumerate(self._known.steps)
             if step.what is What.LOG
         )
-        begin = seen.firsts[0].offset if seen.firsts and not self._limits.is_committed else MAX_INT64
-        answered = -1
+        if self._limits.is_committed or not seen.firsts:
+            return
+        begin, answered = seen.firsts[0].offset, -1
+        last: int | None = None
         for offset, fetch, _, cached_by in seen.firsts:
+            if cached_by is not None:
+                yield _Span((cached_by,), fetch, offset, 0)
+                continue
             start = offset - self._limits.room + 1  # where the SPSO has to be
-            if cached_by is None:
-                answered = max((answered, *(seen.finished.get(run, -1) for run in seen.runs(begin, start - 1))))
-                begin = max(begin, start)
+            answered = max((answered, *(seen.finished.get(run, -1) for run in seen.runs(begin, start - 1))))
+            begin = max(begin, start)
             place = bisect_left(appended, (offset, 0))
-            since = (seen.answered.get(answered), appended[place][1] if place < len(appended) else None)
-            found = [index for index in (since if cached_by is None else (cached_by,)) if index is not None]
+            since = seen.answered.get(answered), appended[place][1] if place < len(appended) else None, last
+            found = tuple({index for index in since if index is not None})
+            last = fetch
             if found:
-                yield _Span(max(found, key=lambda index: self._known.steps[index].at_us), fetch, offset, 0)
+                yield _Span(found, fetch, offset, 0)
 
     # ---- what a fetch has looked at
 
-    def _reach(self, step: Step, least_free: int, most_free: int) -> int:
-        """
-        Return the last offset that a fetch has looked at: all that it has read, if it could have acquired more.
-
-        Args:
-            step: The fetch.
-            least_free: For how many records the window had room at the least. [records]
-            most_free: For how many at the most; for none only cached records are acquired. [records]
-        """
+    def _reach(self, fetch: int, window: _Window) -> int:
+        """Return the last offset that a fetch has looked at: all that it has read, if it could have acquired more."""
+        step = self._known.steps[fetch]
         acquired, request = acquired_by(step), step.event.request or {}
         last = acquired[-1].last_offset
         got = sum(each.last_offset - each.first_offset + 1 for each in acquired)
+        # In record_limit mode it acquires no more than there is room for, else up to the end of the last batch.
+        least = got if request.get("mode") == "record_limit" else got - (last - acquired[-1].first_offset)
         is_short = got < request.get("max_records", 0) - sum(request.get("others", ()))
-        may_be_full = least_free <= got and most_free > 0
         is_held_back = any(each.delivery_count > self._limits.held_after for each in acquired)
-        if may_be_full or is_held_back or not is_short or request.get("partitions", 1) > 1:
+        if (
+            not is_short
+            or is_held_back
+            or request.get("partitions", 1) > 1
+            or window.may_have_room_for(fetch, least, got)
+        ):
             return last
         count = len(self._log.earliest_us)
         batches = self._log.readable(acquired[0].first_offset, count, IsolationLevel.READ_UNCOMMITTED)
@@ -217,14 +224,16 @@ class _Window:
         self._taken_late_us = self._times(fetches, known.latest_us)
         self._ends = [new[0].offset if new else 0, *(first.end for first in new)]
 
-    def free(self, fetch: int) -> tuple[int, int]:
-        """Return for how many records there was room before a fetch, at the least and at the most."""
+    def may_have_room_for(self, fetch: int, least: int, most: int) -> bool:
+        """Return whether there may have been room for as many records as that before a fetch, and no more."""
         earliest_us, latest_us = self._known.earliest_us[fetch], self._known.latest_us[fetch]
-        least_start = self._start(bisect_left(self._done_late_us, earliest_us))
-        most_start = self._start(bisect_right(self._done_early_us, latest_us))
-        least_end = self._ends[bisect_left(self._taken_late_us, earliest_us)]
-        most_end = self._ends[bisect_right(self._taken_early_us, latest_us)]
-        return self._room - (most_end - least_start), self._room - max(least_end - most_start, 0)
+        begin, end = bisect_left(self._done_late_us, earliest_us), bisect_right(self._done_early_us, latest_us)
+        starts = [self._start(count) for count in range(begin, end + 1)]
+        first, last = bisect_left(self._taken_late_us, earliest_us), bisect_right(self._taken_early_us, latest_us)
+        return any(
+            bisect_left(starts, end - self._room + least) < bisect_right(starts, end - self._room + most)
+            for end in self._ends[first : last + 1]
+        )
 
     def _start(self, count: int) -> int:
         """Return the SPSO if so many runs of records are done."""

@@ -22,8 +22,9 @@ from sharestate.history.kafka_defects import (
 )
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.checked_state import CheckedState
+from sharestate.log_check.former_leader import FormerLeader
 from sharestate.log_check.observed_writes import Mismatch
-from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, Schedule, Step, What
+from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, QUEUED_US, Allowed, Schedule, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Delay, Recent, Saved
 from sharestate.log_check.taken_events import TakenEvents
 from sharestate.log_check.visible_log import MAX_BYTES, VisibleLog
@@ -108,7 +109,7 @@ class CheckedPartition(CheckedState):
             self.counts.undecided_fetches += 1
             self._note(step, read_to=-1)
             return None
-        if step.what is What.OUTCOME:
+        if step.what is What.OUTCOME and not step.way:
             self._expire_queued(step, saved)
         mismatch = handler(self, step)
         if mismatch is None or self._partition is None or step.what not in _AFTER_OTHERS:
@@ -138,12 +139,9 @@ class CheckedPartition(CheckedState):
             if self._expire(step):
                 return self._see_head(step) is None
             self.restore(saved)
-        has_happened = (
-            self._lose(step, saved)
-            or self._acknowledge_unlogged(step, saved)
-            or (step.what is What.ARRIVAL and self._pass_over_former(step))
-        )
-        return has_happened and self._see_head(step) is None
+        if self._lose(step, saved) or self._acknowledge_unlogged(step, saved):
+            return self._see_head(step) is None
+        return self._has_former_written(step)
 
     def _has_due(self, step: Step) -> bool:
         """Return whether a lock may have expired."""
@@ -215,14 +213,6 @@ class CheckedPartition(CheckedState):
             self.restore(saved)
         return False
 
-    def _pass_over_former(self, step: Step) -> bool:
-        """Pass over a write of the share partition before this one, which was sent after the state was read again."""
-        if not self._writes.is_of_former_life(step.write, step.at_us):
-            return False
-        self._writes.pass_over(step.write)
-        self.counts.writes += 1
-        return True
-
     def _acknowledge_unlogged(self, step: Step, saved: Saved) -> bool:
         """Let a member acknowledge whose request was under way when the broker has stopped: its write was logged."""
         batches = self._writes.acknowledged_as_it_stopped(step.write) if step.what is What.ARRIVAL else []
@@ -237,6 +227,20 @@ class CheckedPartition(CheckedState):
             except RequestRefusedError:
                 pass
             self.restore(saved)
+        return False
+
+    def _has_former_written(self, step: Step) -> bool:
+        """Let the leader before this one write, if that is the next write that was observed."""
+        now = self._now
+        if now.former is None or self._writes.next_content() is None:
+            return False
+        for former, write in now.former.writes(step.at_us):
+            self.budget.spend(SNAPSHOT * self.size())
+            observed = self._writes.match(write, step.at_us, Allowed.NOTHING, self.budget)
+            if isinstance(observed, int):
+                now.former, now.former_writes = former, now.former_writes | {observed}
+                now.counts.former_writes += 1
+                return True
         return False
 
     # ---- the kinds of steps
@@ -260,6 +264,9 @@ class CheckedPartition(CheckedState):
     def _outcome(self, step: Step) -> Mismatch | None:
         if self._partition is None:
             self._note(step)
+            return None
+        if step.write in self._now.former_writes:
+            self._now.former_writes -= {step.write}
             return None
         number = self._now.numbers.pop(step.write, None)
         if number is None:
@@ -298,6 +305,7 @@ class CheckedPartition(CheckedState):
 
     def _stop(self, step: Step) -> None:
         self._leave(step)
+        self._now.former = None
         self._now.is_absent = True
 
     def _leave(self, step: Step) -> None:
@@ -308,6 +316,8 @@ class CheckedPartition(CheckedState):
 
     def _initialize(self, step: Step) -> None:
         request, response = step.event.request or {}, step.event.response or {}
+        if self._partition is not None:
+            self._now.former = FormerLeader(self._partition, self._now.last_ms, step.at_us + QUEUED_US)
         self.give_up()
         self._writes.forget_before(step.earliest_us - LATE_US)
         self._now.is_absent = "error" in response

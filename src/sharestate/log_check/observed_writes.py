@@ -200,21 +200,6 @@ class ObservedWrites:
         self.issued = evolve(self.issued, late=tuple(late))
         return None
 
-    def is_of_former_life(self, write: int, at_us: int) -> bool:
-        """
-        Return whether the next write may be of the share partition before the one whose state was read last.
-
-        A broker releases what a lost member had, and writes it, while it makes the share partition anew: a run of 4.4.0
-        has the write 3 ms after the read. It may have waited as long as any.
-        """
-        life = bisect_right(self._begins_us, at_us)
-        is_next = write == self.issued.count and life > 0
-        return is_next and self.arrived_us(write) <= self._begins_us[life - 1] + QUEUED_US
-
-    def pass_over(self, write: int) -> None:
-        """Take a write for issued."""
-        self._issue(write)
-
     def _issue(self, write: int) -> None:
         count, ahead = self.issued.count, set(self.issued.ahead)
         ahead.add(write)

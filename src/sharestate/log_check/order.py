@@ -84,11 +84,14 @@ def _take_steps(checked: CheckedPartition, taken: TakenEvents, found: FoundOrder
             continue
         saved = checked.save()
         stopped = found.stops.get((step.line, step.what))
-        if stopped is not None or checked.take(step, saved) is not None:
-            checked.restore(saved)
-            checked.give_up()
-            stopped = found.stops[step.line, step.what]
-            is_for_good = stopped.is_for_good
-            taken.verdict(step.at_us, stopped.verdict, stopped.reason, "for_good" if is_for_good else "until_read")
+        if stopped is None and checked.take(step, saved) is None:
+            continue
+        checked.restore(saved)
+        checked.give_up()
+        stopped = found.stops[step.line, step.what]
+        is_lost, is_for_good = True, stopped.is_for_good
+        taken.verdict(step.at_us, stopped.verdict, stopped.reason, "for_good" if is_for_good else "until_read")
+        if step.what in FACTS:  # the search stops at one if there is nothing left to spend
+            checked.take(step, saved)
+        else:
             taken.step(step, step.at_us, {})
-            is_lost = True

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from attrs import define
 
+from sharestate.log_check.deciding_steps import deciding_steps
+from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
 from sharestate.log_check.search_state import Saved
 
@@ -23,6 +25,12 @@ MOST_AHEAD: Final = 12
 
 MOST_LATER: Final = 20
 """How many steps before one that does not fit may be those that came too early. [steps]"""
+
+MOST_DECIDING_PLACES: Final = 4
+"""To how many places a step is moved first that decides what does not fit. [steps]"""
+
+MOST_ANSWERS: Final = 6
+"""Before how many answers to writes locks may have expired that seem to have, and have not. [steps]"""
 
 MOST_WAYS: Final = 3
 """How many ways to read are passed over at the most."""
@@ -59,6 +67,9 @@ class Tip:
     place: int = 0
     """The index of the first step of its own: what was saved before it belongs to the order that it was made of."""
 
+    mismatch: Mismatch | None = None
+    """What did not fit; None if all steps did that were taken."""
+
     undecided: int = 0
     """How many fetches without records were left undecided so that the order fits. [fetches]"""
 
@@ -85,6 +96,7 @@ class Tip:
 def other_orders(tip: Tip) -> Iterator[Order]:
     """Yield other orders of the last steps and the next ones, the likely ones first."""
     blocked = tip.steps[tip.index]
+    yield from deciding_orders(tip)
     moved = orders_with_a_move(tip)
     yield from islice(moved, BEFORE_OTHERS)
     if blocked.may_be_undecided:
@@ -92,8 +104,46 @@ def other_orders(tip: Tip) -> Iterator[Order]:
     elif blocked.allowed is not Allowed.UNDECIDED:
         for allowed in {Allowed.NOTHING, Allowed.LATE_HEAD, Allowed.OVERTAKEN} - {blocked.allowed}:
             yield Order(tip.index, [blocked._replace(allowed=allowed)])
+    yield from _without_queued(tip)
     yield from moved
     yield from _other_ways(tip)
+
+
+def deciding_orders(tip: Tip) -> Iterator[Order]:
+    """Yield orders in which a step is moved that decides what did not fit: an earlier one later, a later one before."""
+    if tip.mismatch is None:
+        return
+    steps, index = tip.steps, tip.index
+    least_us = steps[index].at_us - MOST_BACK_US
+    for at in deciding_steps(steps, index, tip.mismatch):
+        if steps[at].what in _NOT_MOVED:
+            continue
+        if at > index:
+            yield from islice(_earlier(tip, at, least_us, LATE_US), MOST_DECIDING_PLACES)
+            continue
+        yield from _later(steps, at, index)
+        yield from _before(steps, at, index)
+
+
+def _before(steps: list[Step], at: int, index: int) -> Iterator[Order]:
+    """Yield the order in which the step that does not fit comes before another, with those that have to come first."""
+    blocked = steps[index]
+    if _has_order(steps[at], blocked) or not _may_be_before(blocked, steps[at]):
+        return
+    block = [step for step in steps[at:index] if _has_order(step, blocked)]
+    rest = [step for step in steps[at:index] if not _has_order(step, blocked)]
+    if all(step.what not in LIVES for step in rest):
+        yield Order(at, [*block, blocked, *rest])
+
+
+def _without_queued(tip: Tip) -> Iterator[Order]:
+    """Yield orders in which no lock has expired before the answers to the last writes."""
+    steps, index = tip.steps, tip.index
+    answers = [at for at in range(index, max(index - MOST_LATER, 0) - 1, -1) if steps[at].what is What.OUTCOME]
+    for at in answers[:MOST_ANSWERS]:
+        if not steps[at].way:
+            later = steps[at : index + 1]
+            yield Order(at, [step._replace(way=1) if step.what is What.OUTCOME else step for step in later])
 
 
 def _other_ways(tip: Tip) -> Iterator[Order]:
@@ -218,12 +268,14 @@ def _last(steps: list[Step], index: int) -> Iterator[Order]:
 
 
 def _later(steps: list[Step], at: int, index: int) -> Iterator[Order]:
-    """Yield the order in which a step, and those after it in its connection, come after the one that does not fit."""
+    """Yield the order in which a step, and those that have to come after it, come after the one that does not fit."""
     moved, blocked = steps[at], steps[index]
     if _has_order(moved, blocked) or not _may_be_before(blocked, moved):
         return
-    block = [step for step in steps[at : index + 1] if step is moved or _has_order(moved, step)]
-    rest = [step for step in steps[at : index + 1] if step is not moved and not _has_order(moved, step)]
+    block = [moved]
+    rest: list[Step] = []
+    for step in steps[at + 1 : index + 1]:
+        (block if _has_order(moved, step) or _are_answers(moved, step) else rest).append(step)
     if all(step.what not in LIVES and _may_be_before(step, moved) for step in rest):
         yield Order(at, [*rest, *block])
 
@@ -251,6 +303,11 @@ def _has_order(one: Step, other: Step) -> bool:
     """Return whether two steps are of requests of one member's connection, which have an order."""
     mine, its = one.event.connection, other.event.connection
     return mine is not None and mine == its and one.write < 0 and other.write < 0
+
+
+def _are_answers(one: Step, other: Step) -> bool:
+    """Return whether two steps are answers to writes: they take effect in the order of the writes."""
+    return one.what is What.OUTCOME and other.what is What.OUTCOME
 
 
 def _may_be_before(moved: Step, other: Step, late_us: int = LATE_US) -> bool:

@@ -112,7 +112,8 @@ class Step(NamedTuple):
         event: Its event.
         write: Which of the observed writes it is about; -1 for none.
         allowed: What is allowed for it.
-        way: How many ways in which it may have read, and which lead to other states, are passed over.
+        way: How many ways in which it may have read, and which lead to other states, are passed over. The answer to a
+            write has two: locks whose writes seem to have waited for it have expired before it, or they have not.
     """
 
     at_us: int

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from itertools import accumulate, islice
+from heapq import heappop, heappush
+from itertools import accumulate, count, islice
 from typing import Final
 
 from attrs import define, field, frozen
@@ -19,7 +20,15 @@ from attrs import define, field, frozen
 from sharestate.log_check.budget import BudgetSpentError, Part
 from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.observed_writes import Mismatch
-from sharestate.log_check.orders import MOST_AHEAD, MOST_BACK, Order, Tip, orders_with_a_move, other_orders
+from sharestate.log_check.orders import (
+    MOST_AHEAD,
+    MOST_BACK,
+    Order,
+    Tip,
+    deciding_orders,
+    orders_with_a_move,
+    other_orders,
+)
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Saved
 
@@ -31,6 +40,15 @@ STALLED_US: Final = 200_000
 
 LOOK_AHEAD: Final = 12
 """How many steps more have to fit for an order to be taken without looking for a better one. [steps]"""
+
+MOST_DECIDED: Final = 400
+"""How many orders are tried in which only steps are moved that decide what does not fit: k440-hot-2 needs 130."""
+
+MOST_DECIDING_MOVES: Final = 6
+"""How many of such steps are moved at one place: that run needs three."""
+
+_DECIDING_PARTS: Final = 8
+"""What part of the budget that is left that may take."""
 
 MOST_MOVES: Final = 3
 """The most moves that are made at one place."""
@@ -184,7 +202,7 @@ class Search:
                 self._index += 1
                 continue
             self._repair = repair = self._begin_repair()
-            if not self._is_repaired(repair):
+            if not self._is_repaired(repair, mismatch):
                 return self._stop(mismatch, repair)
         return None
 
@@ -205,28 +223,50 @@ class Search:
         budget.is_cut = False
         return _Repair(len(self._places) - 1, blocked, budget.part(_PARTS), blocked)
 
-    def _is_repaired(self, repair: _Repair) -> bool:
+    def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
         begin = self._index - len(self._places) + 1
-        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places))
-        tips = [first]
-        for moves in range(1, MOST_MOVES + 1):
-            found: list[Tip] = []
-            for tip in tips:
-                orders = islice(other_orders(tip), MOST_ORDERS if moves == 1 else MOST_MORE_ORDERS)
-                best = self._best(tip, orders, found, repair)
-                if best is not None:
-                    self._go_on(begin, best, moves)
-                    return True
-            if moves == 1:
-                is_cut = repair.is_cut or self._checked.budget.is_cut
-                repair.has_tried_all = not is_cut and self._are_few_involved()
-            tips = _furthest(found)
+        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places), 0, mismatch)
+        for moves, best in self._repairs(first, repair):
+            if best is not None:
+                self._go_on(begin, best, moves)
+                return True
+        return False
+
+    def _repairs(self, first: Tip, repair: _Repair) -> Iterator[tuple[int, Tip | None]]:
+        """Yield orders that explain more, each with how many steps were moved; None for each try that finds none."""
+        found: list[Tip] = []
+        yield 1, self._best(first, islice(other_orders(first), MOST_ORDERS), found, repair)
+        is_cut = repair.is_cut or self._checked.budget.is_cut
+        repair.has_tried_all = not is_cut and self._are_few_involved()
+        yield self._decided(first)
+        for moves in range(2, MOST_MOVES + 1):
+            tips, found = _furthest(found), []
             repair.held = 0
-        best = self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
-        if best is not None:
-            self._go_on(begin, best, 1)
-        return best is not None
+            for tip in tips:
+                yield moves, self._best(tip, islice(other_orders(tip), MOST_MORE_ORDERS), found, repair)
+        yield 1, self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
+
+    def _decided(self, first: Tip) -> tuple[int, Tip | None]:
+        """
+        Look for an order in which only steps are moved that decide what does not fit, one after the other.
+
+        Return it with how many were moved. Those with fewer moves come first, and of these the one that explains the
+        most: a move on the way may explain less than none.
+        """
+        blocked = first.steps[first.index]
+        repair = _Repair(first.index, blocked, self._checked.budget.part(_DECIDING_PARTS), blocked)
+        numbers = count()  # no two are equal: tips are not compared
+        tips = [(0, -first.index, next(numbers), first)]
+        while tips and repair.tried < MOST_DECIDED:
+            moves, _, _, tip = heappop(tips)
+            found: list[Tip] = []
+            best = self._best(tip, deciding_orders(tip), found, repair)
+            if best is not None:
+                return moves + 1, best
+            for other in found if moves + 1 < MOST_DECIDING_MOVES else ():
+                heappush(tips, (moves + 1, -other.index, next(numbers), other))
+        return 0, None
 
     def _are_few_involved(self) -> bool:
         """Return whether few steps may have come at the time of the one that does not fit, and all were moved."""
@@ -288,14 +328,15 @@ class Search:
             if mismatch is not None:
                 other = None if at >= order.place + len(order.steps) else _allowing(steps[at], mismatch)
                 if other is None:
-                    return Tip(steps, saved, order.place, undecided)
+                    return Tip(steps, saved, order.place, mismatch, undecided)
                 steps[at] = other
                 checked.restore(saved[-1])
-                if checked.take(steps[at], saved[-1]) is not None:
-                    return Tip(steps, saved, order.place, undecided)
+                mismatch = checked.take(steps[at], saved[-1])
+                if mismatch is not None:
+                    return Tip(steps, saved, order.place, mismatch, undecided)
                 undecided += other.allowed is Allowed.UNDECIDED
             saved.append(checked.save())
-        return Tip(steps, saved, order.place, undecided)
+        return Tip(steps, saved, order.place, None, undecided)
 
     def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
         """Go on with an order."""

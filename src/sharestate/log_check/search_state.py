@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from attrs import Factory, define, evolve, frozen
 
 from sharestate.history.replay_state import Settings
+from sharestate.log_check.former_leader import FormerLeader
 from sharestate.log_check.observed_writes import Issued
 from sharestate.log_check.schedule import Step
 from sharestate.partition.share_partition import SharePartition
@@ -45,6 +46,9 @@ class Counts:
 
     dead_letters: int = 0
     """Answers of the dead-letter queue."""
+
+    former_writes: int = 0
+    """Writes of a leader that was gone when they arrived; they are not among the writes."""
 
     unlogged: int = 0
     """Acknowledgements that were under way when the broker has stopped, or the log ends."""
@@ -144,6 +148,12 @@ class Progress:
 
     is_absent: bool = False
     """Whether the state is known not to be read: the broker does not have the share partition, or cannot read it."""
+
+    former: FormerLeader | None = None
+    """The leader before this one, until the broker stops."""
+
+    former_writes: frozenset[int] = frozenset()
+    """The observed writes that were its, and are not answered."""
 
     was_initialized: bool = False
     """Whether the state was ever read."""

@@ -17,6 +17,7 @@ from sharestate.history.kafka_defects import REASONS
 from sharestate.json_lines import Json
 from sharestate.log_check.budget import LEAST_WORK, Budget, BudgetSpentError
 from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.lock_durations import wrong_durations
 from sharestate.log_check.order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
 from sharestate.log_check.precedence import in_order
@@ -286,7 +287,10 @@ def check_partition(
     except (BudgetSpentError, MemoryError) as error:
         report.findings.append(_nothing_found(*events[0], file, error))
         return PartitionCheck(report, arrived, None)
+    report.findings += _wrong_durations(events, file)
+    report.findings.sort(key=lambda finding: finding.event.seq)
     report.explained, report.late_us = checked.counts, checked.late_us
+    report.observed.writes -= checked.counts.former_writes
     return PartitionCheck(report, arrived, found)
 
 
@@ -368,6 +372,18 @@ WORK_OF_TRIES: Final = 500
 """What trying other settings may cost for each event, over all that are tried; a clean check takes 80 to 200. [work]"""
 
 _AFTER_DEFECT: Final = "what comes after a defect of Kafka does not fit"
+
+
+def _wrong_durations(events: list[Located], file: str) -> Iterator[Finding]:
+    for (line, event), observed_ms, in_force_ms in wrong_durations(events):
+        yield Finding(
+            verdict=Verdict.CONTRADICTION,
+            place=Place.of(event, file, line),
+            event=event,
+            reason="a fetch was answered with a lock duration that was never set",
+            observed={"lock_ms": observed_ms},
+            computed={"lock_ms": in_force_ms},
+        )
 
 
 def _nothing_found(line: int, event: Event, file: str, error: BudgetSpentError | MemoryError) -> Finding:

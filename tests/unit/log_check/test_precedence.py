@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sharestate.history import Event
 from sharestate.log_check import Verdict, verify
 from sharestate.log_check.precedence import in_order
@@ -13,8 +15,9 @@ from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
 
-HOT = Path(__file__).parents[2] / "data" / "broker-log" / "k440-hot.jsonl.gz"
-"""The first seconds of a run of 4.4.0: eight members without think time on one partition, four handler threads."""
+RUNS = Path(__file__).parents[2] / "data" / "broker-log"
+HOT = ("k440-hot.jsonl.gz", "k440-hot-2.jsonl.gz")
+"""The first seconds of runs of 4.4.0: eight members without think time on one partition, four handler threads."""
 
 
 class Log:
@@ -172,11 +175,12 @@ def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
     assert sorted((step.what, step.line) for step in found) == sorted((step.what, step.line) for step in steps)
 
 
-def test_what_overlaps_on_a_hot_partition_is_explained() -> None:
-    """Eight members without think time: at most of the places only one order fits, and it is found."""
-    (report,) = verify(HOT)
+@pytest.mark.parametrize("name", HOT)
+def test_what_overlaps_on_a_hot_partition_is_explained(name: str) -> None:
+    """At most of the places only one order fits, and it is found: in the second run after three moves of others."""
+    (report,) = verify(RUNS / name)
 
     assert report.verdict is Verdict.EXPLAINED
     for what in ("fetches_with_records", "codes", "writes"):
-        assert getattr(report.explained, what) == getattr(report.observed, what) > 100
+        assert getattr(report.explained, what) == getattr(report.observed, what) > 90
     assert report.explained.undecided_fetches <= report.observed.empty_fetches // 50
