@@ -16,7 +16,7 @@ class FormerLeader:
     """
     A share partition that its broker has dropped, as its group had no session left, and that others go on to hold.
 
-    The next member to come makes the broker lead a new one, with the state that it reads. What the first one had begun
+    The next member to come makes the broker lead a new one, with the state that it reads. What the first one was
     to release is written after that, and its locks go on to expire: both leaders have the same epochs, so it is taken.
 
     Source:
