@@ -76,12 +76,13 @@ class Life:
             "log", at_ms, 1, "producer", len(self.events), {"batches": (AppendedBatch(first, last, bytes=100),)}, None
         )
 
-    def reads(self, at_ms: float, number: int, start_offset: int | None) -> None:
-        """The broker reads the state: a start offset without batches, or an error if it is None."""
+    def reads(self, at_ms: float, number: int, start_offset: int | None, *, leader: int | None = None) -> None:
+        """The broker, or one with a node id, reads the state: a start offset without batches, or an error if None."""
         state = {"state_epoch": 1, "start_offset": start_offset, "state_batches": ()}
         error = {"error": "coordinator_load_in_progress"}
         response = error if start_offset is None else state
-        self._add("initialize", at_ms, 2, f"broker {self._starts}", number, {"leader_epoch": 1}, response)
+        request = {"leader_epoch": 1} | ({} if leader is None else {"leader": leader})
+        self._add("initialize", at_ms, 2, f"broker {self._starts}", number, request, response)
 
     def writes(self, at_ms: float, number: int, head: tuple[int, int], *batches: tuple[int, int, int, int]) -> None:
         """The broker writes start offset and delivery complete count, and batches."""

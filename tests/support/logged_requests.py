@@ -36,6 +36,7 @@ class GivenRequests:
         broker: str = FIRST,
         client_id: str = "c",
         is_forwarded: bool = False,
+        waits_us: int = 0,
     ) -> None:
         """Add a request, after the last one if it is not said when."""
         number = len(self._requests) + 1
@@ -55,8 +56,8 @@ class GivenRequests:
                 at_us=at_us,
                 taken_us=at_us + 100,
                 handled_us=at_us + 500,
-                done_us=at_us + 900,
-                end_us=at_us + 1000,
+                done_us=at_us + 500 + waits_us,
+                end_us=at_us + 600 + waits_us,
                 request=request,
                 response=response,
             )
@@ -123,6 +124,7 @@ class GivenRequests:
         error: int = 0,
         refused: int = 0,
         at_ms: int | None = None,
+        waits_us: int = 0,
     ) -> None:
         """Let a member fetch from partition 0 of a topic."""
         names = ("firstOffset", "lastOffset", "deliveryCount")
@@ -147,7 +149,7 @@ class GivenRequests:
         }
         responses = [{"topicId": topic_id, "partitions": [answer]}]
         response = {"errorCode": refused, "acquisitionLockTimeoutMs": 30_000, "responses": responses}
-        self.add("SHARE_FETCH", request, response, broker=broker, at_ms=at_ms, client_id=member_id)
+        self.add("SHARE_FETCH", request, response, broker=broker, at_ms=at_ms, client_id=member_id, waits_us=waits_us)
 
     def acknowledge(self, first: int, last: int, type_: int = 1, *, broker: str = FIRST, error: int = 0) -> None:
         """Let the member acknowledge a range of partition 0."""

@@ -170,7 +170,9 @@ class Members:
             self._events.add(key, "fetch", logged, member_id=member_id, request=fetch)
             return
         code = answer.get("errorCode", 0)
-        if not acquired and self._leaders.is_former(key, logged):
+        # One that has waited may be what the next leader has read the state for.
+        has_waited = not code and logged.done_us > logged.handled_us
+        if not acquired and not has_waited and self._leaders.is_former(key, logged):
             return
         self._leaders.fetched(key, logged, acquired, is_done=not code)
         self._clocks.fetched(key, logged, acquired)

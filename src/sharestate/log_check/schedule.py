@@ -215,13 +215,18 @@ def _stops(steps: list[Step]) -> Iterator[Step]:
     Yield a step for each time that the broker has stopped: as the longest silence begins before its next life.
 
     A broker numbers its requests for state over all of its connections, so it has started anew where a number is lower.
+    Where another broker leads, the one before may go on for a while: it has not stopped.
     """
     highest, heard_us = -1, [0]
+    leader: int | None = None
     for step in steps:
         if step.event.connection is None:
             continue
         number = step.event.request_no
         if step.what in _OF_STATE and number is not None:
+            former, leader = leader, (step.event.request or {}).get("leader", leader)
+            if former not in {None, leader}:
+                highest = -1
             if step.what is What.INITIALIZE and number < highest:
                 heard_us.append(step.at_us)
                 _, at_us = max((after - before, before) for before, after in pairwise(heard_us))

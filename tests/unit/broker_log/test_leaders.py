@@ -62,6 +62,18 @@ def test_what_a_former_leader_answers_is_left_out() -> None:
     assert [event for event in log.imported() if (event.source_line or 0) > logged] == []
 
 
+def test_the_fetch_for_which_the_next_leader_reads_the_state_is_its_own() -> None:
+    """It arrives before the read, waits for it, and may archive records without acquiring any."""
+    log = GivenRequests()
+    log.metadata(brokers=BOTH)
+    log.read(by=1, epoch=3)
+    log.fetch((0, 4, 1))
+    log.fetch(broker=SECOND, waits_us=12_000)
+    log.read(by=2, epoch=4)
+
+    assert kinds(log.imported()) == ["initialize", "fetch", "fetch", "initialize", "disconnect", "disconnect"]
+
+
 def test_sessions_of_brokers_are_not_the_same() -> None:
     """A member has a session with each broker, and a connection to one does not end that to the other."""
     log = GivenRequests()

@@ -82,6 +82,17 @@ def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
     assert stop.at_us == 240_001
 
 
+def test_a_broker_has_not_stopped_where_another_one_leads() -> None:
+    """That numbers its own requests; the one before answers fetches until it has heard of it."""
+    life = Life()
+    life.reads(10, 100, 0, leader=1)
+    life.fetches(20, 100, "m1", 1)
+    life.starts_again()
+    life.reads(9_300, 3, 0, leader=2)
+
+    assert [step for step in steps_of(life) if step.what is What.STOP] == []
+
+
 def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement() -> None:
     """On a busy broker it may be long after the answer to the write; nobody waits for the write of an expired lock."""
     life = Life()
