@@ -29,7 +29,7 @@ from sharestate.log_check.orders import (
     orders_with_a_move,
     other_orders,
 )
-from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step
+from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Saved
 
 MOST_PLACES: Final = 400
@@ -79,6 +79,9 @@ MOST_NAMED: Final = 6
 
 _PARTS: Final = 2
 """What part of the budget that is left the search at one place may take: the rest is for those to come."""
+
+_PARTS_IF_UNANSWERED: Final = 16
+"""The same after a fetch of which nobody knows what it has acquired: no order may fit because of that."""
 
 _ORDER: Final = 40
 """What an order costs beside its steps. [work]"""
@@ -221,7 +224,11 @@ class Search:
     def _begin_repair(self) -> _Repair:
         blocked, budget = self._steps[self._index], self._checked.budget
         budget.is_cut = False
-        return _Repair(len(self._places) - 1, blocked, budget.part(_PARTS), blocked)
+        is_unanswered = any(
+            step.what is What.FETCH and step.event.response is None for step in self._steps[: self._index]
+        )
+        part = budget.part(_PARTS_IF_UNANSWERED if is_unanswered else _PARTS)
+        return _Repair(len(self._places) - 1, blocked, part, blocked)
 
     def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
