@@ -54,6 +54,7 @@ _EXPLAINED: Final = {
     "expiries": ("acquisition locks that expired", "locks"),
     "releases": ("members whose connections were lost, and their records released", "members"),
     "dead_letters": ("answers of the dead-letter queue", "answers"),
+    "former_writes": ("writes of a leader that was gone when they arrived, which are not among the writes", "writes"),
     "unlogged": ("acknowledgements in progress when the broker stopped or the log ends", "acknowledgements"),
 }
 
