@@ -13,6 +13,7 @@ from generate import (
     planted_bugs,
     rules_by_profile,
     spark_tables,
+    stability,
     state_machines,
     where_rules_live,
 )
@@ -30,6 +31,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "record-machine.svg": state_machines.record_machine,
         "rules-by-profile.md": rules_by_profile.page,
         "spark-tables.md": spark_tables.page,
+        "stability.md": stability.page,
         "state-machines.md": state_machines.page,
         "where-rules-live.md": where_rules_live.page,
     }

@@ -1,0 +1,99 @@
+"""The page on what of the library can be relied on: each package, and the modules that pages teach."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from generate.markdown import NOTICE, table
+
+STABLE: Final = "stable"
+PROVISIONAL: Final = "provisional"
+INTERNAL: Final = "internal"
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        STABLE: "A name goes or changes its meaning in a major release only, after a release that warns of it.",
+        PROVISIONAL: "It may change in a minor release; the changelog says how to go on.",
+        INTERNAL: "It may change in any release.",
+    }
+)
+
+
+class Room(NamedTuple):
+    """
+    A package, or a module that is imported by its own name.
+
+    Attributes:
+        stability: What can be relied on.
+        page: The page about it, without its ending; None for what is internal.
+    """
+
+    stability: str
+    page: str | None
+
+
+ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
+    {
+        "sharestate": Room(STABLE, "api"),
+        "sharestate.persister": Room(STABLE, "persister"),
+        "sharestate.dead_letters": Room(STABLE, "dead-letters"),
+        "sharestate.persister.kafka": Room(PROVISIONAL, "persister"),
+        "sharestate.coordinator": Room(PROVISIONAL, "coordinator"),
+        "sharestate.state_topic": Room(PROVISIONAL, "state-topic"),
+        "sharestate.state_topic.cluster": Room(PROVISIONAL, "state-topic"),
+        "sharestate.segments": Room(PROVISIONAL, "segments"),
+        "sharestate.history": Room(PROVISIONAL, "history"),
+        "sharestate.history.synthetic": Room(PROVISIONAL, "spark-analysis"),
+        "sharestate.broker_log": Room(PROVISIONAL, "broker-log"),
+        "sharestate.log_check": Room(PROVISIONAL, "broker-log"),
+        "sharestate.explain": Room(PROVISIONAL, "explain"),
+        "sharestate.report": Room(PROVISIONAL, "report"),
+        "sharestate.plots": Room(PROVISIONAL, "plots"),
+        "sharestate.kip932": Room(PROVISIONAL, "kip932"),
+        "sharestate.kip932.notation": Room(PROVISIONAL, "kip932"),
+        "sharestate.spark": Room(PROVISIONAL, "spark"),
+        "sharestate.spark.analysis": Room(PROVISIONAL, "spark-analysis"),
+        "sharestate.testing": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.generator": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.persisters": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.record_oracle": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.search": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.share_groups": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.share_partitions": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.thorough": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.write_histories": Room(PROVISIONAL, "testing"),
+        "sharestate.cli": Room(INTERNAL, None),
+        "sharestate.conversation": Room(INTERNAL, None),
+        "sharestate.conversation.coordinator": Room(INTERNAL, None),
+        "sharestate.leader": Room(INTERNAL, None),
+        "sharestate.partition": Room(INTERNAL, None),
+        "sharestate.values": Room(INTERNAL, None),
+    }
+)
+"""The packages, and the modules that a page imports from."""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [[f"`{name}`", room.stability, _link(room)] for name, room in ROOMS.items()]
+    return f"""{NOTICE}
+
+# What you can rely on
+
+{_meanings()}
+The formats of files and streams have versions of their own, and each reader refuses a version that it does not know.
+The command line is provisional: its options, its exit codes, and the names in what `--json` prints.
+
+{table(["package or module", "stability", "page"], rows)}
+
+Any other module is internal. What is stable is compared with a recorded copy in every build: names, signatures, fields
+and members of enumerations.
+"""
+
+
+def _meanings() -> str:
+    return "".join(f"- **{word.capitalize()}.** {meaning}\n" for word, meaning in MEANINGS.items())
+
+
+def _link(room: Room) -> str:
+    return "" if room.page is None else f"[{room.page}]({room.page}.md)"
