@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -29,22 +30,25 @@ def wrong_durations(events: Iterable[Located]) -> Iterator[WrongDuration]:
     """
     Yield the fetches of a share partition whose answers alone have a lock duration that nothing has set.
 
-    If those that follow have it too, it was set, and the log does not show it.
+    Nothing is known as long as the setting is assumed. A duration that several answers have was set, though the log does
+    not show it: where it is altered, the answers to requests that overlap have the one and the other by turns.
 
     Args:
         events: Its events in order of arrival, each with its line.
     """
     known: set[int] = set()
-    last: list[tuple[Located, int]] = []  # the two fetches before, with the durations in their answers
+    fetches: list[tuple[Located, int]] = []
     for located in events:
         event = located[1]
-        if event.kind == "config" and _FIELD in (event.request or {}):
-            known.add((event.request or {})[_FIELD])
+        request = event.request or {}
+        if event.kind == "config" and _FIELD in request:
+            if _FIELD in request.get("assumed", ()):
+                return
+            known.add(request[_FIELD])
         answered_ms = (event.response or {}).get("lock_ms") if event.kind == "fetch" else None
-        if not answered_ms:  # an answer with an error has none
-            continue
-        if len(last) > 1:
-            (_, before_ms), (fetch, its_ms) = last
-            if before_ms == answered_ms != its_ms and its_ms not in known:
-                yield WrongDuration(fetch, its_ms, answered_ms)
-        last = [*last[-1:], (located, answered_ms)]
+        if answered_ms:  # an answer with an error has none
+            fetches.append((located, answered_ms))
+    often = Counter(answered_ms for _, answered_ms in fetches)
+    for (_, before_ms), (fetch, its_ms), (_, after_ms) in zip(fetches, fetches[1:], fetches[2:], strict=False):
+        if before_ms == after_ms != its_ms and often[its_ms] == 1 and its_ms not in known:
+            yield WrongDuration(fetch, its_ms, after_ms)

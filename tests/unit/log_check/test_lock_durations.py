@@ -43,10 +43,27 @@ def test_a_duration_that_lasts_was_set() -> None:
     assert list(wrong_durations(events_with(LASTING, 20_000, 20_000))) == []
 
 
-def test_a_duration_that_was_set_may_be_late() -> None:
-    """Brokers take alterations one after the other: an answer may have the setting from before, or the next one."""
+def test_a_duration_that_is_set_later_may_be_early() -> None:
+    """A request that arrives before the alteration, and waits, is answered with what was set meanwhile."""
     events = events_with(LASTING, LASTING, 30_000)
     line, config = next((line, event) for line, event in events if event.kind == "config")
-    earlier = config._replace(request={**(config.request or {}), "record_lock_duration_ms": 30_000})
+    later = config._replace(request={**(config.request or {}), "record_lock_duration_ms": 30_000})
 
-    assert list(wrong_durations([(line, earlier), *events])) == []
+    assert list(wrong_durations([*events, (line, later)])) == []
+
+
+def test_a_duration_that_several_answers_have_was_set() -> None:
+    """Where two settings follow one another, answers to requests that overlap have them by turns."""
+    assert list(wrong_durations(events_with(LASTING, 30_000, LASTING, LASTING, 30_000, LASTING))) == []
+
+
+def test_where_the_setting_is_assumed_nothing_contradicts() -> None:
+    """It may have been altered before the log began, or where nobody has logged it."""
+    events = [
+        (line, event._replace(request={**(event.request or {}), "assumed": ("record_lock_duration_ms",)}))
+        if event.kind == "config"
+        else (line, event)
+        for line, event in events_with(LASTING, LASTING, 20_000)
+    ]
+
+    assert list(wrong_durations(events)) == []
