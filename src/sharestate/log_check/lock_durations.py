@@ -30,7 +30,7 @@ def wrong_durations(events: Iterable[Located]) -> Iterator[WrongDuration]:
     """
     Yield the fetches of a share partition whose answers alone have a lock duration that nothing has set.
 
-    Nothing is known as long as the setting is assumed. A duration that several answers have was set, though the log does
+    Nothing is known while the setting is assumed. A duration that several answers have was set, though the log does
     not show it: where it is altered, the answers to requests that overlap have the one and the other by turns.
 
     Args:
