@@ -23,7 +23,7 @@ from sharestate.history.kafka_defects import (
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.checked_state import CheckedState
 from sharestate.log_check.former_leader import FormerLeader
-from sharestate.log_check.observed_writes import Mismatch
+from sharestate.log_check.observed_writes import Meanwhile, Mismatch
 from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, QUEUED_US, Allowed, Schedule, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Delay, Recent, Saved
 from sharestate.log_check.taken_events import TakenEvents
@@ -108,7 +108,7 @@ class CheckedPartition(CheckedState):
         if step.allowed is Allowed.UNDECIDED:
             self.counts.undecided_fetches += 1
             self._note(step, read_to=-1)
-            return None
+            return self._see_head(step)
         if step.what is What.OUTCOME and not step.way:
             self._expire_queued(step, saved)
         mismatch = handler(self, step)
@@ -127,7 +127,19 @@ class CheckedPartition(CheckedState):
         partition = self._partition
         if partition is None:
             return None
-        return self._writes.see_head(partition.start_offset, partition.delivery_complete_count, step.at_us)
+        count = partition.delivery_complete_count
+        return self._writes.see_head(partition.start_offset, count, step.at_us, self._meanwhile(step, count))
+
+    def _meanwhile(self, step: Step, count: int) -> Meanwhile | None:
+        """Return the delivery complete counts while an acknowledgement was worked on; None if it is none."""
+        if step.what is not What.ACKNOWLEDGE or not self._writes.issued.late:
+            return None
+        before = None if self._before is None else self._before.partition
+        least, most = sorted((count, count if before is None else before.delivery_complete_count))
+        request, response = step.event.request or {}, step.event.response or {}
+        if "error" in response:  # what comes before the batch that is refused was counted, and is no more
+            most += sum(batch.last_offset - batch.first_offset + 1 for batch in request["batches"])
+        return Meanwhile(step.earliest_us, least, most)
 
     def _something_before(self, step: Step, saved: Saved) -> bool:
         """Let something happen that no line shows, if its write is the next one that was observed."""

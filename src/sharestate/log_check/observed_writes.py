@@ -69,6 +69,23 @@ class LateHead(NamedTuple):
     has_start: bool
 
 
+class Meanwhile(NamedTuple):
+    """
+    The delivery complete counts that there may have been while an acknowledgement was worked on.
+
+    It counts record by record, and what is refused is counted back; a write of another request reads the count between.
+
+    Attributes:
+        since_us: When that began, at the earliest. [µs since 1970]
+        least: The lowest. [records]
+        most: The highest. [records]
+    """
+
+    since_us: int
+    least: int
+    most: int
+
+
 @frozen
 class Issued:
     """Which of the observed writes were issued."""
@@ -183,15 +200,25 @@ class ObservedWrites:
         )
         return [write for write in later if write not in self.issued.ahead]
 
-    def see_head(self, start_offset: int, complete_count: int, at_us: int) -> Mismatch | None:
-        """Look at the head after a change: it may be that of writes before it which have not arrived yet."""
+    def see_head(
+        self, start_offset: int, complete_count: int, at_us: int, meanwhile: Meanwhile | None = None
+    ) -> Mismatch | None:
+        """
+        Look at the head after a change: it may be that of writes before it which have not arrived yet.
+
+        Args:
+            start_offset: The SPSO.
+            complete_count: The delivery complete count. [records]
+            at_us: When that was. [µs since 1970]
+            meanwhile: The counts during an acknowledgement; None if the change was another one.
+        """
         if not self.issued.late:
             return None
         late = []
         for write, had_start in self.issued.late:
             content = self._contents[write]
             has_start = had_start or content[0] == start_offset
-            if has_start and content[1] == complete_count:
+            if has_start and (content[1] == complete_count or self._has_count(write, meanwhile)):
                 continue
             if at_us > self.arrived_us(write) + LATE_US:
                 computed = {"start_offset": start_offset, "delivery_complete_count": complete_count}
@@ -199,6 +226,12 @@ class ObservedWrites:
             late.append(LateHead(write, has_start))
         self.issued = evolve(self.issued, late=tuple(late))
         return None
+
+    def _has_count(self, write: int, meanwhile: Meanwhile | None) -> bool:
+        """Return whether an acknowledgement that had begun by then had the delivery complete count of a write."""
+        if meanwhile is None or meanwhile.since_us > self.arrived_us(write):
+            return False
+        return meanwhile.least <= self._contents[write][1] <= meanwhile.most
 
     def _issue(self, write: int) -> None:
         count, ahead = self.issued.count, set(self.issued.ahead)

@@ -1,0 +1,45 @@
+"""Writes of state as brokers let them out, and what is read between the changes of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharestate.history import Header, Order
+from sharestate.log_check import Verdict
+from sharestate.log_check.verify import check_partition
+from sharestate.values.acknowledgements import AcknowledgementBatch
+from tests.support.hand_made_events import Life
+
+
+def verdict_with(count: int, refused_at_ms: float) -> Verdict:
+    """Return the verdict on a write with a delivery complete count, where another acknowledgement was refused."""
+    life = Life()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m1", 1, (4, 7, 1))
+    life.acknowledges(40, 8, "m1", 2, (4, 7, 1), None)
+    life.acknowledges(refused_at_ms, 1, "m2", 2, (0, 1, 1), "invalid_record_state")
+    batches = (AcknowledgementBatch(0, 1, (1,)), AcknowledgementBatch(4, 4, (1,)))  # the second is not its own
+    life.events[-1] = life.events[-1]._replace(request={"batches": batches, "version": 2})
+    life.writes(42, 101, (0, count), (4, 7, 2, 1))
+    life.fetches(200, 50, "m1", 3)
+    located = [*enumerate(life.events, 2)]
+    return check_partition(life.events[0].key, located, "history.jsonl", Header(order=Order.ARRIVAL)).report.verdict
+
+
+@pytest.mark.parametrize("count", [4, 5, 6])
+def test_a_write_may_have_the_count_of_what_is_refused_meanwhile(count: int) -> None:
+    """
+    Records are counted one by one, and counted back when a later batch is refused; the count is read without a lock.
+
+    So it was on Kafka 4.3.1: 17 records were done, and the write said 18; a gap of one record was taken and given back.
+    """
+    assert verdict_with(count, 40.5) is Verdict.EXPLAINED
+
+
+@pytest.mark.parametrize(("count", "refused_at_ms"), [(8, 40.5), (5, 43.0)])
+def test_no_other_count_is_taken(count: int, refused_at_ms: float) -> None:
+    """Not more than was named, and not what is named after the write has arrived."""
+    assert verdict_with(count, refused_at_ms) is not Verdict.EXPLAINED
