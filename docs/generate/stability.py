@@ -37,6 +37,8 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate": Room(STABLE, "api"),
         "sharestate.persister": Room(STABLE, "persister"),
         "sharestate.dead_letters": Room(STABLE, "dead-letters"),
+        "sharestate.leader": Room(PROVISIONAL, "leader"),
+        "sharestate.leader.observed": Room(PROVISIONAL, "leader"),
         "sharestate.persister.kafka": Room(PROVISIONAL, "persister"),
         "sharestate.coordinator": Room(PROVISIONAL, "coordinator"),
         "sharestate.state_topic": Room(PROVISIONAL, "state-topic"),
@@ -65,7 +67,6 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.cli": Room(INTERNAL, None),
         "sharestate.conversation": Room(INTERNAL, None),
         "sharestate.conversation.coordinator": Room(INTERNAL, None),
-        "sharestate.leader": Room(INTERNAL, None),
         "sharestate.partition": Room(INTERNAL, None),
         "sharestate.values": Room(INTERNAL, None),
     }

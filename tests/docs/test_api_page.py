@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import sharestate
 from sharestate import (
@@ -12,6 +13,7 @@ from sharestate import (
     dead_letters,
     explain,
     history,
+    leader,
     log_check,
     persister,
     report,
@@ -19,6 +21,7 @@ from sharestate import (
     spark,
     state_topic,
 )
+from sharestate.leader import observed
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
 from sharestate.state_topic import cluster
@@ -46,6 +49,13 @@ def test_every_name_of_persisters_is_documented_once() -> None:
 def test_every_name_of_the_coordinator_is_documented_once() -> None:
     """What `sharestate.coordinator` exports and `sharestate` does not has its directive on its page."""
     assert documented("coordinator.md") == sorted(set(coordinator.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_leaders_is_documented_once() -> None:
+    """What only `sharestate.leader` exports has its directive on its page, and so has each event of an observer."""
+    events = [event.__name__ for event in get_args(observed.LeaderEvent)]
+
+    assert documented("leader.md") == sorted([*set(leader.__all__) - set(sharestate.__all__), *events])
 
 
 def test_every_name_of_dead_letter_queues_is_documented_once() -> None:

@@ -21,6 +21,7 @@ from sharestate import (
     InMemoryDeadLetterQueue,
     InMemoryPersister,
     IsolationLevel,
+    Leader,
     Profile,
     RecordBatch,
     ShareConfig,
@@ -58,7 +59,8 @@ class Life:
     persister: InMemoryPersister = Factory(InMemoryPersister)
     queue: InMemoryDeadLetterQueue = Factory(InMemoryDeadLetterQueue)
     events: list[Event] = Factory(list)
-    leader: HistoryWriter | None = None
+    writer: HistoryWriter = Factory(lambda life: HistoryWriter(life.events.extend), takes_self=True)
+    leader: Leader | None = None
     now_ms: int = 0
     leader_epoch: int = 0
 
@@ -73,17 +75,16 @@ class Life:
             dead_letter_queue=self.profile.has_dead_letter_queue,
         )
 
-    def lead(self) -> HistoryWriter:
+    def lead(self) -> Leader:
         """Let the next leader take over."""
         self.leader_epoch += 1
         partition = SharePartition(KEY, leader_epoch=self.leader_epoch, profile=self.profile, config=self.config)
-        leader = HistoryWriter(
+        leader = Leader(
             partition,
             self.persister,
-            self.events.extend,
             reset_offset=lambda _: 3,
             dead_letter_queue=self.queue,
-            first_seq=len(self.events),
+            observer=self.writer,
         )
         holding = self.persister.is_holding
         self.persister.is_holding = False
@@ -92,7 +93,7 @@ class Life:
         self.leader = leader
         return leader
 
-    def step(self, leader: HistoryWriter, what: str, one: int, two: int) -> None:
+    def step(self, leader: Leader, what: str, one: int, two: int) -> None:
         """Take one step; *one* and *two* say which."""
         member = MEMBERS[one % 3]
         match what:
@@ -112,7 +113,7 @@ class Life:
             case _:
                 self.happen(leader, what, one, two)
 
-    def happen(self, leader: HistoryWriter, what: str, one: int, two: int) -> None:
+    def happen(self, leader: Leader, what: str, one: int, two: int) -> None:
         """Let something happen that no member asks for."""
         match what:
             case "wait":
@@ -128,7 +129,7 @@ class Life:
             case _:
                 self.answer(what, one, CODES[two % len(CODES)])
 
-    def fetch(self, leader: HistoryWriter, member: str, one: int, two: int) -> None:
+    def fetch(self, leader: Leader, member: str, one: int, two: int) -> None:
         """Fetch batches of five records, of which every fourth belongs to an aborted transaction."""
         offset = leader.next_fetch_offset(now_ms=self.now_ms)
         first = offset // 5
@@ -152,7 +153,7 @@ class Life:
             mode=list(AcquireMode)[one % 2],
         )
 
-    def acknowledge(self, leader: HistoryWriter, member: str, one: int, two: int) -> None:
+    def acknowledge(self, leader: Leader, member: str, one: int, two: int) -> None:
         """Acknowledge a part of what is in flight, which *member* may hold or not."""
         runs = [run for batch in leader.partition.batches() for run in batch.runs]
         if not runs:

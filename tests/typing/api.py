@@ -104,6 +104,7 @@ from sharestate import (
     monotonic_ms,
     persister_error,
 )
+from sharestate.leader import Failed, Loaded, Observation, Refused, Written, observed
 
 KEY = SharePartitionKey(group_id="orders", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 
@@ -343,7 +344,8 @@ def restored(snapshot: Snapshot) -> TracedPartition:
 
 def led(persister: Persister, reset_offset: int) -> Leader:
     """Bind a share partition to a persister, and let it work."""
-    leader = Leader(SharePartition(KEY), persister, reset_offset=lambda _: reset_offset)
+    seen: list[Observation] = []
+    leader = Leader(SharePartition(KEY), persister, reset_offset=lambda _: reset_offset, observer=seen.extend)
     assert_type(leader.start(now_ms=0), Future[None])
     assert_type(leader.acquire("m1", fetched(), now_ms=1), tuple[AcquiredRecords, ...])
     assert_type(leader.acknowledge("m1", [AcknowledgementBatch(0, 3, (1,))], now_ms=2), Future[None])
@@ -352,6 +354,15 @@ def led(persister: Persister, reset_offset: int) -> Leader:
     assert_type(polled, PollResult)
     assert_type((polled.wake, polled.next_deadline_ms), tuple[bool, int | None])
     assert_type(polled.transitions, tuple[Transition, ...])
+    for key, at_ms, event, effects in seen:
+        assert_type((key, at_ms, effects), tuple[SharePartitionKey, int, Effects])
+        match event:
+            case observed.WriteAnswered(write, answer):
+                assert_type((write, answer), tuple[WriteShareGroupState, Written | Refused | Failed])
+            case observed.StateRead(answer=loaded):
+                assert_type(loaded, Loaded | Refused | Failed)
+            case _:
+                assert_type(event == observed.Fenced(), bool)
     return leader
 
 

@@ -9,7 +9,7 @@ from sharestate.errors import HistoryError, HistoryOrderError
 from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, AppendedBatch, Order
 from sharestate.history.events import Event, Header
 from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
-from sharestate.history.history_writer import AsyncHistoryWriter, HistoryWriter
+from sharestate.history.history_writer import HistoryWriter
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.replay import Replay
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
@@ -23,7 +23,6 @@ __all__ = [
     "OUTPUTS",
     "OUTPUT_COLUMNS",
     "AppendedBatch",
-    "AsyncHistoryWriter",
     "Event",
     "Header",
     "HistoryError",

@@ -20,6 +20,7 @@ from sharestate.errors import ErrorCode, RequestRefusedError
 from sharestate.history.events import Event, Header
 from sharestate.history.files import create_history, is_parquet, parquet_files
 from sharestate.history.history_writer import HistoryWriter
+from sharestate.leader.leader import Leader
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.in_memory import InMemoryPersister
 from sharestate.persister.requests import InitializeStateParameters, PartitionStateData
@@ -173,6 +174,7 @@ class _Life:
     random: Random
     profile: Profile
     events: list[Event] = Factory(list)
+    writer: HistoryWriter = Factory(lambda life: HistoryWriter(life.events.extend, epoch_us=START_US), takes_self=True)
     now_ms: int = 0
     leader_epoch: int = 0
     leader: Any = None
@@ -186,14 +188,7 @@ class _Life:
             self.persister.initialize_state(InitializeStateParameters.of(_KEY.group_id, _KEY.topic_id, entry))
         self.leader_epoch += 1
         partition = SharePartition(_KEY, leader_epoch=self.leader_epoch, profile=self.profile)
-        self.leader = HistoryWriter(
-            partition,
-            self.persister,
-            self.events.extend,
-            reset_offset=lambda _: 0,
-            epoch_us=START_US,
-            first_seq=len(self.events),
-        )
+        self.leader = Leader(partition, self.persister, reset_offset=lambda _: 0, observer=self.writer)
         self.leader.start(now_ms=self.now_ms)
         self.held.clear()
 

@@ -11,6 +11,7 @@ from typing import Self
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import LeaderStateError, ShareStateError
 from sharestate.leader.leader import Leader, PollResult, monotonic_ms
+from sharestate.leader.observed import Observer
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -41,6 +42,7 @@ class AsyncLeader:
         reset_offset: Returns the offset at which to start if none is persisted. It must not block: find the offsets
             before.
         dead_letter_queue: Takes the dead letters, if the group's settings ask for any. Without one they fail.
+        observer: As for ``Leader``; called in the event loop, so it must not block for long.
         clock: The time; a step back counts as standing still. In a test, let a clock of your own jump and call
             ``tick``. [ms]
         on_transitions: Called with the transitions as they happen, if the share partition records them.
@@ -55,27 +57,26 @@ class AsyncLeader:
     Not thread-safe: it belongs to the event loop in which it was entered.
     """
 
-    _make_leader: Callable[..., Leader] = Leader
-    """Makes the leader that it keeps; a class that keeps another kind of leader has its own."""
-
-    def __init__(  # noqa: PLR0913 - what a leader is made of, and two hooks
+    def __init__(  # noqa: PLR0913 - what a leader is made of, and three hooks
         self,
         partition: SharePartition,
         persister: Persister,
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
         dead_letter_queue: DeadLetterQueue | None = None,
+        observer: Observer | None = None,
         clock: Callable[[], int] = monotonic_ms,
         on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
         on_error: Callable[[ShareStateError], object] = lambda _: None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
-        self._leader = self._make_leader(
+        self._leader = Leader(
             partition,
             persister,
             reset_offset=reset_offset,
             dead_letter_queue=dead_letter_queue,
             notify=self._notify,
+            observer=observer,
         )
         self._clock = a_callable(clock, "clock")
         self._on_transitions = a_callable(on_transitions, "on_transitions")
@@ -250,8 +251,10 @@ class AsyncLeader:
 
     def _close(self) -> None:
         # rule 16
-        result = self._leader.close()
-        self._wake()
+        try:
+            result = self._leader.close()
+        finally:
+            self._wake()
         self._pass_on(result)
 
     async def _stop(self) -> None:

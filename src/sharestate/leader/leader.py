@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from threading import TIMEOUT_MAX
 from time import monotonic, monotonic_ns
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
@@ -25,6 +25,7 @@ from sharestate.errors import (
     RequestRefusedError,
     ShareStateError,
 )
+from sharestate.leader import observed
 from sharestate.leader.answers import (
     answer_read,
     answer_write,
@@ -35,16 +36,18 @@ from sharestate.leader.answers import (
     send_write,
     write_answer,
 )
+from sharestate.leader.observed import LeaderEvent, Observation, Observer
 from sharestate.leader.outbox import Outbox, done_future
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
-from sharestate.values.acknowledgements import AcknowledgementBatch
+from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
 from sharestate.values.checks import a_callable, brief_repr, expect, refuse
 from sharestate.values.config import AutoOffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
-from sharestate.values.effects import Effects, Transition
+from sharestate.values.effects import NOTHING, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.records import AcquiredRecords, AcquireMode
+from sharestate.values.requests import WriteShareGroupState
 
 FENCING: Final = frozenset(
     {
@@ -55,6 +58,8 @@ FENCING: Final = frozenset(
     }
 )
 """The errors of a member's write after which a leader is fenced (rule 16)."""
+
+T = TypeVar("T")
 
 
 def monotonic_ms() -> int:
@@ -103,6 +108,8 @@ class Leader:
         reset_offset: Returns the offset at which to start if none is persisted; raises if the log does not know.
         dead_letter_queue: Takes the dead letters, if the group's settings ask for any. Without one they fail.
         notify: Called by each arrival of an answer, in the thread in which it arrives.
+        observer: Called at the end of a command with what has happened since the last call, in order. It must not call
+            the leader; if it raises, the command has taken place nevertheless.
 
     Raises:
         LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
@@ -133,7 +140,7 @@ class Leader:
     Not thread-safe: one caller at a time.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a leader is made of
         self,
         partition: SharePartition,
         persister: Persister,
@@ -141,6 +148,7 @@ class Leader:
         reset_offset: Callable[[AutoOffsetReset], int],
         dead_letter_queue: DeadLetterQueue | None = None,
         notify: Callable[[], None] = lambda: None,
+        observer: Observer | None = None,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
         self._partition = expect(partition, SharePartition, "partition")
@@ -149,6 +157,9 @@ class Leader:
         self._dead_letter_queue = dead_letter_queue
         self._reset_offset = a_callable(reset_offset, "reset_offset")
         self._outbox = Outbox(a_callable(notify, "notify"))
+        self._observer = None if observer is None else a_callable(observer, "observer")
+        self._observations: list[Observation] = []
+        self._now_ms = 0
         self._wake = False
         self._transitions: list[Transition] = []
         self._errors: list[ShareStateError] = []
@@ -184,19 +195,22 @@ class Leader:
         """
         self._catch_up(now_ms)
         read = self.partition.initialize()
+        self._note(observed.Started(self.partition.profile, self.partition.config))
         future = self._outbox.send(partial(send_read, self._persister, read), self._take_state)
         self._outbox.take_answers()
+        self._report()
         return future
 
     def fence(self, *, now_ms: int) -> None:
         """Stop acquiring because another leader takes over; pending writes go on with the old epochs."""
         self._catch_up(now_ms)
         self._fence()
+        self._report()
 
     def configure(self, config: ShareConfig, *, now_ms: int) -> None:
         """Apply the settings of *config* that the profile allows to change."""
         self._catch_up(now_ms)
-        self._carry_out(self.partition.configure(config))
+        self._run(lambda: self.partition.configure(config), lambda: observed.Configured(config))
 
     def poll(self, *, now_ms: int) -> PollResult:
         """
@@ -210,6 +224,7 @@ class Leader:
             NotLeaderOrFollowerError: The leader is closed.
         """
         self._catch_up(now_ms)
+        self._report()
         return self._result(self.partition.next_deadline_ms())
 
     def wait(self, future: Future[None], *, clock: Callable[[], int], timeout_s: float = inf) -> None:
@@ -236,6 +251,7 @@ class Leader:
             self._outbox.arrival.clear()  # before answers are taken, so that none arrives unseen
             now_ms = clock()
             self._catch_up(now_ms)
+            self._report()
             if not future.done():
                 self._outbox.arrival.wait(self._patience_s(now_ms, give_up_s))
         future.result()
@@ -252,9 +268,12 @@ class Leader:
             Everything since the last poll.
         """
         self._outbox.take_answers()
+        if not self._is_closed:
+            self._note(observed.Fenced())
         self._is_closed = True
         self.partition.fence()
         self._outbox.abandon(self._closed())
+        self._report()
         return self._result(next_deadline_ms=None)
 
     def expect_open(self) -> None:
@@ -264,20 +283,18 @@ class Leader:
         Raises:
             NotLeaderOrFollowerError: It is.
         """
-        if self.is_closed:
+        if self._is_closed:
             raise self._closed()
 
     # ---- records
 
     def can_acquire(self, *, now_ms: int) -> bool:
         """Return whether a fetch could acquire records: see ``SharePartition.can_acquire``."""
-        self._catch_up(now_ms)
-        return self.partition.can_acquire()
+        return self._ask(self._partition.can_acquire, now_ms)
 
     def next_fetch_offset(self, *, now_ms: int) -> int:
         """Return the offset at which to fetch from the log: see ``SharePartition.next_fetch_offset``."""
-        self._catch_up(now_ms)
-        return self.partition.next_fetch_offset()
+        return self._ask(self._partition.next_fetch_offset, now_ms)
 
     def acquire(  # noqa: PLR0913 - what a fetch request says
         self,
@@ -291,12 +308,12 @@ class Leader:
     ) -> tuple[AcquiredRecords, ...]:
         """Acquire fetched records for a member: see ``SharePartition.acquire``."""
         self._catch_up(now_ms)
-        effects = self._run(
-            lambda: self.partition.acquire(
+        effects, _ = self._run(
+            lambda: self._partition.acquire(
                 member_id, fetched, now_ms=now_ms, max_records=max_records, batch_size=batch_size, mode=mode
-            )
+            ),
+            lambda: observed.Acquired(member_id, fetched, max_records, batch_size, mode),
         )
-        self._carry_out(effects)
         return effects.acquired
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Future[None]:
@@ -311,7 +328,12 @@ class Leader:
         """
         self._catch_up(now_ms)
         self._wake = True  # rule 16: waiting fetches look again, whatever the outcome
-        return self._write(self._run(lambda: self.partition.acknowledge(member_id, batches, now_ms=now_ms)))
+        if self._observer is not None:
+            batches = acknowledgements(batches)  # an iterator can be read once only
+        return self._write(
+            lambda: self._partition.acknowledge(member_id, batches, now_ms=now_ms),
+            lambda: observed.Acknowledged(member_id, tuple(batches)),
+        )
 
     def release(self, member_id: str, *, now_ms: int) -> Future[None]:
         """
@@ -322,20 +344,28 @@ class Leader:
         """
         self._catch_up(now_ms)
         self._wake = True
-        return self._write(self._run(lambda: self.partition.release(member_id, now_ms=now_ms)))
+        return self._write(
+            lambda: self._partition.release(member_id, now_ms=now_ms),
+            lambda: observed.Released(member_id),
+        )
 
     def advance_log_start(self, offset: int, *, now_ms: int) -> None:
         """Advance the log start offset to *offset*; ignored if that is not above the SPSO."""
         self._catch_up(now_ms)
-        self._carry_out(self.partition.advance_log_start(offset))
+        self._run(lambda: self.partition.advance_log_start(offset), lambda: observed.LogStartAdvanced(offset))
 
     # ---- behind the commands
 
     def _catch_up(self, now_ms: int) -> None:
-        self.expect_open()
+        if self._is_closed:
+            raise self._closed()
         self._outbox.take_answers()
-        while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
+        effects = self._partition.expire_next(now_ms=now_ms)
+        self._now_ms = now_ms
+        while effects is not None:
+            self._note(observed.LockExpired(), effects)
             self._carry_out(effects)
+            effects = self._partition.expire_next(now_ms=now_ms)
 
     def _result(self, next_deadline_ms: int | None) -> PollResult:
         """Return everything since the last result."""
@@ -360,17 +390,41 @@ class Leader:
         deadline_ms = self.partition.next_deadline_ms()
         return min(left_s, TIMEOUT_MAX if deadline_ms is None else (deadline_ms - now_ms) / 1000, TIMEOUT_MAX)
 
-    def _run(self, command: Callable[[], Effects]) -> Effects:
-        try:
-            return command()
-        except RequestRefusedError as error:
-            self._transitions += error.transitions
-            raise
+    def _ask(self, question: Callable[[], T], now_ms: int) -> T:
+        """Return the answer to a *question* that may clear ``find_next``."""
+        self._catch_up(now_ms)
+        if self._observer is None:
+            return question()
+        before = self._partition.find_next
+        answer = question()
+        if before is not self._partition.find_next:
+            self._note(observed.FindNextCleared())
+        self._report()
+        return answer
 
-    def _write(self, effects: Effects) -> Future[None]:
-        """Carry out a member's command, and return its future."""
-        futures = self._carry_out(effects, is_awaited=True)
+    def _write(self, command: Callable[[], Effects], event: Callable[[], LeaderEvent]) -> Future[None]:
+        """Run a member's *command*, and return its future."""
+        _, futures = self._run(command, event, is_awaited=True)
         return futures[0] if futures else done_future()
+
+    def _run(
+        self, command: Callable[[], Effects], event: Callable[[], LeaderEvent], *, is_awaited: bool = False
+    ) -> tuple[Effects, list[Future[None]]]:
+        """Run *command* and carry out its effects; *event* makes what an observer gets."""
+        try:
+            effects = command()
+        except RequestRefusedError as refusal:
+            self._transitions += refusal.transitions
+            if self._observer is not None:
+                self._note(event(), Effects(error=refusal, transitions=refusal.transitions))
+                self._report()
+            raise
+        if self._observer is not None:
+            self._note(event(), effects)
+        futures = self._carry_out(effects, is_awaited=is_awaited)
+        if self._observer is not None:
+            self._report()
+        return effects, futures
 
     def _carry_out(self, effects: Effects, *, is_awaited: bool = False) -> list[Future[None]]:
         # rule 16
@@ -379,7 +433,7 @@ class Leader:
         futures = [
             self._outbox.send(
                 partial(send_write, self._persister, write),
-                partial(self._take_outcome, write.number, is_awaited),
+                partial(self._take_outcome, write, is_awaited=is_awaited),
             )
             for write in effects.writes
         ]
@@ -392,19 +446,34 @@ class Leader:
 
     def _fence(self) -> None:
         # rule 16
+        self._note(observed.Fenced())
         self._carry_out(self.partition.fence())
         self._wake = True
 
-    def _take_state(self, answer: Future[Any]) -> ShareStateError | None:
+    def _take_state(self, future: Future[Any]) -> ShareStateError | None:
         # rule 16
-        effects = answer_read(self.partition, read_answer(answer, self.partition.key), self._reset_offset)
+        offsets: list[int] = []
+
+        def find_offset(reset: AutoOffsetReset) -> int:
+            offsets.append(self._reset_offset(reset))
+            return offsets[0]
+
+        answer = read_answer(future, self.partition.key)
+        effects = answer_read(self.partition, answer, find_offset)
+        found = offsets[0] if offsets else None
+        self._note(observed.StateRead(self.partition.leader_epoch, answer, found, self.partition.lifecycle), effects)
         self._carry_out(effects)
         self._wake = True
         return effects.error
 
-    def _take_outcome(self, number: int, is_awaited: bool, answer: Future[Any]) -> ShareStateError | None:  # noqa: FBT001 - `partial` names it
+    def _take_outcome(
+        self, write: WriteShareGroupState, future: Future[Any], *, is_awaited: bool
+    ) -> ShareStateError | None:
         # rule 16
-        effects = answer_write(self.partition, number, write_answer(answer, self.partition.key))
+        answer = write_answer(future, self._partition.key)
+        effects = answer_write(self._partition, write.number, answer)
+        if self._observer is not None:
+            self._note(observed.WriteAnswered(write, answer), effects)
         self._carry_out(effects)
         if effects.error is not None and not is_awaited:
             self._errors.append(effects.error)
@@ -412,13 +481,27 @@ class Leader:
             self._fence()
         return effects.error
 
-    def _take_dead_letters(self, request: DeadLetterRequest, answer: Future[Any]) -> ShareStateError | None:
+    def _take_dead_letters(self, request: DeadLetterRequest, future: Future[Any]) -> ShareStateError | None:
         # rule 21.3
-        error = dead_letter_failure(answer, request)
+        error = dead_letter_failure(future, request)
         if error is not None:
             self._errors.append(error)
-        self._carry_out(self.partition.dead_letter_answered(request.number))
+        effects = self.partition.dead_letter_answered(request.number)
+        self._note(observed.DeadLetterAnswered(request, error), effects)
+        self._carry_out(effects)
         return error
+
+    def _note(self, event: LeaderEvent, effects: Effects = NOTHING) -> None:
+        """Keep *event* for the observer, if there is one; what happens often looks before it makes one."""
+        if self._observer is not None:
+            self._observations.append(Observation(self.partition.key, self._now_ms, event, effects))
+
+    def _report(self) -> None:
+        """Call the observer, if there is one and something has happened."""
+        if self._observer is not None and self._observations:
+            observations = tuple(self._observations)
+            self._observations.clear()  # first, so that one that raises gets nothing twice
+            self._observer(observations)
 
     def _closed(self) -> ShareStateError:
         return NotLeaderOrFollowerError(f"the leader of {self.partition.key} is closed")

@@ -1,4 +1,4 @@
-"""The leaders that write histories."""
+"""The observer that writes histories."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import asyncio
 from sharestate import (
     AcknowledgementBatch,
     AcquiredRecords,
+    AsyncLeader,
     FetchedRecords,
     InMemoryPersister,
+    Leader,
     Lifecycle,
     RecordBatch,
     SharePartition,
     SharePartitionKey,
 )
-from sharestate.history import AsyncHistoryWriter, Event, HistoryWriter, Replay
+from sharestate.history import Event, HistoryWriter, Replay
 from sharestate.persister import InitializeStateParameters, PartitionStateData
 
 KEY = SharePartitionKey(group_id="g", topic_id="t", partition=0)
@@ -40,7 +42,7 @@ def test_a_leader_that_is_fenced_while_its_read_is_pending_takes_nothing_over() 
     events: list[Event] = []
     store = persister()
     store.is_holding = True
-    leader = HistoryWriter(SharePartition(KEY), store, events.extend, reset_offset=lambda _: 0)
+    leader = Leader(SharePartition(KEY), store, reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
     future = leader.start(now_ms=0)
     leader.fence(now_ms=1)
     store.held[0].answer()
@@ -63,9 +65,8 @@ def test_an_asynchronous_leader_writes_its_history_too() -> None:
     async def live() -> SharePartition:
         nonlocal now_ms
         partition = SharePartition(KEY)
-        leader = AsyncHistoryWriter(
-            partition, persister(), events.extend, reset_offset=lambda _: 0, clock=lambda: now_ms, epoch_us=7
-        )
+        writer = HistoryWriter(events.extend, epoch_us=7)
+        leader = AsyncLeader(partition, persister(), reset_offset=lambda _: 0, observer=writer, clock=lambda: now_ms)
         async with leader:
             await leader.start()
             now_ms = 1
@@ -74,7 +75,7 @@ def test_an_asynchronous_leader_writes_its_history_too() -> None:
             await leader.acknowledge("m1", [AcknowledgementBatch(5, 7, (1,))])
             now_ms = 60_000
             leader.tick()
-            assert leader.next_seq == len(events)
+            assert writer.next_seq == {("g", "t", 0): len(events)}
         return partition
 
     partition = asyncio.run(live())
@@ -88,3 +89,28 @@ def test_an_asynchronous_leader_writes_its_history_too() -> None:
         ("fence", 60_000_007),
     ]
     assert replayed(events).snapshot() == partition.snapshot()
+
+
+def test_a_writer_numbers_the_events_of_each_share_partition() -> None:
+    """One writer serves several share partitions; the next leader of one goes on with it, or with its numbers."""
+    events: list[Event] = []
+    store, other = persister(), SharePartitionKey(group_id="g", topic_id="t", partition=1)
+    entry = PartitionStateData(partition=1, start_offset=0)
+    store.initialize_state(InitializeStateParameters.of("g", "t", entry)).result(timeout=0)
+    writer = HistoryWriter(events.extend)
+
+    for key, leader_epoch in ((KEY, 0), (other, 0), (KEY, 1)):
+        leader = Leader(
+            SharePartition(key, leader_epoch=leader_epoch), store, reset_offset=lambda _: 0, observer=writer
+        )
+        leader.start(now_ms=0).result(timeout=0)
+    successor = HistoryWriter(events.extend, next_seq=writer.next_seq)
+    Leader(SharePartition(other, leader_epoch=1), store, reset_offset=lambda _: 0, observer=successor).start(now_ms=0)
+
+    assert [(event.partition, event.seq) for event in events if event.kind == "initialize"] == [
+        (0, 1),
+        (1, 1),
+        (0, 3),
+        (1, 3),
+    ]
+    assert successor.next_seq == {("g", "t", 0): 4, ("g", "t", 1): 4}
