@@ -1,5 +1,5 @@
 """
-What a release of Kafka has changed: ``python -m tests.oracle.release_watch --kafka X.Y.Z [--profile kafka-4.4] ...``.
+What a release of Kafka has changed: ``python -m tests.oracle.release_watch --kafka X.Y.Z [--profile kafka-4.3] ...``.
 
 The release's own class is built and asked all that is recorded of the releases before; its tests are recorded, if there
 is a jar with them, and replayed by the library; and it is searched for differences from the library. What comes out is
@@ -22,10 +22,11 @@ from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.replay import NOT_SENT, Verdict, judged, read_known_differences, replay
 from sharestate.conversation.traces import open_trace
 from sharestate.testing.search import CommandPeer, Plan, Progress, search
-from sharestate.values.profiles import LATEST, PROFILES, Profile
+from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import HERE, LINES, OracleError, build, line_of
 from tests.oracle.record import STORED, Recordings, ask, compared, record, write
 from tests.oracle.search.divergences import DIVERGENCES
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.report import write_finding
 from tests.oracle.search.task import KafkaTask
 
@@ -235,7 +236,9 @@ def main() -> None:
         prog="python -m tests.oracle.release_watch", description="Say what a release of Kafka has changed."
     )
     parser.add_argument("--kafka", required=True, help="the release, as Maven has it")
-    parser.add_argument("--profile", default=LATEST.name, choices=PROFILES, help="whose rules to compare it with")
+    parser.add_argument(
+        "--profile", choices=PROFILES, help="whose rules to compare it with; by default those of its line, or the latest"
+    )
     parser.add_argument("--tests", type=Path, action="append", default=[], help="a jar with Kafka's tests")
     parser.add_argument("--ops", type=int, default=100_000, help="how many requests the search compares at least")
     parser.add_argument("--seed", type=int, default=0, help="the number of its first sequence")
@@ -243,7 +246,7 @@ def main() -> None:
     parser.add_argument("--differences", type=int, default=10, help="after how many differences it stops")
     parser.add_argument("--write", type=Path, help="write the page to this file, too")
     arguments = parser.parse_args()
-    profile = PROFILES[arguments.profile]
+    profile = PROFILES[arguments.profile] if arguments.profile else profile_of(arguments.kafka)
     try:
         parts = watch(arguments, profile)
     except OracleError as error:

@@ -11,6 +11,7 @@ import pytest
 
 from sharestate.testing.search.command import CommandPeer
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4
+from tests.oracle import release_watch
 from tests.oracle.record import STORED, Recordings, read
 from tests.oracle.release_watch import (
     DATA,
@@ -94,6 +95,29 @@ def test_the_page_is_markdown_with_a_verdict() -> None:
         "## Search",
     ]
     assert "Nothing is answered otherwise." in page("5.0.0", KAFKA_4_4, parts[:2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "profile"),
+    [
+        (["--kafka", "4.2.2"], "kafka-4.2"),
+        (["--kafka", "4.3.2"], "kafka-4.3"),
+        (["--kafka", "5.0.0"], "kafka-4.4"),
+        (["--kafka", "4.4.0", "--profile", "kafka-4.3"], "kafka-4.3"),
+    ],
+)
+def test_a_release_is_held_against_the_rules_of_its_line(
+    arguments: list[str], profile: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One with two numbers in common with a profile is compared with that one, and any other with the latest."""
+    monkeypatch.setattr(sys, "argv", ["release_watch", *arguments])
+    monkeypatch.setattr(release_watch, "watch", lambda *_: [])
+
+    with pytest.raises(SystemExit) as ended:
+        release_watch.main()
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"# Kafka {arguments[1]} beside `{profile}`")
 
 
 def test_a_long_list_is_cut() -> None:
