@@ -23,8 +23,8 @@ invariant is reported with its sentence, what to look at and what Kafka has had 
 
 COORDINATOR_TEXT: Final = """\
 Of every release, but for the last two: `a_write_takes_nothing_back` holds from 4.4 on, and is in `COORDINATOR_4_4`;
-`an_initialization_takes_nothing_back` holds in no release, and is in `COORDINATOR_HEALED` only. They judge the exchanges
-of [the protocol of share coordinators](coordinator-protocol.md), and are in
+`an_initialization_takes_nothing_back` holds in no release, and is in `COORDINATOR_HEALED` only. They judge the
+exchanges of [the protocol of share coordinators](coordinator-protocol.md), and are in
 `sharestate.testing.coordinator_invariants`."""
 
 GROUPS: Final[tuple[tuple[str, str, tuple[Callable[..., object], ...]], ...]] = (
@@ -55,7 +55,8 @@ Implementations may differ in these, and none of the doors that are named judges
 BUGS_TEXT: Final = """\
 Every profile of this library has these bugs of Kafka. They are rows of `sharestate.testing.allowances.KNOWN_BUGS`.
 From the clients' side they are allowed where a machine names them in its `allowances`, as an implementation of your own
-need not have them; the invariants allow theirs always, those of share coordinators but for `COORDINATOR_HEALED`. A peer of `compare` brings its own `divergences`."""
+need not have them; the invariants allow theirs always, those of share coordinators but for `COORDINATOR_HEALED`. A peer
+of `compare` brings its own `divergences`."""
 
 
 def page() -> str:

@@ -26,7 +26,7 @@ PRESENT: Final = """\
 on a broker, and not held by a test. *Read*: in the code only. An empty field: fixed, or not there yet; the bug's own
 section says which."""
 
-RELEASES: Final = ("4.2.1", "4.3.1", "4.4.0")
+RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 
 FIXED: Final = """\
 ## Fixed before Kafka 4.3.1

@@ -1,5 +1,5 @@
 """
-Kafka's own SharePartition as a program that speaks the line protocol: ``python -m tests.oracle.build [--kafka 4.2.1]``.
+Kafka's own SharePartition as a program that speaks the line protocol: ``python -m tests.oracle.build [--kafka 4.2.2]``.
 
 Maven fetches the published jars of one release, and a driver of ours is compiled against them. Both are kept below
 ``~/.cache/sharestate`` (or ``$XDG_CACHE_HOME/sharestate``), under a name that changes with what they were made from.
@@ -152,7 +152,7 @@ def line_of(kafka: str) -> str:
     return next((line for line in LINES if _numbers(line) <= _numbers(kafka)), LINES[-1])
 
 
-def tests_of(kafka: str) -> str:
+def last_tested(kafka: str) -> str:
     """Return the release whose published tests go with the release *kafka*: itself, or the last one before it."""
     last = next((last for last in TESTED if _numbers(last)[:2] <= _numbers(kafka)[:2]), kafka)
     return min(kafka, last, key=_numbers)
@@ -205,7 +205,7 @@ def _fetch(kafka: str, place: Path) -> None:
         "-P",
         line_of(kafka),
         f"-Dkafka={kafka}",
-        f"-Dtests={tests_of(kafka)}",
+        f"-Dtests={last_tested(kafka)}",
         "dependency:copy-dependencies",
         where,
     ]

@@ -120,10 +120,10 @@ def test_an_initialization_that_comes_again_is_found() -> None:
 def test_kafka_starts_anew_when_an_initialization_comes_again() -> None:
     """C2 is found in what Kafka has answered: the start offset 50 is gone."""
     recorded = [*exchanges(REPEATED, "4.3.1")]
-    responses = iter([response for _, response in recorded])
+    requests, responses = [request for request, _ in recorded], iter([response for _, response in recorded])
 
     with pytest.raises(AssertionError) as caught:
-        observe(given([request for request, _ in recorded]), lambda _: next(responses), coordinator_invariants.COORDINATOR_HEALED)
+        observe(given(requests), lambda _: next(responses), coordinator_invariants.COORDINATOR_HEALED)
 
     message = str(caught.value).splitlines()
     assert message[0].startswith(f"AssertionError: {AGAIN}: the start_offset of ")
