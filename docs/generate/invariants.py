@@ -11,7 +11,7 @@ from generate.kafka_bugs import page as kafka_bugs
 from generate.markdown import NOTICE, table
 from sharestate.testing.allowances import KNOWN_BUGS, LEFT_OPEN, Door
 from sharestate.testing.always import ALWAYS, BROKER, HEALED, WITH_QUEUE, WITHOUT_QUEUE
-from sharestate.testing.coordinator_invariants import COORDINATOR, COORDINATOR_4_4
+from sharestate.testing.coordinator_invariants import COORDINATOR_HEALED
 from sharestate.testing.explanations import EXPLANATIONS
 from sharestate.testing.in_process import effects_are_values
 from sharestate.testing.over_time import HEALED_OVER_TIME, OVER_TIME
@@ -22,8 +22,10 @@ What must hold, what a run has to show, and what is not judged: the data of [the
 invariant is reported with its sentence, what to look at and what Kafka has had of it, as they stand here."""
 
 COORDINATOR_TEXT: Final = """\
-Of every release; the last one by the rules of 4.4. They judge the exchanges of [the protocol of share
-coordinators](coordinator-protocol.md), and are in `sharestate.testing.coordinator_invariants`."""
+Of every release, but for the last two: `a_write_takes_nothing_back` holds from 4.4 on, and is in `COORDINATOR_4_4`;
+`an_initialization_takes_nothing_back` holds in no release, and is in `COORDINATOR_HEALED` only. They judge the
+exchanges of [the protocol of share coordinators](coordinator-protocol.md), and are in
+`sharestate.testing.coordinator_invariants`."""
 
 GROUPS: Final[tuple[tuple[str, str, tuple[Callable[..., object], ...]], ...]] = (
     ("Under every profile", "", (*ALWAYS, *OVER_TIME)),
@@ -34,7 +36,7 @@ GROUPS: Final[tuple[tuple[str, str, tuple[Callable[..., object], ...]], ...]] = 
     (
         "Of share coordinators",
         COORDINATOR_TEXT,
-        (*COORDINATOR, *COORDINATOR_4_4[len(COORDINATOR) :]),
+        COORDINATOR_HEALED,
     ),
     ("Of commands", "`InProcessServer` judges what every command of the library returns.", (effects_are_values,)),
 )
@@ -53,7 +55,8 @@ Implementations may differ in these, and none of the doors that are named judges
 BUGS_TEXT: Final = """\
 Every profile of this library has these bugs of Kafka. They are rows of `sharestate.testing.allowances.KNOWN_BUGS`.
 From the clients' side they are allowed where a machine names them in its `allowances`, as an implementation of your own
-need not have them; the invariants allow theirs always. A peer of `compare` brings its own `divergences`."""
+need not have them; the invariants allow theirs always, those of share coordinators but for `COORDINATOR_HEALED`. A peer
+of `compare` brings its own `divergences`."""
 
 
 def page() -> str:

@@ -16,7 +16,8 @@ The defects of Kafka's share-partition leader and share coordinator that this pr
 to these ids: B ids come from reading Kafka's class and running it, F ids from searching with this library, C ids are of
 the share coordinator. Where a conversation can show a bug, the shortest one is linked, as recorded on the real class.
 Replay one of the leader with `sharestate replay FILE`, or send its requests to Kafka with the command that
-`python -m tests.oracle.build` prints. For bugs that are present no report was found in Kafka's issue tracker."""
+`python -m tests.oracle.build` prints. For bugs that are present no report was found in Kafka's issue tracker, but where
+the bug's section names one."""
 
 PRESENT: Final = """\
 ## By release
@@ -25,7 +26,7 @@ PRESENT: Final = """\
 on a broker, and not held by a test. *Read*: in the code only. An empty field: fixed, or not there yet; the bug's own
 section says which."""
 
-RELEASES: Final = ("4.2.1", "4.3.1", "4.4.0")
+RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 
 FIXED: Final = """\
 ## Fixed before Kafka 4.3.1

@@ -1,5 +1,5 @@
 """
-Kafka's own SharePartition as a program that speaks the line protocol: ``python -m tests.oracle.build [--kafka 4.2.1]``.
+Kafka's own SharePartition as a program that speaks the line protocol: ``python -m tests.oracle.build [--kafka 4.2.2]``.
 
 Maven fetches the published jars of one release, and a driver of ours is compiled against them. Both are kept below
 ``~/.cache/sharestate`` (or ``$XDG_CACHE_HOME/sharestate``), under a name that changes with what they were made from.
@@ -28,8 +28,8 @@ HERE: Final = Path(__file__).parent
 POM: Final = HERE / "pom.xml"
 DRIVER: Final = "kafka.server.share.Driver"
 
-RELEASES: Final = ("4.4.0", "4.3.1", "4.2.1")
-"""The releases of Kafka whose rules the library has; the first is meant where none is named."""
+RELEASES: Final = ("4.4.0", "4.3.1", "4.2.2")
+"""The latest releases of Kafka whose rules the library has; the first is meant where none is named."""
 
 LINES: Final = ("4.4", "4.3")
 """
@@ -46,6 +46,13 @@ LEAST_JAVA: Final = 17
 """Kafka's servers need it, from 4.0 on."""
 
 HINT: Final = "on Debian or Ubuntu: apt-get install openjdk-17-jdk-headless maven"
+
+TESTED: Final = ("4.3.1", "4.2.1")
+"""
+The last releases of 4.3 and 4.2 of which Kafka has published its tests, and with them its test clock and timer.
+
+What has come later takes those of the last one of its line, as 4.2.2 those of 4.2.1, or those of 4.3.1.
+"""
 
 OLD_NAMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"4.2": (".common.record.internal.", ".common.record.")}
@@ -145,6 +152,12 @@ def line_of(kafka: str) -> str:
     return next((line for line in LINES if _numbers(line) <= _numbers(kafka)), LINES[-1])
 
 
+def last_tested(kafka: str) -> str:
+    """Return the release whose published tests go with the release *kafka*: itself, or the last one before it."""
+    last = next((last for last in TESTED if _numbers(last)[:2] <= _numbers(kafka)[:2]), kafka)
+    return min(kafka, last, key=_numbers)
+
+
 def _numbers(release: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", release)]
 
@@ -192,6 +205,7 @@ def _fetch(kafka: str, place: Path) -> None:
         "-P",
         line_of(kafka),
         f"-Dkafka={kafka}",
+        f"-Dtests={last_tested(kafka)}",
         "dependency:copy-dependencies",
         where,
     ]

@@ -1,5 +1,5 @@
 """
-What a release of Kafka has changed: ``python -m tests.oracle.release_watch --kafka X.Y.Z [--profile kafka-4.4] ...``.
+What a release of Kafka has changed: ``python -m tests.oracle.release_watch --kafka X.Y.Z [--profile kafka-4.3] ...``.
 
 The release's own class is built and asked all that is recorded of the releases before; its tests are recorded, if there
 is a jar with them, and replayed by the library; and it is searched for differences from the library. What comes out is
@@ -16,16 +16,16 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.replay import NOT_SENT, Verdict, judged, read_known_differences, replay
-from sharestate.conversation.traces import open_trace
 from sharestate.testing.search import CommandPeer, Plan, Progress, search
-from sharestate.values.profiles import LATEST, PROFILES, Profile
-from tests.oracle.build import HERE, LINES, OracleError, build, line_of
-from tests.oracle.record import STORED, Recordings, ask, compared, record, write
+from sharestate.values.profiles import PROFILES, Profile
+from tests.oracle.build import HERE, LINES, OracleError, build, last_tested, line_of
+from tests.oracle.record import STORED, Conversation, Recordings, ask, compared, read, record, write
 from tests.oracle.search.divergences import DIVERGENCES
+from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.report import write_finding
 from tests.oracle.search.task import KafkaTask
 
@@ -49,7 +49,7 @@ MOST_LISTED: Final = 30
 
 LEFT_OUT: Final = (
     "Left out: Kafka publishes no compiled tests of this release. `TEST_JAR=FILE` names a jar with "
-    "`SharePartitionTest`, compiled from the release's sources."
+    "`SharePartitionTest`, compiled from the release's sources; tests of 4.2 cannot be recorded."
 )
 
 
@@ -80,25 +80,37 @@ def recorded(profile: Profile) -> list[Path]:
     return [file for line in lines for name in RECORDINGS[line] for file in sorted((DATA / name).rglob("*.jsonl"))]
 
 
-def asked_again(files: Iterable[Path], kafka: CommandPeer) -> Iterator[Changed]:
-    """Yield those of *files* to which *kafka* answers otherwise than was recorded."""
+def asked_again(files: Iterable[Path], kafka: CommandPeer) -> Iterator[tuple[Changed, Conversation]]:
+    """Yield those of *files* to which *kafka* answers otherwise than was recorded, with what it has answered."""
     for file in files:
-        with open_trace(file) as trace:
-            steps = [step for step in trace.steps if step.op not in NOT_SENT and not trace.header.obstacles]
+        noted = read(file)
+        steps = [step for step in noted.steps if step.op not in NOT_SENT and not noted.header.obstacles]
         answers = ask(kafka, [step.request for step in steps])
         both = zip(steps, answers, strict=True)
         wrong = ((step, answer) for step, answer in both if answer != step.response)
         for step, answer in wrong:
-            yield Changed(trace.header.name, step.line, differences(step.response, answer))
+            answered = [evolve(step, response=answer) for step, answer in zip(steps, answers, strict=True)]
+            changed = Changed(noted.header.name, step.line, differences(step.response, answer))
+            yield changed, evolve(noted, steps=tuple(answered))
             break
+
+
+def by_the_rules(
+    asked: Sequence[tuple[Changed, Conversation]], profile: Profile
+) -> tuple[list[Changed], list[Changed]]:
+    """Return what the library answers otherwise than the release, and what it answers as the release does."""
+    made = Recordings({changed.name: answered for changed, answered in asked}, {})
+    otherwise = {changed.name for changed in answered_otherwise(made, made.replayed, profile)}
+    changes = [changed for changed, _ in asked]
+    return [c for c in changes if c.name in otherwise], [c for c in changes if c.name not in otherwise]
 
 
 # ---- Kafka's own tests
 
 
 def has_tests(kafka: str, tests: Sequence[Path]) -> bool:
-    """Return whether there are tests of the release *kafka* to record: published ones, or those in jars."""
-    return bool(tests) or line_of(kafka) == LINES[-1]
+    """Return whether there are tests of the release *kafka* to record: published ones of 4.3, or those in jars."""
+    return bool(tests) or (kafka.startswith(f"{LINES[-1]}.") and last_tested(kafka) == kafka)
 
 
 def answered_otherwise(made: Recordings, names: Iterable[str], profile: Profile) -> list[Changed]:
@@ -145,10 +157,12 @@ def listed(items: Iterable[object]) -> str:
     return "\n".join(lines[:MOST_LISTED] + ([f"- and {rest} more"] if rest > 0 else []))
 
 
-def part_of_recordings(asked: int, changed: Sequence[Changed]) -> Part:
-    """Return what the release has answered to what was recorded."""
-    told = f"{asked} conversations with earlier releases were repeated; {len(changed)} are answered otherwise."
-    return Part("What was recorded before", (told, listed(changed)), len(changed))
+def part_of_recordings(asked: int, changed: Sequence[Changed], expected: Sequence[Changed], profile: str) -> Part:
+    """Return what the release has answered to what was recorded; *expected* is so by the rules of *profile* too."""
+    told = f"{asked} conversations with other releases were repeated; {len(changed)} are answered otherwise."
+    ruled = f"{len(expected)} more are answered by the rules of `{profile}`, which the recorded release does not have:"
+    text = (told, listed(changed), *((ruled, listed(expected)) if expected else ()))
+    return Part("What was recorded before", text, len(changed))
 
 
 def part_of_tests(
@@ -205,7 +219,8 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     files = recorded(profile)
     _say(f"asking what {len(files)} recordings ask")
     with tempfile.TemporaryDirectory() as scratch, CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as kafka:
-        parts = [part_of_recordings(len(files), [*asked_again(files, kafka)])]
+        changed, expected = by_the_rules([*asked_again(files, kafka)], profile)
+    parts = [part_of_recordings(len(files), changed, expected, profile.name)]
     if has_tests(arguments.kafka, arguments.tests):
         made = record(arguments.kafka, arguments.tests, say=_say)
         found = defaultdict(list, compared(made.replayed, STORED[line_of(profile.name.removeprefix("kafka-"))]))
@@ -235,7 +250,9 @@ def main() -> None:
         prog="python -m tests.oracle.release_watch", description="Say what a release of Kafka has changed."
     )
     parser.add_argument("--kafka", required=True, help="the release, as Maven has it")
-    parser.add_argument("--profile", default=LATEST.name, choices=PROFILES, help="whose rules to compare it with")
+    parser.add_argument(
+        "--profile", choices=PROFILES, help="whose rules to compare it with; its line's, or the latest, unless given"
+    )
     parser.add_argument("--tests", type=Path, action="append", default=[], help="a jar with Kafka's tests")
     parser.add_argument("--ops", type=int, default=100_000, help="how many requests the search compares at least")
     parser.add_argument("--seed", type=int, default=0, help="the number of its first sequence")
@@ -243,7 +260,7 @@ def main() -> None:
     parser.add_argument("--differences", type=int, default=10, help="after how many differences it stops")
     parser.add_argument("--write", type=Path, help="write the page to this file, too")
     arguments = parser.parse_args()
-    profile = PROFILES[arguments.profile]
+    profile = PROFILES[arguments.profile] if arguments.profile else profile_of(arguments.kafka)
     try:
         parts = watch(arguments, profile)
     except OracleError as error:

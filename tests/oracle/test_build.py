@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle import build as building
-from tests.oracle.build import OracleUnavailableError, build, line_of
+from tests.oracle.build import OracleUnavailableError, build, last_tested, line_of
 
 
 def test_a_missing_tool_is_named_without_a_traceback(tmp_path: Path) -> None:
@@ -42,6 +42,15 @@ def test_an_old_java_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_release_is_built_as_the_latest_line_up_to_it(kafka: str, line: str) -> None:
     """Releases are compared by their numbers, and one that nobody knows yet is built like the latest known."""
     assert line_of(kafka) == line
+
+
+@pytest.mark.parametrize(
+    ("kafka", "tests"),
+    [("4.2.0", "4.2.0"), ("4.2.2", "4.2.1"), ("4.3.1", "4.3.1"), ("4.3.2", "4.3.1"), ("4.4.0", "4.3.1")],
+)
+def test_a_release_without_published_tests_takes_those_of_the_one_before(kafka: str, tests: str) -> None:
+    """Kafka has published none since 4.2.1 and 4.3.1."""
+    assert last_tested(kafka) == tests
 
 
 def test_an_interrupted_build_is_not_taken_for_one(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from attrs import evolve
 from sharestate import KAFKA_4_3, KAFKA_4_4
 from sharestate.conversation import CoordinatorConversation, Level, Verdict, replay
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4
+from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import RELEASES, OracleUnavailableError
 from tests.oracle.coordinator.search import Task, search, task_of, write
 from tests.oracle.coordinator.sequences import LENGTH, Sequence
+from tests.support.coordinator_data import REPEATED, exchanges
 
 OPERATIONS = 20_000
 
@@ -37,6 +39,17 @@ def test_a_short_search_finds_no_difference(task: Task) -> None:
 
     assert finding is None
     assert compared >= OPERATIONS
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("task", ["4.2.1", *RELEASES], indirect=True)
+def test_a_release_starts_anew_when_an_initialization_comes_again(task: Task, tmp_path: Path) -> None:
+    """C2 is answered by every release as it was recorded, record by record and byte by byte."""
+    recorded = [*exchanges(REPEATED, "4.3.1")]
+    with CommandPeer(task.command, tmp_path / "jvm.log") as kafka:
+        answers = [kafka(request) for request, _ in recorded]
+
+    assert answers == [response for _, response in recorded]
 
 
 @pytest.mark.oracle

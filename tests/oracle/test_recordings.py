@@ -39,12 +39,16 @@ def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], 
     assert wrong == []
 
 
-@pytest.mark.parametrize("oracle", ["4.2.1", "4.3.1", "4.4.0"], indirect=True)
+@pytest.mark.parametrize("oracle", ["4.2.1", "4.2.2", "4.3.1", "4.4.0"], indirect=True)
 def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle, tmp_path: Path) -> None:
-    """Each conversation of a bug that was recorded on a release is answered so by that release."""
+    """Each conversation of a leader's bug that was recorded on a release is answered so by that release."""
     bugs = read_json((DATA / "kafka-bugs.json").read_text())
     assert isinstance(bugs, dict)
-    recorded = [bug for bug in bugs["rows"] if bug["in"].get(oracle.kafka) == "recorded"]
+    recorded = [
+        bug
+        for bug in bugs["rows"]
+        if bug["in"].get(oracle.kafka) == "recorded" and not bug["conversation"].startswith("coordinator/")
+    ]
     wrong = []
     with CommandPeer(oracle.command(), tmp_path / "jvm.log") as kafka:
         for bug in recorded:

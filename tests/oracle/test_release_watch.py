@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sharestate.testing.search.command import CommandPeer
-from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4
+from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4
+from tests.oracle import release_watch
 from tests.oracle.record import STORED, Recordings, read
 from tests.oracle.release_watch import (
     DATA,
@@ -19,6 +20,7 @@ from tests.oracle.release_watch import (
     Part,
     answered_otherwise,
     asked_again,
+    by_the_rules,
     has_tests,
     listed,
     page,
@@ -49,10 +51,21 @@ def test_the_recordings_are_those_of_the_releases_up_to_the_profiles() -> None:
 def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None, tmp_path: Path) -> None:
     """A release that answers as before has changed nothing; else the first line that differs is named."""
     with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
-        changed = list(asked_again([VECTOR], release))
+        changed = [each for each, _ in asked_again([VECTOR], release)]
 
     assert [each.line for each in changed] == ([] if line is None else [line])
     assert all("state.end_offset: expected" in str(each) for each in changed)
+
+
+def test_what_the_rules_of_its_line_say_is_no_change(tmp_path: Path) -> None:
+    """4.2 keeps the limit that it was opened with, as the profile does; what nobody's rules say is told."""
+    file = STORED["4.3"] / "testDynamicDeliveryCountDecreaseCausesArchival.jsonl"
+    command = [sys.executable, "-m", "sharestate", "serve", "--profile", "kafka-4.2"]
+    with CommandPeer(command, tmp_path / "log") as release:
+        ((changed, answered),) = asked_again([file], release)
+
+    assert by_the_rules([(changed, answered)], KAFKA_4_2) == ([], [changed])
+    assert by_the_rules([(changed, answered)], KAFKA_4_3) == ([changed], [])
 
 
 def test_tests_that_the_rules_do_not_know_are_told() -> None:
@@ -73,16 +86,24 @@ def test_a_call_that_only_a_test_can_make_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kafka", "tests", "has"), [("4.3.1", [], True), ("4.4.0", [], False), ("4.4.0", [Path("tests.jar")], True)]
+    ("kafka", "tests", "has"),
+    [
+        ("4.2.2", [], False),
+        ("4.3.1", [], True),
+        ("4.3.2", [], False),
+        ("4.4.0", [], False),
+        ("4.4.0", [Path("tests.jar")], True),
+    ],
 )
 def test_tests_are_recorded_where_there_are_any(kafka: str, tests: list[Path], has: bool) -> None:  # noqa: FBT001
-    """Up to 4.3 they are published; later a jar has to be named."""
+    """Up to 4.3.1 they are published; later a jar has to be named. Of 4.2 none can be recorded."""
     assert has_tests(kafka, tests) is has
 
 
 def test_the_page_is_markdown_with_a_verdict() -> None:
     """It says how much has changed, and has a heading for each part."""
-    parts = [part_of_recordings(7, []), Part("Kafka's own tests", (LEFT_OUT,)), Part("Search", ("1", "- x"), 1)]
+    asked = part_of_recordings(7, [], [], "kafka-4.4")
+    parts = [asked, Part("Kafka's own tests", (LEFT_OUT,)), Part("Search", ("1", "- x"), 1)]
 
     lines = page("5.0.0", KAFKA_4_4, parts).splitlines()
 
@@ -94,6 +115,29 @@ def test_the_page_is_markdown_with_a_verdict() -> None:
         "## Search",
     ]
     assert "Nothing is answered otherwise." in page("5.0.0", KAFKA_4_4, parts[:2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "profile"),
+    [
+        (["--kafka", "4.2.2"], "kafka-4.2"),
+        (["--kafka", "4.3.2"], "kafka-4.3"),
+        (["--kafka", "5.0.0"], "kafka-4.4"),
+        (["--kafka", "4.4.0", "--profile", "kafka-4.3"], "kafka-4.3"),
+    ],
+)
+def test_a_release_is_held_against_the_rules_of_its_line(
+    arguments: list[str], profile: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One with two numbers in common with a profile is compared with that one, and any other with the latest."""
+    monkeypatch.setattr(sys, "argv", ["release_watch", *arguments])
+    monkeypatch.setattr(release_watch, "watch", lambda *_: [])
+
+    with pytest.raises(SystemExit) as ended:
+        release_watch.main()
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"# Kafka {arguments[1]} beside `{profile}`")
 
 
 def test_a_long_list_is_cut() -> None:
@@ -114,5 +158,5 @@ def test_a_release_whose_rules_the_library_has_changes_nothing(tmp_path: Path) -
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout == (tmp_path / "page.md").read_text()
-    assert f"{len(recorded(KAFKA_4_4))} conversations with earlier releases were repeated; 0 are" in ended.stdout
+    assert f"{len(recorded(KAFKA_4_4))} conversations with other releases were repeated; 0 are" in ended.stdout
     assert json.dumps(LEFT_OUT)[1:-1] in ended.stdout

@@ -14,7 +14,10 @@ DATA: Final = Path(__file__).parents[1] / "data" / "coordinator"
 BROKER_RECORDS: Final = (DATA / "state-4.3.1.jsonl", DATA / "state-4.4.0.jsonl")
 """The state topics of two brokers."""
 
-RECORDINGS: Final = sorted([*DATA.glob("4.3.1/*.jsonl"), *DATA.glob("kafka-tests/*.jsonl")])
+REPEATED: Final = DATA / "found" / "repeated-initialization.jsonl"
+"""What Kafka makes of an initialization that comes again (C2)."""
+
+RECORDINGS: Final = sorted([*DATA.glob("4.3.1/*.jsonl"), *DATA.glob("kafka-tests/*.jsonl"), REPEATED])
 """Conversations with Kafka 4.3.1."""
 
 

@@ -57,7 +57,7 @@ COORDINATOR_4_3: Final = CoordinatorProfile(name="kafka-4.3")
 """Kafka 4.3.0 and 4.3.1."""
 
 COORDINATOR_4_2: Final = evolve(COORDINATOR_4_3, name="kafka-4.2", fences_readers_without_epoch=True)
-"""Kafka 4.2.1."""
+"""Kafka 4.2.1 and 4.2.2."""
 
 COORDINATOR_4_4: Final = CoordinatorProfile(
     name="kafka-4.4",

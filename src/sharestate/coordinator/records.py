@@ -17,7 +17,7 @@ True
 
 Source:
     ShareCoordinatorRecordSerde and the messages ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey and
-    ShareUpdateValue (Kafka 4.3.1; the same bytes in 4.2.1 and 4.4.0).
+    ShareUpdateValue (Kafka 4.3.1; the same bytes in 4.2.1, 4.2.2 and 4.4.0).
 """
 
 from __future__ import annotations

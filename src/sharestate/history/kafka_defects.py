@@ -2,7 +2,7 @@
 Defects of Kafka that the library does not copy, imitated so that what comes after them can be checked.
 
 Source:
-    docs/kafka-bugs.md: B7 and B8 (Kafka 4.2.1, 4.3.1 and 4.4.0).
+    docs/kafka-bugs.md: B7 and B8 (Kafka 4.2.1, 4.2.2, 4.3.1 and 4.4.0).
 """
 
 from __future__ import annotations

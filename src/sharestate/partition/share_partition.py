@@ -112,7 +112,7 @@ class SharePartition:
     (True, 10)
 
     Source:
-        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1, 4.3.1 and 4.4.0).
+        KIP-932; kafka.server.share.SharePartition (Kafka 4.2.1, 4.2.2, 4.3.1 and 4.4.0).
     """
 
     def __init__(  # noqa: PLR0913 - what a share partition is made of

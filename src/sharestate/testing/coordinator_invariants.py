@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sharestate.testing.always import demand
+from sharestate.values.requests import UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -50,13 +51,34 @@ def a_write_takes_nothing_back(exchange: Exchange) -> None:
     of 4.4: before, a write could lower the start offset (F3).
     """
     stored, now = _stored(exchange.before), _stored(exchange.response.get("state"))
-    for entry in exchange.request["entries"] if _is_stored(exchange) else ():
+    for entry in exchange.request["entries"] if _is_stored(exchange, "write") else ():
         key = (exchange.request["group"], entry["topic"], entry["partition"])
         if key in stored and key in now:
             (start_before, before), (start, after) = stored[key], now[key]
             wanted = max(start_before, entry.get("start_offset", 0))
             demand(start == wanted, f"the start offset of {key} is {start}, expected {wanted}")
             _expect_records(after, _most(before, _records(entry.get("batches", ())), start), f"{key}")
+
+
+def an_initialization_takes_nothing_back(exchange: Exchange) -> None:
+    """
+    An initialization that comes again leaves start offset, records and leader epoch as they are.
+
+    It has come before if it has the stored state epoch and no start offset: it is a group coordinator's, which has been
+    retried and is carried out after a leader's writes. An administrator names a start offset, with the same epoch up to
+    4.4, and starts anew. No release keeps this (C2).
+    """
+    if not _is_stored(exchange, "initialize"):
+        return
+    (entry,) = exchange.request["entries"]
+    place = (exchange.request["group"], entry["topic"], entry["partition"])
+    said = entry.get("state_epoch", 0), entry.get("start_offset", 0)
+    stored, now = _kept(exchange.before), _kept(exchange.response.get("state"))
+    for key in stored.keys() & now.keys():
+        if key[1:] == place and said == (stored[key]["state_epoch"], UNINITIALIZED_START_OFFSET):
+            for name in ("start_offset", "leader_epoch", "batches"):
+                before, after = stored[key][name], now[key][name]
+                demand(after == before, f"the {name} of {place} is {after}, expected {before}")
 
 
 def the_log_is_the_state(exchange: Exchange) -> None:
@@ -82,10 +104,16 @@ COORDINATOR: Final[tuple[Callable[[Exchange], None], ...]] = (
 COORDINATOR_4_4: Final[tuple[Callable[[Exchange], None], ...]] = (*COORDINATOR, a_write_takes_nothing_back)
 """Those of the newest rules."""
 
+COORDINATOR_HEALED: Final[tuple[Callable[[Exchange], None], ...]] = (
+    *COORDINATOR_4_4,
+    an_initialization_takes_nothing_back,
+)
+"""Those that bugs of Kafka break among them: what a share coordinator without these bugs keeps."""
 
-def _is_stored(exchange: Exchange) -> bool:
-    """Return whether the request is a write of a single share partition that was carried out, and logged, at once."""
-    if exchange.op != "write" or exchange.request.get("append", "ok") != "ok" or len(exchange.result) != 1:
+
+def _is_stored(exchange: Exchange, op: str) -> bool:
+    """Return whether it is a request *op* about one share partition that was carried out, and logged, at once."""
+    if exchange.op != op or exchange.request.get("append", "ok") != "ok" or len(exchange.result) != 1:
         return False
     return bool(exchange.result[0].get("error") == "NONE") and exchange.before is not None
 

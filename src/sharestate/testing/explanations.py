@@ -110,6 +110,9 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
             "what becomes of the state when a record cannot be logged, and when a snapshot is due", ("KIP-932",)
         ),
         "a_write_takes_nothing_back": Explanation("whether a late write may lower the start offset", ("F3",)),
+        "an_initialization_takes_nothing_back": Explanation(
+            "whether a retried initialization may be carried out after writes, and what it does then", ("C2",)
+        ),
         "effects_are_values": Explanation("callbacks and containers in what a command returns", ("B20",)),
         "a_full_window_waits_for_something": Explanation(
             "what moves the SPSO past terminal records: in a gap window, before a hole of the log, without a write",

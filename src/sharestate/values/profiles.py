@@ -205,7 +205,7 @@ KAFKA_4_2: Final = Profile(
     quirks=_BEFORE_4_4,
     configurable=frozenset({"record_lock_duration_ms", "auto_offset_reset"}),
 )
-"""Kafka 4.2.1: most settings of a group are read once, when the leader takes over."""
+"""Kafka 4.2.1 and 4.2.2: most settings of a group are read once, when the leader takes over."""
 
 KAFKA_4_3: Final = Profile(name="kafka-4.3", quirks=_BEFORE_4_4)
 """Kafka 4.3.0 and 4.3.1: every setting of a group may change at any time (KIP-1240)."""

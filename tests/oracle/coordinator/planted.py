@@ -119,7 +119,7 @@ def an_initialization_forgets_leaders() -> None:
     put(shard, "after_snapshot", after_snapshot)
 
 
-@planted("4.2.1")
+@planted("4.2.2")
 def readers_without_epoch_are_let_in() -> None:
     """A read with leader epoch -1 is not fenced by 4.2, as it is not by 4.3."""
     _change_profile(fences_readers_without_epoch=False)

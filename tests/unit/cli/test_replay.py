@@ -68,7 +68,7 @@ def test_recordings_of_share_coordinators_are_replayed() -> None:
 
     result = replay("--profile", "kafka-4.3", "--level", "full", "--known-differences", known, *recordings, VECTORS)
 
-    count = 42 + 39 + 1 + len(list(VECTORS.glob("*.jsonl")))
+    count = 42 + 39 + 2 + len(list(VECTORS.glob("*.jsonl")))
     assert "1 known difference" in result.stdout
     assert f"of {count} as expected" in last_line(result)
 

@@ -25,7 +25,7 @@ from sharestate.testing import (
     observe,
     seeded,
 )
-from sharestate.testing.coordinator_invariants import COORDINATOR_4_4
+from sharestate.testing.coordinator_invariants import COORDINATOR_HEALED
 from sharestate.testing.explanations import EXPLANATIONS
 from sharestate.testing.in_process import effects_are_values
 
@@ -37,7 +37,7 @@ INVARIANTS: list[Callable[..., object]] = [
     *WITHOUT_QUEUE,
     *OVER_TIME,
     *HEALED_OVER_TIME,
-    *COORDINATOR_4_4,
+    *COORDINATOR_HEALED,
     effects_are_values,
 ]
 BUGS = (Path(__file__).parents[3] / "docs/kafka-bugs.md").read_text()

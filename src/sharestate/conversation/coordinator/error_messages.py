@@ -252,5 +252,5 @@ ERROR_MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 The text of each code but NONE and FENCED_STATE_EPOCH, whose text is a profile's.
 
 Source:
-    org.apache.kafka.common.protocol.Errors (Kafka 4.3.1; the same texts in 4.2.1 and 4.4.0).
+    org.apache.kafka.common.protocol.Errors (Kafka 4.3.1; the same texts in 4.2.1, 4.2.2 and 4.4.0).
 """

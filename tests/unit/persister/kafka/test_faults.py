@@ -6,14 +6,18 @@ from collections import defaultdict, deque
 from concurrent.futures import Future
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharestate import ErrorCode
+from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
 from sharestate.persister import PartitionStateBatchData, WriteStateParameters
-from tests.support.kafka_broker import FIND_COORDINATOR, WRITE, FakeBroker
+from sharestate.persister.kafka.state_manager import Reorder
+from tests.support.kafka_broker import FIND_COORDINATOR, INITIALIZE, WRITE, FakeBroker
 from tests.support.kafka_cluster import FIRST, SECOND, Cluster
 
-from .test_state_manager import TOPIC, begin
+from .test_state_manager import TOPIC, begin, codes, initialized, stored, write
 
 PARTITIONS = (0, 1, 2)
 
@@ -123,3 +127,18 @@ def test_every_request_is_answered_and_nothing_overtakes(steps: list[tuple[Any, 
         for (partition, start), entry in zip(entries, future.result(0).topics[0].partitions, strict=True):
             assert entry.partition == partition
             assert entry.error_code or start in starts[partition]
+
+
+@pytest.mark.parametrize("profile", [COORDINATOR_4_3, COORDINATOR_4_4])
+@pytest.mark.parametrize(("reorder", "start"), [("never", 7), ("as-kafka", 0)])
+def test_c2(reorder: Reorder, start: int, profile: CoordinatorProfile) -> None:
+    """Retried as Kafka does it, an initialization wipes what a later write has stored (C2); here the write waits."""
+    cluster = initialized(reorder=reorder, profile=profile)
+    cluster.broker.errors[INITIALIZE] = deque([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+    retried, later = cluster.submit(begin()), cluster.submit(write(7))
+    assert codes(retried, later) == [None, None if reorder == "never" else 0]
+
+    cluster.pass_time(2000)
+
+    assert codes(retried, later) == [0, 0]
+    assert stored(cluster) == (start, ())
