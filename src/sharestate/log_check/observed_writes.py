@@ -228,7 +228,7 @@ class ObservedWrites:
         return None
 
     def _has_count(self, write: int, meanwhile: Meanwhile | None) -> bool:
-        """Return whether an acknowledgement that had begun by then had the delivery complete count of a write."""
+        """Return whether an acknowledgement that was at work by then had the delivery complete count of a write."""
         if meanwhile is None or meanwhile.since_us > self.arrived_us(write):
             return False
         return meanwhile.least <= self._contents[write][1] <= meanwhile.most
