@@ -30,12 +30,14 @@ class Answers(NamedTuple):
 
     Attributes:
         acquired: How many records members have acquired. [records]
+        delivered: How often each offset was acquired.
         fetches: How many fetches have acquired some.
         writes: How often each write of state was sent; those that are sent again count again.
         persisted: The last state and delivery count of each offset that was written with success.
     """
 
     acquired: Counter[Key]
+    delivered: dict[Key, Counter[int]]
     fetches: Counter[Key]
     writes: dict[Key, Counter[Write]]
     persisted: dict[Key, dict[int, tuple[int, int]]]
@@ -48,7 +50,7 @@ def brokers_of(run: str) -> list[Path]:
 
 def answers_of(run: str) -> Answers:
     """Return what the brokers of a run have answered."""
-    answers = Answers(Counter(), Counter(), defaultdict(Counter), defaultdict(dict))
+    answers = Answers(Counter(), defaultdict(Counter), Counter(), defaultdict(Counter), defaultdict(dict))
     requests = sorted(_requests(run), key=itemgetter("stamp"))
     begins = {request["connection"]: request["stamp"] for request in reversed(requests)}
     # A leader writes over one connection at a time, and its requests are in order there; stamps may be swapped.
@@ -76,6 +78,7 @@ def _fetch(answers: Answers, request: dict[str, Any]) -> None:
             key = request["request"]["groupId"], topic["topicId"], each["partitionIndex"]
             ranges = [(found["firstOffset"], found["lastOffset"]) for found in each["acquiredRecords"]]
             answers.acquired[key] += sum(last - first + 1 for first, last in ranges)
+            answers.delivered[key].update(offset for first, last in ranges for offset in range(first, last + 1))
             answers.fetches[key] += bool(ranges)
 
 
