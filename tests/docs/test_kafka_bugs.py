@@ -17,7 +17,7 @@ ROWS: Final = read_rows("kafka-bugs.json", "kafka_bugs")
 FIXED: Final = read_rows("kafka-bugs.json", "kafka_bugs", "fixed")
 FOUND: Final = [row for row in ROWS if row["found"]]
 
-KEEP_A_FLAG: Final = {"F4", "F6", "F7"}
+KEEP_A_FLAG: Final = {"F4", "F6", "F7", "F8"}
 """Bugs in which records are archived: Kafka's class keeps flag ``t`` on them, the library does not."""
 
 

@@ -116,7 +116,7 @@ class Reason(StrEnum):
     STALLED_IN_WINDOW = "F1"
     STALLED_BELOW_LOG_START = "F4"
     STALLED_GAP_BELOW_LOG_START = "F5"
-    STALLED_RECORD_BELOW_LOG_START = "B6, out of range"
+    STALLED_RECORD_BELOW_LOG_START = "F8"
     STALLED_COMPACTED = "F6"
     STALLED_ABORTED = "F7"
     COUNTED_BELOW_START = "B22"
@@ -343,9 +343,10 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
         ),
         Reason.STALLED_RECORD_BELOW_LOG_START: Rule(
             Verdict.STALLED,
-            "Stalled by a bug of Kafka (B6): the record that is fetched next, {next_offset}, lies below the log start, "
+            "Stalled by a bug of Kafka (F8): the record that is fetched next, {next_offset}, lies below the log start, "
             "{log_start_offset}, where every fetch is out of range; and the SPSO, {start_offset}, is not below it, so "
-            "that nothing moves. It ends when another leader takes over.",
+            "that nothing moves. It ends when another leader takes over, or after the last member has left the group; "
+            "for a while also when the log start passes all that is in flight.",
         ),
         Reason.STALLED_COMPACTED: Rule(
             Verdict.STALLED,
