@@ -1,4 +1,4 @@
-"""``sharestate spark verify``, ``replay``, ``rebuild`` and ``tables``, each a program of its own."""
+"""``sharestate spark replay``, ``rebuild`` and ``tables``, each a program of its own."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from sharestate.cli.commands import sharestate
 from sharestate.history import ReplaySettings, replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.spark.analysis_columns import ANALYSIS
-from sharestate.spark.log_verification_columns import VERIFICATION
 from tests.spark.conftest import QUICK
-from tests.support.broker_answers import RUNS
 from tests.support.terminals import on_terminal
 
 pytestmark = pytest.mark.spark
@@ -56,22 +54,6 @@ def test_a_replay_counts_what_the_plain_runner_counts(history: Path, tmp_path: P
     assert (tables.returncode, tables.stderr) == (0, "")
     assert json.loads(tables.stdout)["deliveries"] == expected.metrics["records_acquired"]
     assert {path.name for path in (tmp_path / "tables").iterdir()} == set(ANALYSIS)
-
-
-def test_a_check_counts_verdicts(tmp_path: Path) -> None:
-    """All of a run is explained, in the one share partition that it has, and exit code and output say so."""
-    run = RUNS / "k440-dlq"
-    options = ["--segments", run / "segments", "--config", run / "server.properties", "-o", tmp_path / "arrival.jsonl"]
-    imported = CliRunner().invoke(sharestate, ["log", "import", *map(str, options), str(run / "request.log.gz")])
-    assert imported.exit_code == 0
-
-    checked = spark("verify", "--json", "--master", "local[1]", tmp_path / "arrival.jsonl", tmp_path / "checked")
-
-    assert (checked.returncode, checked.stderr) == (0, "")
-    printed = json.loads(checked.stdout)
-    hot = printed.pop("hot")
-    assert printed == {"spark_verify": 1, "share_partitions": 1, "events": hot["events"], "explained": 1}
-    assert {path.name for path in (tmp_path / "checked").iterdir()} == {"history", *VERIFICATION}
 
 
 def test_what_stops_a_job_is_one_line(history: Path, tmp_path: Path) -> None:

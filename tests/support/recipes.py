@@ -50,7 +50,7 @@ def lay_out(run_name: str, place: Path) -> None:
     brokers = brokers_of(run_name)
     for broker in brokers:
         home = place / broker.name if len(brokers) > 1 else place
-        home.mkdir(exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
         (home / "kafka-request.log").write_bytes(gzip.decompress((broker / "request.log.gz").read_bytes()))
         shutil.copytree(broker / "segments", home / "data")
         shutil.copy(broker / "server.properties", home)
