@@ -218,11 +218,10 @@ notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it show
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
 	  examples/kip_tables.ipynb)
 
-# It takes minutes, and with another number of events what it shows is not kept, but goes to build.
-notebook-spark: EVENTS ?= 200000
-notebook-spark: $(SPARK_READY) ## Run examples/redeliveries.ipynb again on Spark, and keep what it shows; EVENTS=2000000: in build instead
-	$(call judge,notebook-spark, mkdir -p build; EVENTS=$(EVENTS) $(SPARK_BIN)/python -m nbconvert --log-level=ERROR --to notebook \
-	  --execute --output-dir $(if $(filter 200000,$(EVENTS)),examples,build) --output redeliveries.ipynb \
+# What it shows of another log is not kept, but goes to build.
+notebook-spark: $(SPARK_READY) ## Run examples/redeliveries.ipynb again on Spark, and keep what it shows; RUN=directory of a broker: in build instead
+	$(call judge,notebook-spark, mkdir -p build; $(if $(RUN),RUN='$(abspath $(RUN))') $(SPARK_BIN)/python -m nbconvert \
+	  --log-level=ERROR --to notebook --execute --output-dir $(if $(RUN),build,examples) --output redeliveries.ipynb \
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
 	  --ExecutePreprocessor.timeout=-1 examples/redeliveries.ipynb)
 

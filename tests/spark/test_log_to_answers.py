@@ -29,7 +29,7 @@ PLACES: Final = re.compile(r"/(?=(?:logs|data|config|work)\b)")
 @contextmanager
 def shared(session: SparkSession) -> Iterator[None]:
     """Let commands use the session of all tests, and leave it as it was: a program for each would start Java again."""
-    partitions = session.conf.get("spark.sql.shuffle.partitions")
+    partitions = str(session.conf.get("spark.sql.shuffle.partitions"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SparkSession, "stop", lambda _: None)
         yield
