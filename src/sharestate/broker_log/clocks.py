@@ -68,31 +68,31 @@ class Clocks:
         self._fetched: dict[_Delivery, _Seen] = {}
         self._written: dict[_Delivery, _Seen] = {}
         self._bounds: dict[tuple[str, str], tuple[int | None, int | None]] = {}
-        self._pairs: dict[Key, set[tuple[str, str]]] = {}
+        self._brokers: dict[Key, set[str]] = {}
 
     def read(self, key: Key, logged: LoggedRequest) -> None:
         """Note that the state of a share partition was read: only then something is acquired."""
         self._lives[key] = self._lives.get(key, 0) + 1
-        self._reads[key] = _seen(logged)
+        self._reads[key] = self._seen(key, logged)
 
     def fetched(self, key: Key, logged: LoggedRequest, acquired: Sequence[AcquiredRecords]) -> None:
         """Note what a member has acquired."""
-        seen, life = _seen(logged), self._lives.get(key, 0)
+        seen, life = self._seen(key, logged), self._lives.get(key, 0)
         if acquired:
-            self._compare(key, self._reads.pop(key, None), seen)
+            self._compare(self._reads.pop(key, None), seen)
         for first_offset, _, count in acquired:
             self._fetched[key, life, first_offset, count] = seen
-            self._compare(key, self._written.get((key, life, first_offset, count - 1)), seen)
-            self._compare(key, seen, self._written.get((key, life, first_offset, count)))
+            self._compare(self._written.get((key, life, first_offset, count - 1)), seen)
+            self._compare(seen, self._written.get((key, life, first_offset, count)))
         _bound(self._fetched)
 
     def wrote(self, key: Key, logged: LoggedRequest, batches: Iterable[StateBatch]) -> None:
         """Note what became of acquired records."""
-        seen, life = _seen(logged), self._lives.get(key, 0)
+        seen, life = self._seen(key, logged), self._lives.get(key, 0)
         for first_offset, _, _, count in batches:
             self._written[key, life, first_offset, count] = seen
-            self._compare(key, self._fetched.get((key, life, first_offset, count)), seen)
-            self._compare(key, seen, self._fetched.get((key, life, first_offset, count + 1)))
+            self._compare(self._fetched.get((key, life, first_offset, count)), seen)
+            self._compare(seen, self._fetched.get((key, life, first_offset, count + 1)))
         _bound(self._written)
 
     def offsets(self, key: Key | None = None) -> Iterator[Offset]:
@@ -101,14 +101,21 @@ class Clocks:
 
         Where the bounds contradict each other, a write came late: nobody waits for that of an expired lock.
         """
-        for pair in sorted(self._bounds) if key is None else sorted(self._pairs.get(key, ())):
-            least, most = self._bounds[pair]
-            if least is None or most is None or least > most:
-                continue
-            if least > DISAGREE_US or most < -DISAGREE_US:
-                yield Offset(*pair, least if least > DISAGREE_US else most)
+        brokers = frozenset(self._brokers.get(key, ())) if key is not None else None
+        for pair, bounds in sorted(self._bounds.items()):
+            us = _disagree_us(*bounds)
+            if us is not None and (brokers is None or self._is_doubted(brokers, frozenset(pair))):
+                yield Offset(*pair, us)
 
-    def _compare(self, key: Key, cause: _Seen | None, effect: _Seen | None) -> None:
+    def _is_doubted(self, brokers: frozenset[str], pair: frozenset[str]) -> bool:
+        """Return whether one of a *pair* that disagrees comes up beside a broker with which it may disagree, too."""
+        return any(not self._agree(one, other) for one in brokers & pair for other in brokers - {one})
+
+    def _agree(self, one: str, other: str) -> bool:
+        least, most = self._bounds.get((min(one, other), max(one, other)), (None, None))
+        return least is not None and most is not None and least <= most and _disagree_us(least, most) is None
+
+    def _compare(self, cause: _Seen | None, effect: _Seen | None) -> None:
         """Note that what was caused has ended later than what has caused it began."""
         if cause is None or effect is None or cause.broker == effect.broker:
             return
@@ -122,11 +129,19 @@ class Clocks:
         else:
             most = _first_or(min, most, -ahead_us)
         self._bounds[pair] = least, most
-        self._pairs.setdefault(key, set()).add(pair)
+
+    def _seen(self, key: Key, logged: LoggedRequest) -> _Seen:
+        self._brokers.setdefault(key, set()).add(logged.broker)
+        return _Seen(logged.broker, logged.at_us, logged.done_us)
 
 
-def _seen(logged: LoggedRequest) -> _Seen:
-    return _Seen(logged.broker, logged.at_us, logged.done_us)
+def _disagree_us(least: int | None, most: int | None) -> int | None:
+    """Return by how much two clocks disagree, if the bounds of their offset say so."""
+    if least is None or most is None or least > most:
+        return None
+    if least > DISAGREE_US:
+        return least
+    return most if most < -DISAGREE_US else None
 
 
 def _first_or(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:

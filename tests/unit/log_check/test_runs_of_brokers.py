@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -93,3 +94,32 @@ def test_leaders_that_move_between_three_brokers_are_explained(run: str, tmp_pat
 def test_without_the_alterations_of_groups_nothing_contradicts(run: str, tmp_path: Path) -> None:
     """What does not fit then may be due to settings, and is not held against the broker."""
     assert set(checked(run, tmp_path, is_altered=False)) <= {Verdict.EXPLAINED, Verdict.NOT_CHECKED}
+
+
+@pytest.mark.parametrize("ahead", [2, 3])  # that of broker 1 is not measured here: nothing bounds it from both sides
+def test_a_clock_that_is_wrong_is_not_held_against_the_brokers(ahead: int, tmp_path: Path) -> None:
+    """Two of three clocks agree; whatever has logs of the third one and of another broker is not checked."""
+    homes = sorted((RUNS / "k431-three").glob("broker?"))
+    logs = [tmp_path / f"{home.name}.log" for home in homes]
+    for log, home in zip(logs, homes, strict=True):
+        lines = gzip.decompress((home / "request.log.gz").read_bytes()).splitlines(keepends=True)
+        log.write_bytes(b"".join(two_seconds_later(line) if home.name == f"broker{ahead}" else line for line in lines))
+    imported = LogImport(
+        RequestLog(logs),
+        TopicLogs([home / "segments" for home in homes]),
+        broker=read_properties(homes[0] / "server.properties"),
+    )
+    with create_history(tmp_path / "history.jsonl", Header(order=Order.ARRIVAL)) as file:
+        file.write(imported)
+
+    reports = list(verify(tmp_path / "history.jsonl"))
+
+    assert {offset.us // 100_000 for offset in imported.clock_offsets()} & {*range(-22, -15), *range(15, 22)}
+    assert {report.verdict for report in reports} <= {Verdict.EXPLAINED, Verdict.NOT_CHECKED}
+    assert any("the clocks of brokers disagree" in each.reason for report in reports for each in report.findings)
+
+
+def two_seconds_later(line: bytes) -> bytes:
+    """Return a line as a broker has it whose clock is ahead."""
+    stamp = datetime.fromisoformat(f"{line[:26].decode()}+00:00") + timedelta(seconds=2)
+    return stamp.strftime("%Y-%m-%dT%H:%M:%S.%f").encode() + line[26:]
