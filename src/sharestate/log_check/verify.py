@@ -334,10 +334,7 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
     report.findings += _defects(checked.defects, stops, file)
     report.findings.sort(key=lambda finding: finding.event.seq)
     report.moves, report.not_checked = search.moves, len(search.passed_over)
-    if not checked.was_initialized and report.events:
-        step = search.first
-        reason = "the state of the share partition was never read: the log begins in the middle of its life"
-        report.findings.append(_not_checked(step.line, step.event, file, reason))
+    report.findings += _before_the_read(search.steps, file)
     stopped = {
         place: Stopped(finding.verdict.value, finding.reason, is_for_good=place == ended)
         for place, finding in findings.items()
@@ -345,6 +342,34 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
     for stop in stops:
         stopped[stop.step.line, stop.step.what] = Stopped(Verdict.KAFKA_DEFECT.value, _AFTER_DEFECT, is_for_good=False)
     return FoundOrder(plan, log, search.steps, stopped)
+
+
+def _before_the_read(steps: list[Step], file: str) -> Iterator[Finding]:
+    """Yield a finding if members got answers before the state was read: nothing is known of what they did."""
+    first = next(
+        (step for step in steps if step.what is What.INITIALIZE and "error" not in (step.event.response or {})), None
+    )
+    before = steps if first is None else steps[: steps.index(first)]
+    unread = [step for step in before if _shows_state(step)]
+    if first is None and steps:
+        reason = "the state of the share partition was never read: the log begins in the middle of its life"
+        yield _not_checked(steps[0].line, steps[0].event, file, reason)
+    elif first is not None and unread:
+        reason = (
+            f"the log begins in the middle of its life: {len(unread):,} requests come before the state is read, in"
+            f" {first.event.source}"
+        )
+        yield _not_checked(unread[0].line, unread[0].event, file, reason)
+
+
+def _shows_state(step: Step) -> bool:
+    """Return whether a share partition that has read its state is needed for an answer."""
+    response = step.event.response or {}
+    return (
+        step.what is What.ARRIVAL
+        or bool(response.get("acquired"))
+        or (step.what is What.ACKNOWLEDGE and "error" not in response)
+    )
 
 
 def _doubt(key: Key, events: list[Located], stop: Stop, explained: int) -> str | None:

@@ -20,3 +20,21 @@ def test_events_are_counted_and_not_their_steps() -> None:
     report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
 
     assert (report.verdict, report.events, report.not_checked) == (Verdict.CONTRADICTION, 7, 2)
+
+
+def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
+    """The log begins in the middle of a life: what is read later is checked, and the verdict says what was not."""
+    life = Life()
+    life.appends(0, 0, 19)
+    life.acknowledges(10, 5, "m1", 7, (0, 4, 1), None)
+    life.writes(11, 100, (5, 0), (0, 4, 2, 1))
+    life.reads(2_000, 101, 5)
+    life.fetches(2_010, 1, "m1", 8, (5, 19, 1))
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    (finding,) = report.findings
+    assert (report.verdict, report.explained.fetches_with_records) == (Verdict.NOT_CHECKED, 1)
+    assert finding.reason == (
+        "the log begins in the middle of its life: 2 requests come before the state is read, in request.log:5"
+    )
