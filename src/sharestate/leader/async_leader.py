@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import LeaderStateError, ShareStateError
@@ -188,16 +188,18 @@ class AsyncLeader:
         """Advance the log start offset to *offset*; ignored if that is not above the SPSO."""
         self._entered().advance_log_start(offset, now_ms=self._now_ms())
 
-    async def wait_for_records(self) -> None:
+    def wait_for_records(self) -> Coroutine[Any, Any, None]:
         """
-        Wait until a fetch that found nothing should try again.
+        Wait until a fetch that found nothing should try again; what happens counts from this call on.
+
+        So a task that is made to wait misses nothing, although others run before it:
+        ``asyncio.create_task(leader.wait_for_records())``.
 
         Raises:
             NotLeaderOrFollowerError: The leader is closed, or is closed meanwhile.
         """
-        if not self._entered().is_closed:
-            await self._is_woken.wait()
-        self._leader.expect_open()
+        self._entered()
+        return self._until(self._is_woken)
 
     # ---- time
 
@@ -208,6 +210,11 @@ class AsyncLeader:
             raise LeaderStateError(message)
         self._is_due.set()
         return self._leader
+
+    async def _until(self, is_woken: asyncio.Event) -> None:
+        if not self._leader.is_closed:
+            await is_woken.wait()
+        self._leader.expect_open()
 
     def _now_ms(self) -> int:
         self._last_ms = max(self._last_ms, integer(self._clock(), "clock", 0))
