@@ -475,6 +475,7 @@ class Leader:
         if self._observer is not None:
             self._note(observed.WriteAnswered(write, answer), effects)
         self._carry_out(effects)
+        self._wake |= is_awaited  # what a member has released can be acquired only now
         if effects.error is not None and not is_awaited:
             self._errors.append(effects.error)
         elif effects.error is not None and effects.error.code in FENCING:
