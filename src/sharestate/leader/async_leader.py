@@ -66,8 +66,8 @@ class AsyncLeader:
         dead_letter_queue: DeadLetterQueue | None = None,
         observer: Observer | None = None,
         clock: Callable[[], int] = monotonic_ms,
-        on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
-        on_error: Callable[[ShareStateError], object] = lambda _: None,
+        on_transitions: Callable[[tuple[Transition, ...]], object] | None = None,
+        on_error: Callable[[ShareStateError], object] | None = None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
         self._leader = Leader(
@@ -79,8 +79,8 @@ class AsyncLeader:
             observer=observer,
         )
         self._clock = a_callable(clock, "clock")
-        self._on_transitions = a_callable(on_transitions, "on_transitions")
-        self._on_error = a_callable(on_error, "on_error")
+        self._on_transitions = None if on_transitions is None else a_callable(on_transitions, "on_transitions")
+        self._on_error = None if on_error is None else a_callable(on_error, "on_error")
         self._last_ms = 0
         self._is_due = asyncio.Event()
         self._is_woken = asyncio.Event()
@@ -247,10 +247,11 @@ class AsyncLeader:
         return None if result.next_deadline_ms is None else max(0, result.next_deadline_ms - self._last_ms) / 1000
 
     def _pass_on(self, result: PollResult) -> None:
-        if result.transitions:
+        if result.transitions and self._on_transitions is not None:
             self._on_transitions(result.transitions)
-        for error in result.errors:
-            self._on_error(error)
+        if self._on_error is not None:
+            for error in result.errors:
+                self._on_error(error)
 
     def _wake(self) -> None:
         self._is_woken.set()

@@ -147,7 +147,7 @@ class Leader:
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
         dead_letter_queue: DeadLetterQueue | None = None,
-        notify: Callable[[], None] = lambda: None,
+        notify: Callable[[], None] | None = None,
         observer: Observer | None = None,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
@@ -156,7 +156,7 @@ class Leader:
         self._persister = persister
         self._dead_letter_queue = dead_letter_queue
         self._reset_offset = a_callable(reset_offset, "reset_offset")
-        self._outbox = Outbox(a_callable(notify, "notify"))
+        self._outbox = Outbox(None if notify is None else a_callable(notify, "notify"))
         self._observer = None if observer is None else a_callable(observer, "observer")
         self._observations: list[Observation] = []
         self._now_ms = 0
