@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sharestate.coordinator.wire import topic_id_of
 from sharestate.dead_letters import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.errors import (
     AlreadyInitializedError,
@@ -172,6 +173,7 @@ __all__ = [
     "WriteShareGroupState",
     "monotonic_ms",
     "persister_error",
+    "topic_id_of",
 ]
 
 if TYPE_CHECKING:

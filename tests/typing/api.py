@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import assert_never, assert_type
+from uuid import uuid4
 
 from sharestate import (
     KAFKA_4_2,
@@ -103,6 +104,7 @@ from sharestate import (
     WriteShareGroupState,
     monotonic_ms,
     persister_error,
+    topic_id_of,
 )
 from sharestate.leader import Failed, Loaded, Observation, Refused, Written, observed
 
@@ -340,6 +342,11 @@ class TracedPartition(SharePartition):
 def restored(snapshot: Snapshot) -> TracedPartition:
     """Restore as a subclass."""
     return TracedPartition.restore(snapshot)
+
+
+def key_of_a_new_topic() -> SharePartitionKey:
+    """Name a share partition of a topic that one has made oneself."""
+    return SharePartitionKey(group_id="g", topic_id=assert_type(topic_id_of(uuid4()), str), partition=0)
 
 
 def led(persister: Persister, reset_offset: int) -> Leader:

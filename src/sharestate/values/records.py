@@ -31,7 +31,7 @@ class SharePartitionKey:
 
     Attributes:
         group_id: The share group.
-        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64.
+        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64, such as ``topic_id_of(uuid4())``.
         partition: The partition's index.
 
     Raises:
