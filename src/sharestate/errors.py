@@ -467,7 +467,7 @@ class ResetOffsetRequiredError(ShareStateError):
 
 
 class LeaderStateError(ShareStateError, RuntimeError):
-    """A leader used out of order: not entered, entered twice, or bound to a share partition with requests pending."""
+    """A leader used out of order: not entered or started, or bound to a share partition with requests pending."""
 
 
 class InvariantError(ShareStateError, AssertionError):

@@ -161,7 +161,7 @@ class AsyncLeader:
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
     ) -> tuple[AcquiredRecords, ...]:
-        """Acquire fetched records for a member: see ``SharePartition.acquire``."""
+        """Acquire fetched records for a member: see ``Leader.acquire``."""
         return self._entered().acquire(
             member_id, fetched, now_ms=self._now_ms(), max_records=max_records, batch_size=batch_size, mode=mode
         )

@@ -71,3 +71,18 @@ def test_the_defaults_of_a_signature_have_names(found: Callable[..., object]) ->
         return
 
     assert re.search(r"<lambda>|Profile\(", signature) is None
+
+
+LENIENT = (
+    sharestate.AcknowledgementBatch,
+    sharestate.RecordBatch,
+    sharestate.AbortedTransaction,
+    sharestate.StateBatch,
+)
+
+
+@pytest.mark.parametrize("class_", LENIENT)
+def test_a_class_that_checks_nothing_says_so(class_: type) -> None:
+    """Those that are made in bulk are made of anything, and their docstring says where they are checked."""
+    assert class_(*["nonsense"] * len(own_fields(class_)))
+    assert "Any values make one: they are checked when it is used, " in inspect.cleandoc(class_.__doc__ or "")
