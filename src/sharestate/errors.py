@@ -470,6 +470,10 @@ class LeaderStateError(ShareStateError, RuntimeError):
     """A leader used out of order: not entered or started, or bound to a share partition with requests pending."""
 
 
+class WrongThreadError(ShareStateError, RuntimeError):
+    """A persister that belongs to one thread was used in another one."""
+
+
 class InvariantError(ShareStateError, AssertionError):
     """The state contradicts itself: a defect of this library. Please report it with the conversation that led there."""
 

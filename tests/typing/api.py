@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
+from pathlib import Path
 from typing import assert_never, assert_type
 from uuid import uuid4
 
@@ -85,10 +86,12 @@ from sharestate import (
     Snapshot,
     SnapshotError,
     SplitLimitError,
+    SqlitePersister,
     StateBatch,
     StateLogError,
     StateRun,
     TakeOverRequiredError,
+    ThreadedPersister,
     TimeReversedError,
     TransactionIndex,
     Transition,
@@ -102,6 +105,7 @@ from sharestate import (
     WriteFailedError,
     WritePolicy,
     WriteShareGroupState,
+    WrongThreadError,
     monotonic_ms,
     persister_error,
     topic_id_of,
@@ -373,6 +377,13 @@ def led(persister: Persister, reset_offset: int) -> Leader:
     return leader
 
 
+def opened(path: Path) -> Persister:
+    """Open a file, in this thread or in one of its own."""
+    with SqlitePersister(path) as persister:
+        assert_type(persister, SqlitePersister)
+    return assert_type(ThreadedPersister(SqlitePersister, path, busy_timeout_s=1.0), ThreadedPersister)
+
+
 async def led_by_asyncio(persister: InMemoryPersister) -> int:
     """Do the same in an event loop."""
     async with AsyncLeader(SharePartition(KEY), persister, reset_offset=lambda _: 0) as leader:
@@ -448,6 +459,7 @@ REFUSALS: tuple[type[ShareStateError], ...] = (
     DeadLetterQueueConfigError,
     TakeOverRequiredError,
     UnsupportedSaslMechanismError,
+    WrongThreadError,
 )
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,
@@ -484,3 +496,5 @@ def refused(partition: SharePartition, config: ShareConfig, effects: Effects) ->
         partition.write_failed(write.number)  # type: ignore[call-arg]
     partition.write_succeeded(effects.writes)  # type: ignore[arg-type]
     KAFKA_4_3.has("B10")  # type: ignore[arg-type]
+    ThreadedPersister(SqlitePersister)  # type: ignore[call-arg]
+    ThreadedPersister(SqlitePersister, "state.db", busy_timeout=1.0)  # type: ignore[call-arg]

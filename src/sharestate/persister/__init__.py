@@ -28,6 +28,7 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
+from sharestate.persister.threaded import ThreadedPersister
 
 __all__ = [
     "CheckedPersister",
@@ -50,6 +51,7 @@ __all__ = [
     "Result",
     "SqlitePersister",
     "StoredState",
+    "ThreadedPersister",
     "TopicData",
     "WriteStateParameters",
     "combine",

@@ -87,6 +87,7 @@ class CoordinatorPersister(CheckedPersister):
         Raises:
             StateLogError: The log cannot be read.
         """
+        self._expect_caller()
         key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
         return self._coordinator.states.get(key)
 
@@ -115,6 +116,7 @@ class CoordinatorPersister(CheckedPersister):
         >>> [future.done() for future in futures]
         [True, True]
         """
+        self._expect_caller()
         waited, self._waits = self._waits, True
         try:
             yield
@@ -130,11 +132,13 @@ class CoordinatorPersister(CheckedPersister):
         Raises:
             StateLogError: The log cannot be written; nothing was changed.
         """
+        self._expect_caller()
         self._pruned_ms = self._clock()
         return self._coordinator.prune(now_ms=self._pruned_ms)
 
     def close(self) -> None:
         """Close the log; the persister cannot be used afterwards."""
+        self._expect_caller()
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -147,7 +151,11 @@ class CoordinatorPersister(CheckedPersister):
         """Close the log."""
         self.close()
 
+    def _expect_caller(self) -> None:
+        """Raise an error for a caller that the log does not serve, before anything is changed: it may be at work."""
+
     def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
+        self._expect_caller()
         future: Future[Result[R]] = Future()
         self._unanswered.append((request, future))
         if not self._waits:
