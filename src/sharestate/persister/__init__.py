@@ -10,6 +10,7 @@ from sharestate.coordinator.combiner import combine
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.in_memory import HeldRequest, InMemoryPersister
+from sharestate.persister.initialization import InitializesOnce, ensure_initialized
 from sharestate.persister.protocol import CheckedPersister, Persister
 from sharestate.persister.requests import (
     DeleteStateParameters,
@@ -37,6 +38,7 @@ __all__ = [
     "HeldRequest",
     "InMemoryPersister",
     "InitializeStateParameters",
+    "InitializesOnce",
     "Parameters",
     "PartitionAllData",
     "PartitionErrorData",
@@ -55,6 +57,7 @@ __all__ = [
     "TopicData",
     "WriteStateParameters",
     "combine",
+    "ensure_initialized",
 ]
 
 if TYPE_CHECKING:

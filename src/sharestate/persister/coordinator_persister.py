@@ -18,7 +18,13 @@ from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import MalformedInputError, StateLogError
 from sharestate.persister.operations import answer, operate
 from sharestate.persister.protocol import CheckedPersister, P, R
-from sharestate.persister.requests import Parameters, Result
+from sharestate.persister.requests import (
+    InitializeOnceParameters,
+    InitializeStateParameters,
+    Parameters,
+    PartitionErrorData,
+    Result,
+)
 from sharestate.values.checks import a_callable
 from sharestate.values.records import SharePartitionKey
 
@@ -79,6 +85,10 @@ class CoordinatorPersister(CheckedPersister):
         self._unanswered: list[_Unanswered] = []
         self._waits = False
         """Whether requests wait for the end of a context."""
+
+    def initialize_once(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Initialize what is not initialized, in one transaction: see ``ensure_initialized``."""
+        return self._take(InitializeOnceParameters.like(request))
 
     def stored(self, group_id: str, topic_id: str, partition: int) -> StoredState | None:
         """

@@ -13,7 +13,13 @@ from typing import Any, ParamSpec, Self
 from sharestate.errors import ErrorCode
 from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.protocol import CheckedPersister, P, R
-from sharestate.persister.requests import Parameters, Result
+from sharestate.persister.requests import (
+    InitializeOnceParameters,
+    InitializeStateParameters,
+    Parameters,
+    PartitionErrorData,
+    Result,
+)
 from sharestate.values.checks import expect
 
 A = ParamSpec("A")
@@ -60,6 +66,10 @@ class ThreadedPersister(CheckedPersister):
         except BaseException:
             self._executor.shutdown(wait=False)
             raise
+
+    def initialize_once(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Initialize what is not initialized, in one transaction: see ``ensure_initialized``."""
+        return self._take(InitializeOnceParameters.like(request))
 
     def close(self) -> None:
         """
