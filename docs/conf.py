@@ -25,6 +25,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "collections.Counter"),
     ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Collection"),
+    ("py:class", "collections.abc.Coroutine"),
     ("py:class", "collections.abc.Iterable"),
     ("py:class", "collections.abc.Iterator"),
     ("py:class", "collections.abc.Mapping"),
@@ -35,6 +36,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "os.PathLike"),
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
+    ("py:class", "uuid.UUID"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),
