@@ -7,8 +7,9 @@ from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 from sphinx.util.inspect import object_description
 
-from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__
+from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__, monotonic_ms
 from sharestate.coordinator import LATEST_COORDINATOR
+from sharestate.persister.coordinator_persister import wall_clock_ms
 
 project = "sharestate"
 author = copyright = "The sharestate authors"  # noqa: A001 - what Sphinx calls it
@@ -86,6 +87,8 @@ DEFAULTS = {
         "LATEST": LATEST,
         "LATEST_COORDINATOR": LATEST_COORDINATOR,
         "AutoOffsetReset.latest()": AutoOffsetReset.latest(),
+        "monotonic_ms": monotonic_ms,
+        "wall_clock_ms": wall_clock_ms,
     }.items()
 }
 """The names of default values, by what Sphinx shows of them."""
