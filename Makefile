@@ -251,10 +251,11 @@ bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; ta
 	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
 	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(KAFKA),--kafka '$(KAFKA)') $(if $(WRITE),--write '$(WRITE)')))
 
-bench-state: $(READY) ## Measure what records of the state topic cost to read, and writes to a persister in a file, as ratios
+bench-state: $(READY) ## Measure what records of the state topic cost to read, and writes to a persister in a file, also for an event loop
 	$(call judge,bench-state, \
 	  $(call step,records of a broker, $(BIN)/python -m bench.state_topic); \
-	  $(call step,writes to a file, $(BIN)/python -m bench.state_log))
+	  $(call step,writes to a file, $(BIN)/python -m bench.state_log); \
+	  $(call step,how long they hold up an event loop, $(BIN)/python -m bench.event_loop))
 
 # The events of a replay are 2,000 share partitions', a tenth of them one's. GROWTH=1 adds other sizes and streams.
 bench-spark: RECORDS ?= 1000000

@@ -7,8 +7,9 @@ from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 from sphinx.util.inspect import object_description
 
-from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__
+from sharestate import LATEST, AutoOffsetReset, RecordBatch, __version__, monotonic_ms
 from sharestate.coordinator import LATEST_COORDINATOR
+from sharestate.persister.coordinator_persister import wall_clock_ms
 
 project = "sharestate"
 author = copyright = "The sharestate authors"  # noqa: A001 - what Sphinx calls it
@@ -25,6 +26,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "collections.Counter"),
     ("py:class", "collections.abc.Callable"),
     ("py:class", "collections.abc.Collection"),
+    ("py:class", "collections.abc.Coroutine"),
     ("py:class", "collections.abc.Iterable"),
     ("py:class", "collections.abc.Iterator"),
     ("py:class", "collections.abc.Mapping"),
@@ -35,6 +37,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "os.PathLike"),
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
+    ("py:class", "uuid.UUID"),
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),
@@ -84,6 +87,8 @@ DEFAULTS = {
         "LATEST": LATEST,
         "LATEST_COORDINATOR": LATEST_COORDINATOR,
         "AutoOffsetReset.latest()": AutoOffsetReset.latest(),
+        "monotonic_ms": monotonic_ms,
+        "wall_clock_ms": wall_clock_ms,
     }.items()
 }
 """The names of default values, by what Sphinx shows of them."""

@@ -1,7 +1,9 @@
 """The names that ``sharestate`` exports; import them from there."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sharestate.coordinator.wire import topic_id_of
 from sharestate.dead_letters import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.errors import (
     AlreadyInitializedError,
@@ -41,13 +43,14 @@ from sharestate.errors import (
     UnknownWriteError,
     UnsupportedSaslMechanismError,
     WriteFailedError,
+    WrongThreadError,
     persister_error,
 )
 from sharestate.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
 from sharestate.partition.state import GapWindow
-from sharestate.persister import InMemoryPersister, Persister
+from sharestate.persister import InMemoryPersister, Persister, ThreadedPersister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
@@ -153,10 +156,12 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "SplitLimitError",
+    "SqlitePersister",
     "StateBatch",
     "StateLogError",
     "StateRun",
     "TakeOverRequiredError",
+    "ThreadedPersister",
     "TimeReversedError",
     "TransactionIndex",
     "Transition",
@@ -170,19 +175,24 @@ __all__ = [
     "WriteFailedError",
     "WritePolicy",
     "WriteShareGroupState",
+    "WrongThreadError",
     "monotonic_ms",
     "persister_error",
+    "topic_id_of",
 ]
 
 if TYPE_CHECKING:
     from sharestate.leader.async_leader import AsyncLeader
+    from sharestate.persister import SqlitePersister
 else:  # hidden from type checkers, for which every name would exist
+    _MODULES = {
+        "AsyncLeader": "sharestate.leader.async_leader",  # asyncio takes longer to load than the rest of the library
+        "SqlitePersister": "sharestate.persister.sqlite_persister",  # not every Python has SQLite
+    }
 
     def __getattr__(name: str) -> object:
-        """Import AsyncLeader on first use: asyncio takes longer to load than the rest of the library."""
-        if name == "AsyncLeader":
-            from sharestate.leader.async_leader import AsyncLeader  # noqa: PLC0415 - on first use
-
-            return AsyncLeader
+        """Import on first use what needs more than the rest of the library."""
+        if name in _MODULES:
+            return getattr(import_module(_MODULES[name]), name)
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)

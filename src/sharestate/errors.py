@@ -467,7 +467,11 @@ class ResetOffsetRequiredError(ShareStateError):
 
 
 class LeaderStateError(ShareStateError, RuntimeError):
-    """A leader used out of order: not entered, entered twice, or bound to a share partition with requests pending."""
+    """A leader used out of order: not entered or started, or bound to a share partition with requests pending."""
+
+
+class WrongThreadError(ShareStateError, RuntimeError):
+    """A persister that belongs to one thread was used in another one."""
 
 
 class InvariantError(ShareStateError, AssertionError):

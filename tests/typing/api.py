@@ -10,7 +10,9 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
+from pathlib import Path
 from typing import assert_never, assert_type
+from uuid import uuid4
 
 from sharestate import (
     KAFKA_4_2,
@@ -84,10 +86,12 @@ from sharestate import (
     Snapshot,
     SnapshotError,
     SplitLimitError,
+    SqlitePersister,
     StateBatch,
     StateLogError,
     StateRun,
     TakeOverRequiredError,
+    ThreadedPersister,
     TimeReversedError,
     TransactionIndex,
     Transition,
@@ -101,8 +105,10 @@ from sharestate import (
     WriteFailedError,
     WritePolicy,
     WriteShareGroupState,
+    WrongThreadError,
     monotonic_ms,
     persister_error,
+    topic_id_of,
 )
 from sharestate.leader import Failed, Loaded, Observation, Refused, Written, observed
 
@@ -342,6 +348,11 @@ def restored(snapshot: Snapshot) -> TracedPartition:
     return TracedPartition.restore(snapshot)
 
 
+def key_of_a_new_topic() -> SharePartitionKey:
+    """Name a share partition of a topic that one has made oneself."""
+    return SharePartitionKey(group_id="g", topic_id=assert_type(topic_id_of(uuid4()), str), partition=0)
+
+
 def led(persister: Persister, reset_offset: int) -> Leader:
     """Bind a share partition to a persister, and let it work."""
     seen: list[Observation] = []
@@ -364,6 +375,13 @@ def led(persister: Persister, reset_offset: int) -> Leader:
             case _:
                 assert_type(event == observed.Fenced(), bool)
     return leader
+
+
+def opened(path: Path) -> Persister:
+    """Open a file, in this thread or in one of its own."""
+    with SqlitePersister(path) as persister:
+        assert_type(persister, SqlitePersister)
+    return assert_type(ThreadedPersister(SqlitePersister, path, busy_timeout_s=1.0), ThreadedPersister)
 
 
 async def led_by_asyncio(persister: InMemoryPersister) -> int:
@@ -441,6 +459,7 @@ REFUSALS: tuple[type[ShareStateError], ...] = (
     DeadLetterQueueConfigError,
     TakeOverRequiredError,
     UnsupportedSaslMechanismError,
+    WrongThreadError,
 )
 OUTCOMES: Mapping[ErrorCode, type[ShareStateError]] = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: CoordinatorNotAvailableError,
@@ -477,3 +496,5 @@ def refused(partition: SharePartition, config: ShareConfig, effects: Effects) ->
         partition.write_failed(write.number)  # type: ignore[call-arg]
     partition.write_succeeded(effects.writes)  # type: ignore[arg-type]
     KAFKA_4_3.has("B10")  # type: ignore[arg-type]
+    ThreadedPersister(SqlitePersister)  # type: ignore[call-arg]
+    ThreadedPersister(SqlitePersister, "state.db", busy_timeout=1.0)  # type: ignore[call-arg]

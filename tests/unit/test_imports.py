@@ -47,6 +47,14 @@ def test_the_names_do_not_load_asyncio() -> None:
     assert loaded.isdisjoint({"asyncio", "sharestate.leader.async_leader"})
 
 
+def test_the_names_do_not_load_sqlite() -> None:
+    """Not every Python has SQLite, and only who uses SqlitePersister needs it."""
+    loaded = new_modules("from sharestate import InMemoryPersister, Leader, ThreadedPersister")
+
+    assert "sharestate.persister.threaded" in loaded
+    assert loaded.isdisjoint({"sqlite3", "_sqlite3", "sharestate.persister.sqlite_persister"})
+
+
 def test_names_are_found_in_every_way() -> None:
     """By a star, by `dir`, and modules of the package too, as if all had been loaded at once."""
     command = """
@@ -75,8 +83,9 @@ for name in ("errors", "values", "coordinator", "partition", "segments", "persis
 
 
 def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
-    """AsyncLeader can be imported like any other name; what does not exist cannot."""
+    """AsyncLeader and SqlitePersister can be imported like any other name; what does not exist cannot."""
     assert sharestate.AsyncLeader is sharestate.leader.async_leader.AsyncLeader
+    assert sharestate.SqlitePersister is sharestate.persister.SqlitePersister
     assert not hasattr(sharestate, "AsyncFollower")
 
 

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from sharestate.coordinator.combiner import Combine, combine, combine_to_fewest
 from sharestate.values.checks import a_callable, instance, number
+from sharestate.values.profiles import constant_name, fields_repr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,12 @@ class CoordinatorProfile:
         default="The share coordinator rejected the request because the share-group state epoch did not match.",
         validator=instance(str),
     )
+
+    def __repr__(self) -> str:
+        """Return the constant of a profile that has one, such as ``COORDINATOR_4_4``; else all of its fields."""
+        if COORDINATOR_PROFILES.get(self.name) != self:
+            return fields_repr(self)
+        return constant_name(self.name).replace("KAFKA", "COORDINATOR")
 
 
 COORDINATOR_4_3: Final = CoordinatorProfile(name="kafka-4.3")

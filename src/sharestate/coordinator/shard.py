@@ -105,11 +105,11 @@ class CoordinatorShard:
         profile: CoordinatorProfile = LATEST_COORDINATOR,
         config: CoordinatorConfig | None = None,
         *,
-        has_partition: Callable[[SharePartitionKey], bool] = lambda _: True,
+        has_partition: Callable[[SharePartitionKey], bool] | None = None,
     ) -> None:
         """Make a shard that stores nothing yet."""
         self.states: dict[SharePartitionKey, StoredState] = {}
-        self.has_partition = has_partition
+        self.has_partition = (lambda _: True) if has_partition is None else has_partition
         self._profile = profile
         self._config = CoordinatorConfig() if config is None else config
         self._last_snapshot: int | None = None

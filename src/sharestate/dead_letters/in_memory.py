@@ -99,14 +99,14 @@ class InMemoryDeadLetterQueue:
         settings: DeadLetterSettings = OPEN,
         *,
         topic_names: Mapping[str, str] = MappingProxyType({}),
-        read_record: Callable[[SharePartitionKey, int], SourceRecord | None] = lambda *_: None,
+        read_record: Callable[[SharePartitionKey, int], SourceRecord | None] | None = None,
         max_records: int = DEFAULT_MAX_RECORDS,
     ) -> None:
         """Make a queue that has no dead letters yet."""
         self.settings = expect(settings, DeadLetterSettings, "settings")
         self.is_holding = False
         self._topic_names = topic_names
-        self._read_record = a_callable(read_record, "read_record")
+        self._read_record = None if read_record is None else a_callable(read_record, "read_record")
         self._max_records = integer(max_records, "max_records", 0)
         self._requests: list[DeadLetterRequest] = []
         self._held: list[HeldDeadLetterRequest] = []
@@ -148,9 +148,9 @@ class InMemoryDeadLetterQueue:
         return ExternalError(message, ErrorCode.RECORD_LIST_TOO_LARGE, "RecordBatchTooLargeException")
 
     def _write(self, request: DeadLetterRequest) -> None:
-        records = dead_letter_records(
+        copy = self._read_record if self.settings.copy_record_enable else None
+        self._records += dead_letter_records(
             request,
             topic_name=self._topic_names.get(request.key.topic_id),
-            read_record=partial(self._read_record, request.key) if self.settings.copy_record_enable else None,
+            read_record=copy and partial(copy, request.key),
         )
-        self._records += records

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import LeaderStateError, ShareStateError
@@ -66,8 +66,8 @@ class AsyncLeader:
         dead_letter_queue: DeadLetterQueue | None = None,
         observer: Observer | None = None,
         clock: Callable[[], int] = monotonic_ms,
-        on_transitions: Callable[[tuple[Transition, ...]], object] = lambda _: None,
-        on_error: Callable[[ShareStateError], object] = lambda _: None,
+        on_transitions: Callable[[tuple[Transition, ...]], object] | None = None,
+        on_error: Callable[[ShareStateError], object] | None = None,
     ) -> None:
         """Bind *partition* to *persister*; nothing happens yet."""
         self._leader = Leader(
@@ -79,8 +79,8 @@ class AsyncLeader:
             observer=observer,
         )
         self._clock = a_callable(clock, "clock")
-        self._on_transitions = a_callable(on_transitions, "on_transitions")
-        self._on_error = a_callable(on_error, "on_error")
+        self._on_transitions = None if on_transitions is None else a_callable(on_transitions, "on_transitions")
+        self._on_error = None if on_error is None else a_callable(on_error, "on_error")
         self._last_ms = 0
         self._is_due = asyncio.Event()
         self._is_woken = asyncio.Event()
@@ -161,7 +161,7 @@ class AsyncLeader:
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
     ) -> tuple[AcquiredRecords, ...]:
-        """Acquire fetched records for a member: see ``SharePartition.acquire``."""
+        """Acquire fetched records for a member: see ``Leader.acquire``."""
         return self._entered().acquire(
             member_id, fetched, now_ms=self._now_ms(), max_records=max_records, batch_size=batch_size, mode=mode
         )
@@ -188,16 +188,18 @@ class AsyncLeader:
         """Advance the log start offset to *offset*; ignored if that is not above the SPSO."""
         self._entered().advance_log_start(offset, now_ms=self._now_ms())
 
-    async def wait_for_records(self) -> None:
+    def wait_for_records(self) -> Coroutine[Any, Any, None]:
         """
-        Wait until a fetch that found nothing should try again.
+        Wait until a fetch that found nothing should try again; what happens counts from this call on.
+
+        So a task that is made to wait misses nothing, although others run before it:
+        ``asyncio.create_task(leader.wait_for_records())``.
 
         Raises:
             NotLeaderOrFollowerError: The leader is closed, or is closed meanwhile.
         """
-        if not self._entered().is_closed:
-            await self._is_woken.wait()
-        self._leader.expect_open()
+        self._entered()
+        return self._until(self._is_woken)
 
     # ---- time
 
@@ -208,6 +210,11 @@ class AsyncLeader:
             raise LeaderStateError(message)
         self._is_due.set()
         return self._leader
+
+    async def _until(self, is_woken: asyncio.Event) -> None:
+        if not self._leader.is_closed:
+            await is_woken.wait()
+        self._leader.expect_open()
 
     def _now_ms(self) -> int:
         self._last_ms = max(self._last_ms, integer(self._clock(), "clock", 0))
@@ -240,10 +247,11 @@ class AsyncLeader:
         return None if result.next_deadline_ms is None else max(0, result.next_deadline_ms - self._last_ms) / 1000
 
     def _pass_on(self, result: PollResult) -> None:
-        if result.transitions:
+        if result.transitions and self._on_transitions is not None:
             self._on_transitions(result.transitions)
-        for error in result.errors:
-            self._on_error(error)
+        if self._on_error is not None:
+            for error in result.errors:
+                self._on_error(error)
 
     def _wake(self) -> None:
         self._is_woken.set()

@@ -38,6 +38,7 @@ from sharestate.leader.answers import (
 )
 from sharestate.leader.observed import LeaderEvent, Observation, Observer
 from sharestate.leader.outbox import Outbox, done_future
+from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
@@ -147,7 +148,7 @@ class Leader:
         *,
         reset_offset: Callable[[AutoOffsetReset], int],
         dead_letter_queue: DeadLetterQueue | None = None,
-        notify: Callable[[], None] = lambda: None,
+        notify: Callable[[], None] | None = None,
         observer: Observer | None = None,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
@@ -156,7 +157,7 @@ class Leader:
         self._persister = persister
         self._dead_letter_queue = dead_letter_queue
         self._reset_offset = a_callable(reset_offset, "reset_offset")
-        self._outbox = Outbox(a_callable(notify, "notify"))
+        self._outbox = Outbox(None if notify is None else a_callable(notify, "notify"))
         self._observer = None if observer is None else a_callable(observer, "observer")
         self._observations: list[Observation] = []
         self._now_ms = 0
@@ -306,8 +307,18 @@ class Leader:
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
     ) -> tuple[AcquiredRecords, ...]:
-        """Acquire fetched records for a member: see ``SharePartition.acquire``."""
+        """
+        Acquire fetched records for a member: see ``SharePartition.acquire``.
+
+        Nothing is acquired while the state is being loaded; the poll that takes it wakes waiting fetches.
+
+        Raises:
+            LeaderStateError: ``start`` was not called, so that nothing would ever be acquired.
+            InitializationError: The state could not be loaded.
+            ShareStateError: It is refused: see ``SharePartition.acquire``.
+        """
         self._catch_up(now_ms)
+        self._expect_started()
         effects, _ = self._run(
             lambda: self._partition.acquire(
                 member_id, fetched, now_ms=now_ms, max_records=max_records, batch_size=batch_size, mode=mode
@@ -366,6 +377,15 @@ class Leader:
             self._note(observed.LockExpired(), effects)
             self._carry_out(effects)
             effects = self._partition.expire_next(now_ms=now_ms)
+
+    def _expect_started(self) -> None:
+        # A broker's fetch is never here: it waits for the initialization, and fails with it (rule 16).
+        lifecycle, key = self._partition.lifecycle, self._partition.key
+        if lifecycle is Lifecycle.EMPTY:
+            message = f"the state of {key} was not loaded: call start before records are acquired"
+            raise LeaderStateError(message)
+        if lifecycle is Lifecycle.FAILED:
+            raise initialize_refusal(lifecycle, key)
 
     def _result(self, next_deadline_ms: int | None) -> PollResult:
         """Return everything since the last result."""
@@ -475,6 +495,7 @@ class Leader:
         if self._observer is not None:
             self._note(observed.WriteAnswered(write, answer), effects)
         self._carry_out(effects)
+        self._wake |= is_awaited  # what a member has released can be acquired only now
         if effects.error is not None and not is_awaited:
             self._errors.append(effects.error)
         elif effects.error is not None and effects.error.code in FENCING:

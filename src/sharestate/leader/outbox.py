@@ -69,8 +69,8 @@ class Outbox:
     Answers arrive in any thread; ``take_answers`` takes them in the caller's, in the order of their arrival.
     """
 
-    def __init__(self, notify: Callable[[], None]) -> None:
-        """Make an empty one that calls *notify* when an answer has arrived."""
+    def __init__(self, notify: Callable[[], None] | None) -> None:
+        """Make an empty one that calls *notify*, if there is one, when an answer has arrived."""
         self.arrival = Event()
         """Set by every arrival; cleared by whoever waits for the next one."""
         self._notify = notify
@@ -155,7 +155,8 @@ class Outbox:
     def _arrive(self, request: _Request, answer: Future[Any]) -> None:
         self._arrived.append((request, answer))
         self.arrival.set()
-        self._notify()
+        if self._notify is not None:
+            self._notify()
 
 
 def _set(future: Future[None], error: ShareStateError | None) -> None:

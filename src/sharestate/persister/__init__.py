@@ -10,6 +10,7 @@ from sharestate.coordinator.combiner import combine
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.in_memory import HeldRequest, InMemoryPersister
+from sharestate.persister.initialization import InitializesOnce, ensure_initialized
 from sharestate.persister.protocol import CheckedPersister, Persister
 from sharestate.persister.requests import (
     DeleteStateParameters,
@@ -28,6 +29,7 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
+from sharestate.persister.threaded import ThreadedPersister
 
 __all__ = [
     "CheckedPersister",
@@ -36,6 +38,7 @@ __all__ = [
     "HeldRequest",
     "InMemoryPersister",
     "InitializeStateParameters",
+    "InitializesOnce",
     "Parameters",
     "PartitionAllData",
     "PartitionErrorData",
@@ -50,9 +53,11 @@ __all__ = [
     "Result",
     "SqlitePersister",
     "StoredState",
+    "ThreadedPersister",
     "TopicData",
     "WriteStateParameters",
     "combine",
+    "ensure_initialized",
 ]
 
 if TYPE_CHECKING:

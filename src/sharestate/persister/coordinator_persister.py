@@ -18,7 +18,13 @@ from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import MalformedInputError, StateLogError
 from sharestate.persister.operations import answer, operate
 from sharestate.persister.protocol import CheckedPersister, P, R
-from sharestate.persister.requests import Parameters, Result
+from sharestate.persister.requests import (
+    InitializeOnceParameters,
+    InitializeStateParameters,
+    Parameters,
+    PartitionErrorData,
+    Result,
+)
 from sharestate.values.checks import a_callable
 from sharestate.values.records import SharePartitionKey
 
@@ -80,6 +86,10 @@ class CoordinatorPersister(CheckedPersister):
         self._waits = False
         """Whether requests wait for the end of a context."""
 
+    def initialize_once(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Initialize what is not initialized, in one transaction: see ``ensure_initialized``."""
+        return self._take(InitializeOnceParameters.like(request))
+
     def stored(self, group_id: str, topic_id: str, partition: int) -> StoredState | None:
         """
         Return the stored state of a share partition; None if it was never initialized, or was deleted.
@@ -87,6 +97,7 @@ class CoordinatorPersister(CheckedPersister):
         Raises:
             StateLogError: The log cannot be read.
         """
+        self._expect_caller()
         key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
         return self._coordinator.states.get(key)
 
@@ -115,6 +126,7 @@ class CoordinatorPersister(CheckedPersister):
         >>> [future.done() for future in futures]
         [True, True]
         """
+        self._expect_caller()
         waited, self._waits = self._waits, True
         try:
             yield
@@ -130,11 +142,13 @@ class CoordinatorPersister(CheckedPersister):
         Raises:
             StateLogError: The log cannot be written; nothing was changed.
         """
+        self._expect_caller()
         self._pruned_ms = self._clock()
         return self._coordinator.prune(now_ms=self._pruned_ms)
 
     def close(self) -> None:
         """Close the log; the persister cannot be used afterwards."""
+        self._expect_caller()
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -147,7 +161,11 @@ class CoordinatorPersister(CheckedPersister):
         """Close the log."""
         self.close()
 
+    def _expect_caller(self) -> None:
+        """Raise an error for a caller that the log does not serve, before anything is changed: it may be at work."""
+
     def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
+        self._expect_caller()
         future: Future[Result[R]] = Future()
         self._unanswered.append((request, future))
         if not self._waits:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sharestate.coordinator.shard import READ_UNINITIALIZED, WRITE_UNINITIALIZED, CoordinatorShard, Outcome
 from sharestate.persister.requests import (
     DeleteStateParameters,
+    InitializeOnceParameters,
     InitializeStateParameters,
     Parameters,
     PartitionAllData,
@@ -72,6 +73,12 @@ def _initialize(shard: CoordinatorShard, key: SharePartitionKey, entry: Partitio
     return shard.initialize(key, state_epoch=entry.state_epoch, start_offset=entry.start_offset, now_ms=now_ms)
 
 
+def _initialize_once(
+    shard: CoordinatorShard, key: SharePartitionKey, entry: PartitionStateData, now_ms: int
+) -> Outcome:
+    return Outcome() if key in shard.states else _initialize(shard, key, entry, now_ms)
+
+
 def _read(shard: CoordinatorShard, key: SharePartitionKey, entry: PartitionIdLeaderEpochData, now_ms: int) -> Outcome:
     return shard.read(key, leader_epoch=entry.leader_epoch, now_ms=now_ms)
 
@@ -103,6 +110,7 @@ _OPERATIONS: Final[
 ] = MappingProxyType(
     {
         InitializeStateParameters: _initialize,
+        InitializeOnceParameters: _initialize_once,
         ReadStateParameters: _read,
         WriteStateParameters: _write,
         DeleteStateParameters: _delete,

@@ -73,7 +73,11 @@ class Persister(Protocol):
     """
 
     def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew: in-flight records are dropped."""
+        """
+        Initialize the state of share partitions, or start it anew: **what is stored of them is wiped**.
+
+        A server that starts again calls ``ensure_initialized``.
+        """
         ...
 
     def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:
@@ -97,7 +101,7 @@ class CheckedPersister(ABC):
     """The five methods of a persister, which all come to one: a request of the wrong type does not get there."""
 
     def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew."""
+        """Initialize the state of share partitions, or start it anew: what is stored of them is wiped."""
         return self._checked(request, InitializeStateParameters)
 
     def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:

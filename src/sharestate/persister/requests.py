@@ -337,7 +337,18 @@ class Parameters(Generic[P, R]):
 
 @frozen(kw_only=True)
 class InitializeStateParameters(Parameters[PartitionStateData, PartitionErrorData]):
-    """Initialize the state of partitions, or start it anew."""
+    """Initialize the state of partitions, or start it anew: what is stored of them is wiped."""
+
+
+@frozen(kw_only=True)
+class InitializeOnceParameters(InitializeStateParameters):
+    """Initialize those of the partitions that are not: a request that Kafka does not have."""
+
+    @classmethod
+    def like(cls, request: InitializeStateParameters) -> Self:
+        """Return *request* as one of this kind."""
+        expect(request, InitializeStateParameters, "request")
+        return cls(group_id=request.group_id, topics=request.topics)
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.errors import ErrorCode, MalformedInputError
+from sharestate.persister.initialization import ensure_initialized
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -131,6 +132,13 @@ class PersisterCalls(Contract):
         expect(self.begin(persister), NONE, "an initialization")
         expect(self.read(persister).error_code, NONE, "the first read")
         return persister
+
+    def ensured(self, persister: Persister, start_offset: int) -> Summary:
+        """Ensure that partition 0 is initialized, and return its summary."""
+        entry = PartitionStateData(partition=0, state_epoch=STATE_EPOCH, start_offset=start_offset)
+        request = InitializeStateParameters.of(self.group_id, self.topic_id, entry)
+        answer = self.answer(ensure_initialized(persister, request))
+        return Summary(answer.error_code, answer.start_offset, answer.leader_epoch, answer.state_epoch)
 
     def read(self, persister: Persister, leader_epoch: int = LEADER_EPOCH) -> Read:
         """Read partition 0."""
@@ -255,6 +263,15 @@ class PersisterContract(PersisterCalls):
         expect(self.read(persister), Read(NONE, STATE_EPOCH, 20, ()), "the state that was read")
         expect(self.begin(persister, STATE_EPOCH + 1, 30), NONE, "an initialization with a higher epoch")
         expect(self.read(persister), Read(NONE, STATE_EPOCH + 1, 30, ()), "the state that was read")
+
+    def test_an_initialization_can_be_ensured(self) -> None:
+        """``ensure_initialized`` begins what is not initialized, and finds what is as it was, a leader's epoch too."""
+        persister = self.make_persister()
+        expect(self.ensured(persister, 10), (NONE, 10, 0, STATE_EPOCH), "the summary of what was not initialized")
+        expect(self.read(persister), Read(NONE, STATE_EPOCH, 10, ()), "the state that was read")
+        self.write_all(persister, self.writing(ACKNOWLEDGED, RELEASED))
+        expect(self.ensured(persister, 20), (NONE, 10, LEADER_EPOCH, STATE_EPOCH), "the summary of what was")
+        expect(self.stored(persister), (10, (ACKNOWLEDGED, RELEASED)), "the state afterwards")
 
     def test_a_deletion_forgets(self) -> None:
         """A deletion leaves nothing, not even epochs, and may be repeated."""

@@ -39,7 +39,9 @@ class AcknowledgeType(IntEnum):
 
 class AcknowledgementBatch(NamedTuple):
     """
-    A member's acknowledgement of a range of records; checked where it is used, so cheap to make.
+    A member's acknowledgement of a range of records.
+
+    Any values make one: they are checked when it is used, by ``acknowledge``.
 
     >>> AcknowledgementBatch(0, 4, (AcknowledgeType.ACCEPT,))
     AcknowledgementBatch(first_offset=0, last_offset=4, acknowledge_types=(<AcknowledgeType.ACCEPT: 1>,))

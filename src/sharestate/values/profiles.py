@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from sharestate.values.checks import brief_repr, expect, instance, integer, refuse, rows, set_of
 
@@ -130,6 +130,25 @@ WritePolicy = BrokerWritePolicy | KipWritePolicy
 """The content of a leader's writes."""
 
 
+def fields_repr(value: Any) -> str:  # noqa: ANN401 - an instance of any class of attrs
+    """Return a *value* with its fields, as attrs does for classes that leave it to attrs."""
+    parts = (f"{each.name}={getattr(value, each.name)!r}" for each in fields(type(value)))
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def constant_name(name: str) -> str:
+    """
+    Return the name of the constant for a profile's *name*.
+
+    >>> constant_name("kafka-4.4")
+    'KAFKA_4_4'
+    """
+    return name.upper().replace("-", "_").replace(".", "_")
+
+
+_HEALED: Final = "-healed"
+"""What the names of healed profiles end with."""
+
 _QUEUE_SETTING: Final = "dead_letter_queue"
 
 _SETTINGS: Final = frozenset(
@@ -195,7 +214,14 @@ class Profile:
     @property
     def healed(self) -> Profile:
         """The same rules without the bugs."""
-        return evolve(self, name=f"{self.name}-healed", quirks=frozenset())
+        return evolve(self, name=f"{self.name}{_HEALED}", quirks=frozenset())
+
+    def __repr__(self) -> str:
+        """Return the constant of a profile that has one, such as ``KAFKA_4_4.healed``; else all of its fields."""
+        if PROFILES.get(self.name) != self:
+            return fields_repr(self)
+        release = self.name.removesuffix(_HEALED)
+        return constant_name(release) + ".healed" * (release != self.name)
 
 
 _BEFORE_4_4: Final = frozenset(Quirk) - {Quirk.ARCHIVES_UNCOUNTED}

@@ -31,7 +31,7 @@ class SharePartitionKey:
 
     Attributes:
         group_id: The share group.
-        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64.
+        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64; ``topic_id_of`` makes it.
         partition: The partition's index.
 
     Raises:
@@ -103,6 +103,8 @@ class RecordBatch(NamedTuple):
     """
     One record batch of the log; its records may be fewer than its offsets.
 
+    Any values make one: they are checked when it is used, in a ``FetchedRecords`` or a ``TransactionIndex``.
+
     Attributes:
         first_offset: The batch's base offset.
         last_offset: Its last offset, included.
@@ -121,6 +123,8 @@ class RecordBatch(NamedTuple):
 class AbortedTransaction(NamedTuple):
     """
     A transaction that the fetch response lists as aborted.
+
+    Any values make one: they are checked when it is used, in a ``FetchedRecords``.
 
     Attributes:
         producer_id: The producer's id.

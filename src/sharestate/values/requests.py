@@ -27,6 +27,8 @@ class StateBatch(NamedTuple):
     """
     A range of records as it is persisted.
 
+    Any values make one: they are checked when it is used, in a ``PersistedState`` or a request to a persister.
+
     Attributes:
         first_offset: The first offset of the range.
         last_offset: The last offset of the range, included.

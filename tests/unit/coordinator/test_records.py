@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from sharestate import MalformedInputError, SharePartitionKey, StateBatch
+from sharestate import MalformedInputError, SharePartitionKey, StateBatch, topic_id_of
 from sharestate.coordinator import (
     RecordType,
     ShareSnapshot,
@@ -297,3 +298,26 @@ def test_ids_of_every_kind_are_written() -> None:
     record = StateRecord(key("gr\u00fc:1", "-_-_-_-_-_-_-_-_-_-_-A"), None)
 
     assert decode_record(*encode_record(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("uuid", "printed"),
+    [
+        (UUID(int=0), "AAAAAAAAAAAAAAAAAAAAAA"),  # Uuid.ZERO_UUID
+        (UUID(int=1), "AAAAAAAAAAAAAAAAAAAAAQ"),  # Uuid.ONE_UUID
+        (UUID(bytes=b"the topic's id!!"), "dGhlIHRvcGljJ3MgaWQhIQ"),
+        (UUID("fbffbffb-ffbf-fbff-bffb-ffbffbffbffb"), "-_-_-_-_-_-_-_-_-_-_-w"),
+    ],
+)
+def test_a_uuid_is_printed_as_kafka_prints_it(uuid: UUID, printed: str) -> None:
+    """A topic id that was made of a UUID is one that records take."""
+    record = StateRecord(key("g", topic_id_of(uuid)), None)
+
+    assert topic_id_of(uuid) == printed
+    assert decode_record(*encode_record(record)) == record
+
+
+def test_what_is_no_uuid_makes_no_topic_id() -> None:
+    """Neither a topic's name nor the UUID's text does."""
+    with pytest.raises(MalformedInputError, match=r"uuid: expected UUID, such as uuid4\(\), got 'orders'"):
+        topic_id_of("orders")  # type: ignore[arg-type] # that is the point

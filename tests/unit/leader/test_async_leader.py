@@ -230,6 +230,21 @@ async def test_every_waiting_fetch_is_woken() -> None:
 
 
 @in_loop
+async def test_an_event_before_a_waiting_task_begins_wakes_it() -> None:
+    """What comes in another thread after a fetch has found nothing wakes the task that it has made to wait."""
+    store = persister()
+    async with a_leader(store) as leader:
+        await holding(leader, store)
+        releasing = asyncio.create_task(leader.release("m1"))
+        await let_others_run()
+        assert leader.acquire("m2", fetched(0, 9)) == ()
+        store.held[0].answer()  # the task that polls takes it before the next one has begun
+        await asyncio.wait_for(asyncio.create_task(leader.wait_for_records()), 1)
+        await releasing
+        assert leader.acquire("m2", fetched(0, 9))
+
+
+@in_loop
 async def test_other_commands_pass_through() -> None:
     """Settings, the log start and transitions go where a leader that is polled takes them."""
     transitions: list[Transition] = []

@@ -128,6 +128,17 @@ def test_a_closed_session_persists_its_releases() -> None:
     assert writes(store) == [(0, [(0, 9, 0, 1)])]
 
 
+def test_waiting_fetches_look_again_when_a_release_is_persisted() -> None:
+    """They are woken when it is made, and find nothing while its write is pending; so they are woken once more."""
+    leader, store = holding()
+    leader.release("m1", now_ms=1)
+    assert (leader.poll(now_ms=1).wake, leader.acquire("m2", fetched(0, 9), now_ms=1)) == (True, ())
+
+    store.held[0].answer()
+    assert (leader.poll(now_ms=2).wake, leader.poll(now_ms=3).wake) == (True, False)
+    assert leader.acquire("m2", fetched(0, 9), now_ms=3)[0][:2] == (0, 9)
+
+
 def test_writes_go_out_in_order_and_are_answered_in_any() -> None:
     """Each write is sent as it is made; the future whose answer comes first is done first."""
     leader, store = holding()

@@ -14,6 +14,7 @@ from sharestate import (
     InitializationError,
     InMemoryPersister,
     Leader,
+    LeaderStateError,
     Lifecycle,
     MalformedInputError,
     OffsetNotAvailableError,
@@ -78,6 +79,25 @@ def test_nothing_is_acquired_until_the_read_is_answered() -> None:
     )
     store.held[0].answer()
     assert (future.done(), leader.poll(now_ms=1).wake, future.done()) == (False, True, True)
+
+
+def test_a_leader_that_was_not_started_acquires_nothing_and_says_so() -> None:
+    """Whoever asks again until there is something would ask for ever; asked again after the start, it acquires."""
+    leader = Leader(partition(), persister(), reset_offset=no_reset)
+
+    with pytest.raises(LeaderStateError, match="the state of g-t-0 was not loaded: call start"):
+        leader.acquire("m1", fetched(0, 9), now_ms=0)
+    leader.start(now_ms=0).result(timeout=0)
+    assert leader.acquire("m1", fetched(0, 9), now_ms=0)
+
+
+def test_a_leader_that_could_not_load_its_state_says_so() -> None:
+    """A fetch fails with the initialization, as in a broker."""
+    leader = Leader(partition(), InMemoryPersister(), reset_offset=no_reset)
+    assert leader.start(now_ms=0).exception(timeout=0)
+
+    with pytest.raises(InitializationError, match="Share partition failed to load g-t-0"):
+        leader.acquire("m1", fetched(0, 9), now_ms=0)
 
 
 def test_a_start_offset_from_the_log_may_be_written_at_once() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from attrs import evolve
 
-from sharestate import InMemoryPersister, SharePartitionKey
+from sharestate import ErrorCode, InMemoryPersister, SharePartitionKey
 from sharestate.coordinator import CoordinatorProfile
 from sharestate.persister import (
     InitializeStateParameters,
     Parameters,
+    PartitionErrorData,
     PartitionStateSummaryData,
     ReadStateParameters,
     ReadSummaryParameters,
@@ -80,3 +81,22 @@ class ForgetsStateEpochs(InMemoryPersister):
                 key: evolve(state, highest_state_epoch=state.state_epoch) for key, state in self._shard.states.items()
             }
         return result
+
+
+class CallsFencedReadsInvalid(InMemoryPersister):
+    """A leader that is fenced is told that nothing is initialized."""
+
+    def _apply(self, request: Parameters[Any, Any]) -> Result[Any]:
+        result = super()._apply(request)
+        if isinstance(request, ReadStateParameters):
+            fenced = [entry.error_code for topic in result.topics for entry in topic.partitions]
+            return request.failed(ErrorCode.INVALID_REQUEST) if ErrorCode.FENCED_LEADER_EPOCH in fenced else result
+        return result
+
+
+class InitializesEachTime(InMemoryPersister):
+    """What should initialize once initializes whenever it is asked."""
+
+    def initialize_once(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
+        """Initialize."""
+        return self.initialize_state(request)

@@ -1,15 +1,16 @@
-"""What ``help()`` and a notebook's ``?`` show of a value class: a description of every field."""
+"""What ``help()`` and a notebook's ``?`` show: a description of every field, and defaults by their names."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 
 import attrs
 import pytest
 
 import sharestate
-from sharestate import kip932, persister, plots, testing
+from sharestate import coordinator, dead_letters, kip932, persister, plots, testing
 
 PUBLIC = {
     f"{module.__name__}.{name}": found
@@ -51,3 +52,37 @@ def test_the_docstring_of_a_class_describes_its_fields(class_: type) -> None:
     inherited = {name for base in class_.__mro__[1:] for name in described(base)}
 
     assert own_fields(class_) <= described(class_) <= own_fields(class_) | inherited
+
+
+CALLABLES = {
+    f"{module.__name__}.{name}": found
+    for module in (sharestate, coordinator, dead_letters, persister)
+    for name in module.__all__
+    if callable(found := getattr(module, name))
+}
+
+
+@pytest.mark.parametrize("found", CALLABLES.values(), ids=CALLABLES)
+def test_the_defaults_of_a_signature_have_names(found: Callable[..., object]) -> None:
+    """No function without a name, and no profile with all of its fields: a hook is None, a profile its constant."""
+    try:
+        signature = str(inspect.signature(found))
+    except ValueError:  # an enumeration or a protocol
+        return
+
+    assert re.search(r"<lambda>|Profile\(", signature) is None
+
+
+LENIENT = (
+    sharestate.AcknowledgementBatch,
+    sharestate.RecordBatch,
+    sharestate.AbortedTransaction,
+    sharestate.StateBatch,
+)
+
+
+@pytest.mark.parametrize("class_", LENIENT)
+def test_a_class_that_checks_nothing_says_so(class_: type) -> None:
+    """Those that are made in bulk are made of anything, and their docstring says where they are checked."""
+    assert class_(*["nonsense"] * len(own_fields(class_)))
+    assert "Any values make one: they are checked when it is used, " in inspect.cleandoc(class_.__doc__ or "")

@@ -2,7 +2,9 @@
 
 import pytest
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, PROFILES, MalformedInputError, Profile, Quirk
+import sharestate
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, KIP_932, PROFILES, MalformedInputError, Profile, Quirk
+from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES, CoordinatorProfile
 
 SETTINGS = {
     "max_record_locks",
@@ -44,6 +46,32 @@ def test_profiles_have_names() -> None:
     assert set(PROFILES) == {*releases, *(f"{name}-healed" for name in releases), "kip-932"}
     assert all(profile.name == name for name, profile in PROFILES.items())
     assert PROFILES["kafka-4.3-healed"] == KAFKA_4_3.healed
+
+
+def test_a_named_profile_is_shown_by_its_constant() -> None:
+    """As one writes it: with `.healed` for the healed ones, and found in the package by that name."""
+    assert [repr(profile) for profile in (KAFKA_4_4, KAFKA_4_3.healed, KIP_932)] == [
+        "KAFKA_4_4",
+        "KAFKA_4_3.healed",
+        "KIP_932",
+    ]
+    assert repr(COORDINATOR_4_3) == "COORDINATOR_4_3"
+    for profile in PROFILES.values():
+        assert eval(repr(profile), vars(sharestate.api)) == profile  # noqa: S307 - one of ours
+    for rules in COORDINATOR_PROFILES.values():
+        assert eval(repr(rules), vars(sharestate.coordinator)) == rules  # noqa: S307
+
+
+def test_another_profile_is_shown_with_its_fields() -> None:
+    """Also one that has the name of a release and is none."""
+    mine = Profile(name="kafka-4.3", quirks=frozenset({Quirk.ACQUIRES_BELOW_START}), configurable=frozenset())
+
+    assert repr(mine) == (
+        "Profile(name='kafka-4.3', quirks=frozenset({<Quirk.ACQUIRES_BELOW_START: 'B6'>}), configurable=frozenset(), "
+        "has_dead_letter_queue=False, write_policy=BrokerWritePolicy(), expires_per_call=False, "
+        "advances_after_failed_expiry=True)"
+    )
+    assert repr(CoordinatorProfile(name="mine")).startswith("CoordinatorProfile(name='mine', combine=")
 
 
 @pytest.mark.parametrize(
