@@ -193,10 +193,8 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
         state.end_offset = offset
     if not state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START):
         state.lift_gap_window(offset)
-    if state.profile.has(Quirk.STALLS_AFTER_LOG_START):  # rule 24.1: Kafka neither advances nor wakes anybody
-        return NOTHING
-    advance(state)
-    return WAKE
+    is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rule 24.1
+    return WAKE if is_advancing and advance(state) else NOTHING
 
 
 def _archive_below(state: PartitionState, old: int, offset: int) -> None:

@@ -332,7 +332,7 @@ class SharePartition:
         Move the log start to *offset*; ignored if that is not above the SPSO.
 
         Returns:
-            ``wake`` if the SPSO has moved, unless the profile has quirk F4.
+            ``wake`` if the SPSO has advanced further: all that is in flight from *offset* on may be terminal.
         """
         integer(offset, "offset")
         return self._with_transitions(archive.advance_log_start(self._state, offset))
