@@ -283,7 +283,7 @@ def write_failed(state: PartitionState, number: int) -> Effects:
     pending = _answered(state, number)
     state.writer.on_answer(number, is_confirmed=False)
     if isinstance(pending, FinalWrite):
-        has_advanced = state.profile.advances_after_failed_expiry and advance(state)
+        has_advanced = _advances_after_failed_expiry(state) and advance(state)
         return _with_dead_letters(state, pending, WAKE if has_advanced and pending.wakes else NOTHING)
     has_archived = False
     for batch, first_offset, last_offset in pending.ranges:
@@ -291,6 +291,11 @@ def write_failed(state: PartitionState, number: int) -> Effects:
     if not has_archived or state.profile.quirks >= _STALLS:
         return NOTHING
     return WAKE if advance(state) else NOTHING  # rule 24.1: what was archived meanwhile has waited for this answer
+
+
+def _advances_after_failed_expiry(state: PartitionState) -> bool:
+    # rule 10: where it does not, a later write moves the SPSO. With nothing left that could lead to one, nothing would.
+    return state.profile.advances_after_failed_expiry or not (state.writes or state.locks.count)
 
 
 def _with_dead_letters(state: PartitionState, answered: PendingWrite | FinalWrite, effects: Effects) -> Effects:

@@ -188,7 +188,8 @@ class Profile:
         has_dead_letter_queue: Whether a group may have a dead-letter queue (KIP-1191).
         write_policy: The content of the writes.
         expires_per_call: Whether all expired locks are handled at once, with one write; else one at a time.
-        advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed.
+        advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed, or only
+            if no lock and no pending write is left, after which it would advance.
     """
 
     name: str = field(validator=instance(str))
