@@ -106,7 +106,7 @@ def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: i
         return False
     state.count_completed(completed)
     state.find_next = True
-    return not state.profile.has(Quirk.STALLS_AFTER_COMPACTION)
+    return not state.profile.has(Quirk.STALLS_AFTER_COMPACTION)  # rule 24.1
 
 
 # ---- aborted transactions
@@ -135,7 +135,7 @@ def archive_aborted(state: PartitionState, aborted: Iterable[RecordBatch]) -> bo
         completed = archive_range(state, cached, first, last, RecordState.ACQUIRED, Input.ABORTED)
         state.count_completed(max(completed, 0))
         is_archived |= completed >= 0
-    return is_archived and not state.profile.has(Quirk.STALLS_AFTER_ABORT)
+    return is_archived and not state.profile.has(Quirk.STALLS_AFTER_ABORT)  # rule 24.1
 
 
 def _aborted_batches(fetched: FetchedRecords) -> Iterator[RecordBatch]:
@@ -186,13 +186,13 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
     old = state.start_offset
     if offset <= old:
         return NOTHING
+    if not state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START):  # rule 24.1
+        state.lift_gap_window(offset)
     if state.in_flight:
         _archive_below(state, old, offset)
     else:
         state.move_start(offset, state.delivery_complete_count)
         state.end_offset = offset
-    if not state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START):
-        state.lift_gap_window(offset)
     is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rule 24.1
     return WAKE if is_advancing and advance(state) else NOTHING
 

@@ -227,12 +227,6 @@ def _missed_records(state: PartitionState) -> Iterator[str]:
             yield f"{batch} has records that no fetch looks for"
 
 
-def _left_behind(state: PartitionState) -> Iterator[str]:
-    waits = state.writes or state.dead_letters or state.active_gap_window
-    if state.in_flight and not waits and all(cell.is_durable for _, cell, _ in _cells(state)):
-        yield f"all that is in flight, up to {state.in_flight.last}, is terminal, and the SPSO is {state.start_offset}"
-
-
 _NEVER_INITIALIZED: Final = frozenset({Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED})
 
 
@@ -240,17 +234,6 @@ def _early_batches(state: PartitionState) -> Iterator[str]:
     if state.lifecycle in _NEVER_INITIALIZED and state.in_flight:
         yield f"{len(state.in_flight)} batches are cached, and no state was read"
 
-
-_STALLS: Final = frozenset(
-    {
-        Quirk.STALLS_AT_NATURAL_GAP,
-        Quirk.EXPIRES_IN_MEMORY_ONLY,
-        Quirk.WAITS_AT_WINDOW_END,
-        Quirk.STALLS_AFTER_LOG_START,
-        Quirk.STALLS_AFTER_COMPACTION,
-        Quirk.STALLS_AFTER_ABORT,
-    }
-)
 
 INVARIANTS: Final = (
     Invariant("a record is in at most one batch", _overlapping),
@@ -275,7 +258,6 @@ INVARIANTS: Final = (
         frozenset({Quirk.COUNTS_BELOW_START, Quirk.START_MOVES_BACK, Quirk.ARCHIVES_UNCOUNTED}),
     ),
     Invariant("an available record is found by the next fetch", _missed_records),
-    Invariant("the SPSO passes what is terminal, unless a gap has to be fetched first", _left_behind, _STALLS),
     Invariant("nothing is cached before the persisted state was read", _early_batches),
 )
 """Every invariant."""
