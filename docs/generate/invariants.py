@@ -51,9 +51,10 @@ Implementations may differ in these, and none of the doors that are named judges
 `sharestate.testing.allowances.LEFT_OPEN`."""
 
 BUGS_TEXT: Final = """\
-Every profile of this library has these bugs of Kafka. They are rows of `sharestate.testing.allowances.KNOWN_BUGS`.
-From the clients' side they are allowed where a machine names them in its `allowances`, as an implementation of your own
-need not have them; the invariants allow theirs always. A peer of `compare` brings its own `divergences`."""
+Every release of Kafka has these bugs, and members can notice them. They are rows of
+`sharestate.testing.allowances.KNOWN_BUGS`, and are allowed where a machine names them in its `allowances`: an
+implementation of your own need not have them, and healed profiles do not. A peer of `compare` brings its own
+`divergences`."""
 
 
 def page() -> str:

@@ -80,24 +80,25 @@ class KeepsWhatWasCompacted(RecordModel):
 class DeliversAborted(RecordModel):
     """Records of aborted transactions are delivered."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401, ARG002 - JSON
         """Do nothing."""
+        return False
 
 
 class AbortsForEver(RecordModel):
     """A marker does not end a transaction: what its producer sends next is taken for aborted, too."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
-        super()._archive_aborted([batch for batch in log if len(batch) < 3 or not batch[2]["control"]], aborted)
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401 - JSON
+        return super()._archive_aborted([batch for batch in log if len(batch) < 3 or not batch[2]["control"]], aborted)
 
 
 class AbortsAllProducers(RecordModel):
     """A transaction that was aborted takes those of other producers with it."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401 - JSON
         producers = {batch[2]["producer_id"] for batch in log if batch[2:]}
         everybody = [(producer, first) for _, first in aborted for producer in producers]
-        super()._archive_aborted(log, everybody)
+        return super()._archive_aborted(log, everybody)
 
 
 class AcknowledgesWholeBatches(RecordModel):
