@@ -46,9 +46,9 @@ def test_a_healed_profile_never_stalls(profile: Profile) -> None:
     """
     When everybody accepts everything the SPSO reaches the log end, and nothing was passed that was not done.
 
-    Before that transactions are aborted, the log start moves, compaction takes batches out of a log that has gaps anyway,
-    leaders fail over, writes fail or are never answered, settings change, and records go to the dead-letter queue. A
-    fault is shown with the steps that lead to it, for ``History.run``.
+    Before that transactions are aborted, the log start moves, compaction takes batches out of a log that has gaps
+    anyway, leaders fail over, writes fail or are never answered, settings change, and records go to the dead-letter
+    queue. A fault is shown with the steps that lead to it, for ``History.run``.
     """
     assert search(beginning(profile), seeds(125), EVERYTHING) is None
 

@@ -257,6 +257,39 @@ class PassesOneGap(RecordModel):
             super()._skip_natural_gaps(min([first, *(offset for offset in self.records if offset > self.start)]))
 
 
+class WaitsAfterTheLogStart(RecordModel):
+    """What the log start has archived is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F4" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class WaitsAfterACompaction(RecordModel):
+    """What was compacted away is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F6" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class WaitsAfterAnAbort(RecordModel):
+    """What is of aborted transactions is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F7" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class LooksForAGapBelowTheStart(RecordModel):
+    """When the log start moves into a gap, the next fetch still begins where the gap did."""
+
+    def _log_start(self, request: Request) -> None:
+        gap = self.gap
+        super()._log_start(request)
+        self.gap = gap
+
+
 class HalvesNothing(RecordModel):
     """A batch that keeps failing is delivered as a whole until its last delivery."""
 
@@ -292,6 +325,10 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "record limit rounded up": IgnoresTheRecordLimit,
     "rest counted as delivered": CountsTheRest,
     "one gap passed": PassesOneGap,
+    "archived by the log start, not passed": WaitsAfterTheLogStart,
+    "compacted record not passed": WaitsAfterACompaction,
+    "aborted record not passed": WaitsAfterAnAbort,
+    "gap below the log start": LooksForAGapBelowTheStart,
     "batch not halved": HalvesNothing,
     "last delivery with others": MixesLastDeliveries,
     "log start takes the whole batch": LogStartTakesWholeBatches,

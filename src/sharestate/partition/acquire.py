@@ -93,6 +93,7 @@ def _take(state: PartitionState, request: Request, fetched: FetchedRecords, step
         if aborted:
             advances |= archive_aborted(state, aborted)
             acquired = [*without(acquired, aborted)]
+    # rules 16 and 24.1
     effects = with_acquired(tuple(acquired))
     return effects._replace(wake=True) if advances and advance(state) else effects
 

@@ -193,7 +193,7 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
     else:
         state.move_start(offset, state.delivery_complete_count)
         state.end_offset = offset
-    is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rule 24.1
+    is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rules 16 and 24.1
     return WAKE if is_advancing and advance(state) else NOTHING
 
 

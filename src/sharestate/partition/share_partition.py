@@ -328,12 +328,7 @@ class SharePartition:
         return self._with_transitions(release_.release(self._state, member_id))
 
     def advance_log_start(self, offset: int) -> Effects:
-        """
-        Move the log start to *offset*; ignored if that is not above the SPSO.
-
-        Returns:
-            ``wake`` if the SPSO has advanced further: all that is in flight from *offset* on may be terminal.
-        """
+        """Move the log start to *offset*, if that is above the SPSO; ``wake`` if the SPSO has advanced further."""
         integer(offset, "offset")
         return self._with_transitions(archive.advance_log_start(self._state, offset))
 
@@ -362,8 +357,8 @@ class SharePartition:
 
         Returns:
             ``error``: for the member whose records it carried. ``dead_letters``: of locks that have expired, what goes
-            to the dead-letter queue now; that change stands. ``wake`` if the SPSO has advanced because of the second
-            write of dead letters.
+            to the dead-letter queue now; that change stands. ``wake`` if the SPSO has advanced over what was archived
+            meanwhile, or over dead letters.
 
         Raises:
             UnknownWriteError: It was never issued, or was answered already.

@@ -100,19 +100,17 @@ class KnownBug(NamedTuple):
         bug: Its id on the page of Kafka's bugs.
         breaks: The guarantee or invariant that does not hold because of it.
         only: When it is allowed: what has happened before.
-        doors: Where it is.
     """
 
     bug: str
     breaks: str
     only: str
-    doors: tuple[Door, ...]
 
 
 KNOWN_BUGS: Final[tuple[KnownBug, ...]] = (
-    KnownBug("F4", "nothing_lost", "the log start has passed the last available records", (Door.CLIENTS,)),
-    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next", (Door.CLIENTS,)),
-    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction", (Door.CLIENTS,)),
+    KnownBug("F4", "nothing_lost", "the log start has passed the last available records"),
+    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next"),
+    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction"),
 )
 """
 The bugs of Kafka's releases that members can notice.

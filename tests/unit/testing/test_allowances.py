@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from sharestate.testing.allowances import KNOWN_BUGS, LEFT_OPEN, Door
+from sharestate import Quirk
+from sharestate.testing.allowances import KNOWN_BUGS, LEFT_OPEN
 from sharestate.testing.guarantees import Guarantee
-from sharestate.testing.over_time import STALLING, a_full_window_waits_for_something
-
-
-def test_the_bugs_that_invariants_let_pass_are_listed() -> None:
-    """They are those of `STALLING`, and no others."""
-    name = a_full_window_waits_for_something.__name__
-    listed = [(row.bug, row.breaks) for row in KNOWN_BUGS if Door.INVARIANTS in row.doors]
-
-    assert listed == [(bug, name) for bugs in STALLING.values() for bug in bugs]
 
 
 def test_the_bugs_that_clients_may_allow_break_a_guarantee() -> None:
-    """What they break is a guarantee of the clients' side."""
-    assert {row.breaks for row in KNOWN_BUGS if Door.CLIENTS in row.doors} <= set(Guarantee)
+    """They are quirks, which healed profiles lack, and what they break is a guarantee of the clients' side."""
+    assert {row.bug for row in KNOWN_BUGS} <= set(Quirk)
+    assert {row.breaks for row in KNOWN_BUGS} <= set(Guarantee)
 
 
 def test_what_is_left_open_says_where() -> None:
