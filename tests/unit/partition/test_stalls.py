@@ -49,7 +49,7 @@ def full_after_an_abort(profile: Profile) -> Scene:
     return scene
 
 
-FULL: Final = {
+FULL: Final[dict[FullScene, Quirk]] = {
     full_after_the_log_start: Quirk.STALLS_AFTER_LOG_START,
     full_after_compaction: Quirk.STALLS_AFTER_COMPACTION,
     full_after_compaction_past_the_window: Quirk.STALLS_AFTER_COMPACTION,
@@ -215,17 +215,14 @@ def test_healed_the_next_fetch_begins_at_the_log_start(profile: Profile) -> None
 @healed
 def test_healed_a_gap_below_the_log_start_is_over(profile: Profile) -> None:
     """Past its end there is no gap window, though members may hold what lies in it."""
-    scene = Scene(profile=profile).load(0, "[5-9 st0]")
-    scene.acquire("m1", 5, "[5-9]")
-    assert scene.window is None
+    inside, beyond = (Scene(profile=profile).load(0, "[5-9 st0][12-14 st0]") for _ in range(2))
+    for scene, log_start in ((inside, 11), (beyond, 15)):
+        scene.acquire("m1", 5, "[5-9]")
+        assert scene.window == (10, 14)
+        scene.learn_log_start(log_start)
 
-    again = Scene(profile=profile).load(0, "[5-9 st0][12-14 st0]")
-    again.acquire("m1", 5, "[5-9]")
-    assert again.window == (10, 14)
-    again.learn_log_start(11)
-    assert (again.window, again.partition.next_fetch_offset()) == ((11, 14), 11)
-    again.learn_log_start(15)
-    assert (again.window, again.partition.next_fetch_offset()) == (None, 15)
+    assert (inside.window, inside.partition.next_fetch_offset()) == ((11, 14), 11)
+    assert (beyond.window, beyond.partition.next_fetch_offset()) == (None, 15)
 
 
 # ---- the KIP's policy
