@@ -270,7 +270,8 @@ class History:
 
     def _accept_all(self) -> None:
         member = MEMBERS[0]
-        self.pass_time(CONFIG.record_lock_duration_ms + 1, 0, 0)
+        self._now_ms += self._config.record_lock_duration_ms + 1
+        self.pass_time(0, 0, 0)
         self._answer_all()
         for first, last, _ in self._fetch(member).acquired:
             accepted = AcknowledgementBatch(first, last, (AcknowledgeType.ACCEPT,))
@@ -393,7 +394,7 @@ class History:
     def configure(self, locks: int, limit: int, queue: int) -> None:
         """Change the group's settings; where the leader does not take them, the next one does."""
         self._config = evolve(
-            CONFIG,
+            self._config,
             max_record_locks=locks % 12 + 1,
             delivery_count_limit=limit % 4 + 1,
             dead_letter_queue=self._profile.has_dead_letter_queue and queue % 2 == 1,
