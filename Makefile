@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover stalls falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -116,6 +116,13 @@ failover: $(READY) ## Try TIMES= as many random histories of leaders, their fail
 	$(call judge,failover, $(call step,$(TIMES) times the histories of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_write_histories.py))
+
+# With the default 20,000 histories for each healed profile.
+stalls: TIMES ?= 160
+stalls: $(READY) ## Try TIMES= as many random histories that have to end with the SPSO at the log end; takes minutes
+	$(call judge,stalls, $(call step,$(TIMES) times the histories of make test, \
+	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	    tests/property/test_stalls.py))
 
 adversary: TIMES ?= 40
 adversary: $(READY) ## Put share partitions in the hands of the adversary TIMES= as often, and beside the model; takes minutes

@@ -156,7 +156,7 @@ class MockBrokerMachine(ShareGroupMachine):
     isolation_level = READ_COMMITTED
     max_record_locks = 2_000
     allowances = (
-        # Every release of Kafka stalls here, and so does this library: docs/kafka-bugs.md.
+        # Every release of Kafka stalls here, and so does its profile: docs/kafka-bugs.md.
         Allowance("F5", Guarantee.NOTHING_LOST, lambda machine: machine.fetches_below_the_log_start()),
     )
 

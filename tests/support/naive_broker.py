@@ -60,6 +60,7 @@ class NaiveBroker(OwnLogPeer):
                     yield offset, offset, record.delivery_count
             elif record.delivery_count == 0:
                 del self.records[offset]
+        self.advance()  # past what nobody may have
 
     def is_hidden(self, offset: int) -> bool:
         """Return whether nobody may have the record at *offset*."""
@@ -137,6 +138,7 @@ class NaiveBroker(OwnLogPeer):
                     record.state = "archived"
             # Kafka counts one record in flight when the log start has passed all that is cached.
             self.begin, self.end = before_offset, max(before_offset + bool(self.records), self.end)
+            self.advance()
 
     def advance(self) -> None:
         """Forget what is done, from the beginning on."""

@@ -80,24 +80,25 @@ class KeepsWhatWasCompacted(RecordModel):
 class DeliversAborted(RecordModel):
     """Records of aborted transactions are delivered."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401, ARG002 - JSON
         """Do nothing."""
+        return False
 
 
 class AbortsForEver(RecordModel):
     """A marker does not end a transaction: what its producer sends next is taken for aborted, too."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
-        super()._archive_aborted([batch for batch in log if len(batch) < 3 or not batch[2]["control"]], aborted)
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401 - JSON
+        return super()._archive_aborted([batch for batch in log if len(batch) < 3 or not batch[2]["control"]], aborted)
 
 
 class AbortsAllProducers(RecordModel):
     """A transaction that was aborted takes those of other producers with it."""
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401 - JSON
         producers = {batch[2]["producer_id"] for batch in log if batch[2:]}
         everybody = [(producer, first) for _, first in aborted for producer in producers]
-        super()._archive_aborted(log, everybody)
+        return super()._archive_aborted(log, everybody)
 
 
 class AcknowledgesWholeBatches(RecordModel):
@@ -256,6 +257,39 @@ class PassesOneGap(RecordModel):
             super()._skip_natural_gaps(min([first, *(offset for offset in self.records if offset > self.start)]))
 
 
+class WaitsAfterTheLogStart(RecordModel):
+    """What the log start has archived is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F4" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class WaitsAfterACompaction(RecordModel):
+    """What was compacted away is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F6" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class WaitsAfterAnAbort(RecordModel):
+    """What is of aborted transactions is not passed: a full window stalls."""
+
+    def _pass_archived(self, *bugs: str) -> None:
+        if "F7" not in bugs:
+            super()._pass_archived(*bugs)
+
+
+class LooksForAGapBelowTheStart(RecordModel):
+    """When the log start moves into a gap, the next fetch still begins where the gap did."""
+
+    def _log_start(self, request: Request) -> None:
+        gap = self.gap
+        super()._log_start(request)
+        self.gap = gap
+
+
 class HalvesNothing(RecordModel):
     """A batch that keeps failing is delivered as a whole until its last delivery."""
 
@@ -291,6 +325,10 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "record limit rounded up": IgnoresTheRecordLimit,
     "rest counted as delivered": CountsTheRest,
     "one gap passed": PassesOneGap,
+    "archived by the log start, not passed": WaitsAfterTheLogStart,
+    "compacted record not passed": WaitsAfterACompaction,
+    "aborted record not passed": WaitsAfterAnAbort,
+    "gap below the log start": LooksForAGapBelowTheStart,
     "batch not halved": HalvesNothing,
     "last delivery with others": MixesLastDeliveries,
     "log start takes the whole batch": LogStartTakesWholeBatches,

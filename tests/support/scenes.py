@@ -130,6 +130,10 @@ class Scene:
         """Close the session of *member*, and return the write."""
         return self._carry_out(self.partition.release(member, now_ms=self.now_ms))
 
+    def learn_log_start(self, offset: int) -> None:
+        """Move the log start."""
+        self._remember(self.partition.advance_log_start(offset))
+
     def wait(self, ms: int) -> tuple[str, ...]:
         """Let time pass and every expired lock be handled; return the writes."""
         self.now_ms += ms

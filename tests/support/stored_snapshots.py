@@ -10,10 +10,12 @@ from typing import Any, Final, NamedTuple
 from sharestate import PROFILES, SharePartition, Snapshot, SnapshotError
 
 SNAPSHOTS: Final = Path(__file__).parents[1] / "data/snapshots"
-STORED: Final = sorted(SNAPSHOTS.glob("v4-*.json"))
+STORED: Final = sorted(SNAPSHOTS.glob("v5-*.json"))
 OF_VERSION_1: Final = sorted(SNAPSHOTS.glob("v1-*.json"))
 OF_VERSION_2: Final = sorted(SNAPSHOTS.glob("v2-*.json"))
 OF_VERSION_3: Final = sorted(SNAPSHOTS.glob("v3-*.json"))
+OF_VERSION_4: Final = sorted(SNAPSHOTS.glob("v4-*.json"))
+OLDER: Final = OF_VERSION_1 + OF_VERSION_2 + OF_VERSION_3 + OF_VERSION_4
 
 
 LISTS: Final = {

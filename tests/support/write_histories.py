@@ -8,7 +8,7 @@ from typing import Final
 from sharestate.testing.write_histories import Step
 
 TIMES: Final = int(os.environ.get("SHARESTATE_TIMES", "1"))
-"""How many times as many histories as usual are tried: `make failover` and `make adversary` set it."""
+"""How many times as many histories as usual are tried: `make failover`, `make stalls` and `make adversary` set it."""
 
 OVERTAKEN: Final = [
     Step("fetch", (0, 2, 0)),  # 100-102

@@ -1,4 +1,4 @@
-"""Snapshots of earlier versions: they are read as they were meant, and written as version 4."""
+"""Snapshots of earlier versions: they are read as they were meant, and written as version 5."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tests.support.stored_snapshots import (
     OF_VERSION_1,
     OF_VERSION_2,
     OF_VERSION_3,
+    OF_VERSION_4,
+    OLDER,
     SNAPSHOTS,
     Place,
     path_of,
@@ -21,17 +23,17 @@ from tests.support.stored_snapshots import (
 )
 
 each_before_3 = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2, ids=lambda file: file.stem)
-each_older = pytest.mark.parametrize("file", OF_VERSION_1 + OF_VERSION_2 + OF_VERSION_3, ids=lambda file: file.stem)
+each_older = pytest.mark.parametrize("file", OLDER, ids=lambda file: file.stem)
 
 BEFORE_4_4 = frozenset(Quirk) - {Quirk.ARCHIVES_UNCOUNTED}
 
 
 @each_older
-def test_a_snapshot_of_an_older_version_is_written_as_version_4(file: Path) -> None:
-    """Restored and taken again it is what version 4 writes of the same share partition."""
+def test_a_snapshot_of_an_older_version_is_written_as_version_5(file: Path) -> None:
+    """Restored and taken again it is what version 5 writes of the same share partition."""
     partition = restored(stored(file)["snapshot"])
 
-    assert partition.snapshot().to_json() == stored(SNAPSHOTS / f"v4-{file.name[3:]}")["snapshot"]
+    assert partition.snapshot().to_json() == stored(SNAPSHOTS / f"v5-{file.name[3:]}")["snapshot"]
 
 
 @pytest.mark.parametrize("file", OF_VERSION_1, ids=lambda file: file.stem)
@@ -45,7 +47,7 @@ def test_a_snapshot_of_version_1_says_nothing_of_write_policies(file: Path) -> N
     ("quirks", "read"),
     [
         (["B6", "B9b", "B10", "B15", "B22"], BEFORE_4_4),
-        (["B6", "B9b", "B10", "B15"], BEFORE_4_4 - {Quirk.WAITS_AT_WINDOW_END, Quirk.COUNTS_BELOW_START}),
+        (["B6", "B9b", "B10", "B15"], frozenset(map(Quirk, ["B6", "B9b", "B10", "B15"]))),
         ([], frozenset()),
     ],
 )
@@ -81,3 +83,29 @@ def test_a_quirk_that_version_2_did_not_know_is_refused_in_it(file: Path) -> Non
     for nonsense in JSON_KINDS.values():
         if not isinstance(nonsense, list):
             assert refused_at(Place(file, ("profile", "quirks")).replaced(nonsense)) == "profile.quirks"
+
+
+@pytest.mark.parametrize(
+    ("quirks", "more"),
+    [
+        (["B6", "B9b", "B10", "B15", "B17", "B22"], ["F4", "F5", "F6", "F7"]),
+        (["B6", "B9b", "B10", "B15", "B17", "B22", "B23"], ["F4", "F5", "F6", "F7"]),
+        (["B6", "B9b", "B10", "B15", "B17"], []),
+        ([], []),
+    ],
+)
+@pytest.mark.parametrize("file", OF_VERSION_4, ids=lambda file: file.stem)
+def test_a_profile_with_every_quirk_of_version_4_stalls_as_its_release_does(
+    file: Path, quirks: list[str], more: list[str]
+) -> None:
+    """Version 4 knew no F4 to F7: a release of Kafka shows them, and what is healed of something is healed of them."""
+    line = Place(file, ("profile", "quirks")).replaced(quirks)
+
+    assert Snapshot.from_json(line).profile.quirks == frozenset(map(Quirk, [*quirks, *more]))
+
+
+@pytest.mark.parametrize("quirk", ["F4", "F5", "F6", "F7"])
+@pytest.mark.parametrize("file", OF_VERSION_4, ids=lambda file: file.stem)
+def test_a_quirk_that_version_4_did_not_know_is_refused_in_it(file: Path, quirk: str) -> None:
+    """The error names its place."""
+    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", quirk])) == "profile.quirks[1]"

@@ -22,13 +22,13 @@ from attrs import define
 
 from sharestate.errors import SplitLimitError
 from sharestate.partition.advance import advance
-from sharestate.partition.archive import archive_compacted, without_aborted
+from sharestate.partition.archive import aborted_batches, archive_aborted, archive_compacted, without
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, unowned
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
-from sharestate.values.effects import Cause
+from sharestate.values.effects import NOTHING, Cause, Effects, with_acquired
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import Quirk
@@ -45,26 +45,31 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
     max_records: int,
     batch_size: int,
     mode: AcquireMode,
-) -> tuple[AcquiredRecords, ...]:
+) -> Effects:
     """
     Acquire for *member_id* what it may have of *fetched* (rules 7 and 7.1).
+
+    Returns:
+        What it has acquired; and that fetches are woken if what the log no longer offers was archived, and the SPSO has
+        advanced over it.
 
     Complexity:
         O(log n) in the batches, linear in the records that are looked at.
     """
     if max_records <= 0 or not _is_eligible(state, fetched):
-        return ()
+        return NOTHING
     if _is_one_new_batch(state, fetched, max_records, batch_size):
-        return (_add(state, member_id, fetched.batches[0].first_offset, fetched.batches[-1].last_offset),)
+        log = fetched.batches
+        return with_acquired((_add(state, member_id, log[0].first_offset, log[-1].last_offset),))
     position = None  # to return to: the natural gap is skipped before the steps are planned
     if _is_at_natural_gap(state, fetched):
         position = state.position()
         _skip_natural_gaps(state, fetched)
         if not _is_eligible(state, fetched):
-            return ()
+            return NOTHING
     limit, last_offset = _capacity(state, fetched, max_records)
     if limit <= 0:
-        return ()
+        return NOTHING
     log, is_strict = fetched.batches, mode is AcquireMode.RECORD_LIMIT
     request = Request(member_id, log[0].first_offset, log, last_offset, limit, batch_size, is_strict)
     try:
@@ -73,13 +78,24 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
         if position is not None:
             state.return_to(position)
         raise
+    return _take(state, request, fetched, steps)
+
+
+def _take(state: PartitionState, request: Request, fetched: FetchedRecords, steps: Sequence[Step]) -> Effects:
+    """Take all of *steps*, and archive what *fetched* shows that the log no longer offers."""
+    advances = False
     if fetched.fetch_offset < request.first_offset:
-        archive_compacted(state, fetched.fetch_offset, request.first_offset)
+        advances = archive_compacted(state, fetched.fetch_offset, request.first_offset)
     acquired = [records for step in steps for records in step.take(state, request)]
-    if not acquired:
-        return ()
-    state.shrink_gap_window(acquired[-1].last_offset + 1)
-    return without_aborted(state, fetched, acquired)
+    if acquired:
+        state.shrink_gap_window(acquired[-1].last_offset + 1)
+        aborted = aborted_batches(fetched)
+        if aborted:
+            advances |= archive_aborted(state, aborted)
+            acquired = [*without(acquired, aborted)]
+    # rules 16 and 24.1
+    effects = with_acquired(tuple(acquired))
+    return effects._replace(wake=True) if advances and advance(state) else effects
 
 
 def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:
@@ -176,9 +192,7 @@ def _skip_natural_gaps(state: PartitionState, fetched: FetchedRecords) -> None:
         following = state.in_flight.higher(state.start_offset)
         state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
         state.end_offset = max(state.end_offset, state.start_offset)
-        window = state.active_gap_window
-        if window is not None:
-            state.shrink_gap_window(max(window.first_offset, state.start_offset))
+        state.lift_gap_window(state.start_offset)
         advance(state)
 
 

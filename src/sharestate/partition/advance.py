@@ -81,9 +81,8 @@ def _advance_over_batches(state: PartitionState) -> bool:
     if plan is None:
         return False
     start = _start_after(state, plan)
-    window = state.active_gap_window
-    if window is not None and not state.profile.has(Quirk.WAITS_AT_WINDOW_END):  # rule 24.1
-        state.shrink_gap_window(max(window.first_offset, start))
+    if not state.profile.has(Quirk.WAITS_AT_WINDOW_END):  # rule 24.1
+        state.lift_gap_window(start)
     if plan.next_batch is None:
         _pass_all(state, start)
     else:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
 from sharestate.partition.record_machine import TERMINAL, Input
 from sharestate.partition.state import PartitionState
+from sharestate.values.effects import NOTHING, WAKE, Effects
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import NO_PRODUCER_ID, AcquiredRecords, ControlType, RecordBatch, RecordState
@@ -84,11 +86,14 @@ def _archive(  # noqa: PLR0913 - as above, for one batch
 # ---- log compaction
 
 
-def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: int) -> None:
+def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: int) -> bool:
     """
     Archive what is available from *fetch_offset* to before *first_fetched*: the log no longer has it.
 
     Only the hole at the beginning of a fetch is seen; one between two of its batches is not.
+
+    Returns:
+        Whether the SPSO has to advance now.
     """
     # rules 7.3 and 20.4
     floor = state.in_flight.floor(fetch_offset)
@@ -97,33 +102,40 @@ def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: i
     completed = archive_range(
         state, batches, fetch_offset, first_fetched - 1, RecordState.AVAILABLE, Input.COMPACTED_AWAY
     )
-    if completed >= 0:
-        state.count_completed(completed)
-        state.find_next = True
+    if completed < 0:
+        return False
+    state.count_completed(completed)
+    state.find_next = True
+    return not state.profile.has(Quirk.STALLS_AFTER_COMPACTION)  # rule 24.1
 
 
 # ---- aborted transactions
 
 
-def without_aborted(
-    state: PartitionState, fetched: FetchedRecords, acquired: Sequence[AcquiredRecords]
-) -> tuple[AcquiredRecords, ...]:
+def aborted_batches(fetched: FetchedRecords) -> Sequence[RecordBatch]:
     """
-    Archive the records of aborted transactions if the group reads committed ones only; return the rest of *acquired*.
+    Return the data batches whose transaction was aborted, if the group reads committed records only.
 
-    The whole fetch is looked at, not only what was acquired, and whoever holds the records. Transaction markers are
-    acquired like data: the client skips them.
+    The whole fetch is looked at, not only what is acquired. Transaction markers are not among them: they are acquired
+    like data, and the client skips them.
     """
-    # rules 7.10 and 20.4
+    # rule 7.10
     if not fetched.aborted_transactions or fetched.isolation is not IsolationLevel.READ_COMMITTED:
-        return tuple(acquired)
-    aborted = list(_aborted_batches(fetched))
+        return ()
+    return tuple(_aborted_batches(fetched))
+
+
+def archive_aborted(state: PartitionState, aborted: Iterable[RecordBatch]) -> bool:
+    """Archive what is acquired of *aborted*, whoever holds it; return whether the SPSO has to advance now."""
+    # rules 7.10 and 20.4
+    is_archived = False
     for batch in aborted:
         first, last = batch.first_offset, batch.last_offset
         cached = state.in_flight.from_floor(first, last)  # rule 24.2, B8: there may be no floor batch
         completed = archive_range(state, cached, first, last, RecordState.ACQUIRED, Input.ABORTED)
         state.count_completed(max(completed, 0))
-    return tuple(_subtract(acquired, aborted))
+        is_archived |= completed >= 0
+    return is_archived and not state.profile.has(Quirk.STALLS_AFTER_ABORT)  # rule 24.1
 
 
 def _aborted_batches(fetched: FetchedRecords) -> Iterator[RecordBatch]:
@@ -141,7 +153,7 @@ def _aborted_batches(fetched: FetchedRecords) -> Iterator[RecordBatch]:
             yield batch
 
 
-def _subtract(acquired: Sequence[AcquiredRecords], aborted: Sequence[RecordBatch]) -> Iterator[AcquiredRecords]:
+def without(acquired: Iterable[AcquiredRecords], aborted: Sequence[RecordBatch]) -> Iterator[AcquiredRecords]:
     """Cut the ranges of *aborted* out of those of *acquired*, both in ascending order (rule 7.10, step 3)."""
     index = 0
     for first, last, count in acquired:
@@ -160,24 +172,33 @@ def _subtract(acquired: Sequence[AcquiredRecords], aborted: Sequence[RecordBatch
 # ---- the log start
 
 
-def advance_log_start(state: PartitionState, offset: int) -> None:
+def advance_log_start(state: PartitionState, offset: int) -> Effects:
     """
     Move the SPSO to *offset*, where the log starts now; ignored if that is not past it (rules 13 and 20.4).
 
     Available records below it are archived. What members hold there stays theirs, but can no longer be acknowledged: it
-    is archived when its lock expires or its member leaves. Nothing leaves the cache; the new SPSO becomes durable with
-    the next write of any kind.
+    is archived when its lock expires or its member leaves. The new SPSO becomes durable with the next write of any
+    kind.
 
     Complexity:
         Linear in the batches below *offset*, and in the records of split ones.
     """
     old = state.start_offset
     if offset <= old:
-        return
-    if not state.in_flight:
+        return NOTHING
+    if not state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START):  # rule 24.1
+        state.lift_gap_window(offset)
+    if state.in_flight:
+        _archive_below(state, old, offset)
+    else:
         state.move_start(offset, state.delivery_complete_count)
         state.end_offset = offset
-        return
+    is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rules 16 and 24.1
+    return WAKE if is_advancing and advance(state) else NOTHING
+
+
+def _archive_below(state: PartitionState, old: int, offset: int) -> None:
+    """Archive what is available from the SPSO, which is *old*, to before *offset*, and move it there."""
     passed = _terminal_count(state, old, offset - 1)
     # What is archived here lies below the new SPSO, so it never counts.
     if archive_range(state, state.in_flight, old, offset - 1, RecordState.AVAILABLE, Input.BELOW_START) >= 0:

@@ -8,6 +8,7 @@ Source:
 from __future__ import annotations
 
 from sharestate.partition.state import PartitionState
+from sharestate.values.profiles import Quirk
 
 
 def next_fetch_offset(state: PartitionState) -> int:
@@ -25,7 +26,9 @@ def next_fetch_offset(state: PartitionState) -> int:
     if state.find_next:
         offset = _first_acquirable(state)
         if offset is not None:
-            return offset
+            # rule 24.1, F5: what lies below the SPSO may be below the log start
+            is_kept = state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START)
+            return offset if is_kept else max(offset, state.start_offset)
         state.find_next = False
     return state.end_offset + 1
 

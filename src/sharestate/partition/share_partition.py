@@ -21,7 +21,7 @@ from sharestate.partition.write_policies import writer_for
 from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
 from sharestate.values.config import ShareConfig
-from sharestate.values.effects import NOTHING, Effects, with_acquired
+from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
 from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
@@ -250,7 +250,8 @@ class SharePartition:
             mode: Whether *max_records* may be exceeded up to the end of a batch of the log.
 
         Returns:
-            ``acquired``, in ascending order; nothing unless the lifecycle is ACTIVE.
+            ``acquired``, in ascending order; nothing unless the lifecycle is ACTIVE. ``wake`` if the SPSO has advanced
+            over records that the log no longer offers.
 
         Raises:
             SplitLimitError: A batch that is too large would have to be split.
@@ -267,10 +268,10 @@ class SharePartition:
         integer(batch_size, "batch_size", 1)
         self._set_time(now_ms)
         try:
-            acquired = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
+            effects = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(with_acquired(acquired))
+        return self._with_transitions(effects)
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -327,10 +328,9 @@ class SharePartition:
         return self._with_transitions(release_.release(self._state, member_id))
 
     def advance_log_start(self, offset: int) -> Effects:
-        """Move the log start to *offset*; ignored if that is not above the SPSO."""
+        """Move the log start to *offset*, if that is above the SPSO; ``wake`` if the SPSO has advanced further."""
         integer(offset, "offset")
-        archive.advance_log_start(self._state, offset)
-        return self._with_transitions(NOTHING)
+        return self._with_transitions(archive.advance_log_start(self._state, offset))
 
     # ---- outcomes and time
 
@@ -357,8 +357,8 @@ class SharePartition:
 
         Returns:
             ``error``: for the member whose records it carried. ``dead_letters``: of locks that have expired, what goes
-            to the dead-letter queue now; that change stands. ``wake`` if the SPSO has advanced because of the second
-            write of dead letters.
+            to the dead-letter queue now; that change stands. ``wake`` if the SPSO has advanced over what was archived
+            meanwhile, or over dead letters.
 
         Raises:
             UnknownWriteError: It was never issued, or was answered already.

@@ -364,3 +364,10 @@ class PartitionState:
             window = self.active_gap_window
             is_over = window is None or offset > window.last_offset
             self.gap_window = None if is_over else self.gap_window._replace(first_offset=offset)
+
+    def lift_gap_window(self, offset: int) -> None:
+        """Begin the gap window at *offset* at the earliest, where the SPSO is or will be; past its end it is over."""
+        # rule 24.1
+        window = self.active_gap_window
+        if window is not None:
+            self.shrink_gap_window(max(window.first_offset, offset))

@@ -33,6 +33,9 @@ from sharestate.values.requests import StateBatch, StateBatches, StateRun, Write
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
+_STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COMPACTION})
+"""The quirks of what archives records while a write of them is pending; which of the two did is not kept."""
+
 _NEAR: Final = 32
 """Ranges of a batch closer than this are kept as one: walking over the gap costs less than a range. [records]"""
 
@@ -280,11 +283,19 @@ def write_failed(state: PartitionState, number: int) -> Effects:
     pending = _answered(state, number)
     state.writer.on_answer(number, is_confirmed=False)
     if isinstance(pending, FinalWrite):
-        has_advanced = state.profile.advances_after_failed_expiry and advance(state)
+        has_advanced = _advances_after_failed_expiry(state) and advance(state)
         return _with_dead_letters(state, pending, WAKE if has_advanced and pending.wakes else NOTHING)
+    has_archived = False
     for batch, first_offset, last_offset in pending.ranges:
-        _roll_back_range(state, pending, batch, first_offset, last_offset)
-    return NOTHING
+        has_archived |= _roll_back_range(state, pending, batch, first_offset, last_offset)
+    if not has_archived or state.profile.quirks >= _STALLS:
+        return NOTHING
+    return WAKE if advance(state) else NOTHING  # rule 24.1: what was archived meanwhile has waited for this answer
+
+
+def _advances_after_failed_expiry(state: PartitionState) -> bool:
+    # rule 10: where it does not, a later write moves the SPSO. With nothing left that could lead to one, nothing would.
+    return state.profile.advances_after_failed_expiry or not (state.writes or state.locks.count)
 
 
 def _with_dead_letters(state: PartitionState, answered: PendingWrite | FinalWrite, effects: Effects) -> Effects:
@@ -331,7 +342,8 @@ def _commit(state: PartitionState, pending: PendingWrite, write: int | None) -> 
 
 def _roll_back_range(
     state: PartitionState, pending: PendingWrite, batch: Batch, first_offset: int, last_offset: int
-) -> None:
+) -> bool:
+    """Roll back a range; return whether records of it stay archived."""
     # rules 11 and 20.4
     replacements = {}
     for cell, references in batch.tally(first_offset, last_offset).items():
@@ -347,6 +359,7 @@ def _roll_back_range(
     if archived and not state.profile.has(Quirk.ARCHIVES_UNCOUNTED):
         state.count_completed(batch.record_count(max(first_offset, state.start_offset), last_offset, archived))
     state.replace_cells(batch, first_offset, last_offset, replacements, Cause.ROLLED_BACK, pending.number)
+    return any(cell.rollback is None for cell in replacements)
 
 
 def _rolled_back(state: PartitionState, pending: PendingWrite, cell: Cell) -> Cell:

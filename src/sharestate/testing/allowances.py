@@ -94,37 +94,27 @@ LEFT_OPEN: Final[tuple[LeftOpen, ...]] = (
 
 class KnownBug(NamedTuple):
     """
-    A bug of Kafka that every profile has, and that would otherwise end a test.
+    A bug of Kafka's releases that ends a test unless it is allowed.
 
     Attributes:
         bug: Its id on the page of Kafka's bugs.
         breaks: The guarantee or invariant that does not hold because of it.
         only: When it is allowed: what has happened before.
-        doors: Where it is.
     """
 
     bug: str
     breaks: str
     only: str
-    doors: tuple[Door, ...]
 
-
-_BY_LOG_START: Final = "a `log_start` was the last request to change records"
-_BY_ACQUIRE: Final = "an `acquire` was the last request to change records"
 
 KNOWN_BUGS: Final[tuple[KnownBug, ...]] = (
-    KnownBug("F4", "nothing_lost", "the log start has passed the last available records", (Door.CLIENTS,)),
-    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next", (Door.CLIENTS,)),
-    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction", (Door.CLIENTS,)),
-    KnownBug("F4", "a_full_window_waits_for_something", _BY_LOG_START, (Door.INVARIANTS,)),
-    KnownBug("F5", "a_full_window_waits_for_something", _BY_LOG_START, (Door.INVARIANTS,)),
-    KnownBug("F6", "a_full_window_waits_for_something", _BY_ACQUIRE, (Door.INVARIANTS,)),
-    KnownBug("F7", "a_full_window_waits_for_something", _BY_ACQUIRE, (Door.INVARIANTS,)),
-    KnownBug("C2", "an_initialization_takes_nothing_back", "it comes after a read or a write", (Door.INVARIANTS,)),
+    KnownBug("F4", "nothing_lost", "the log start has passed the last available records"),
+    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next"),
+    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction"),
 )
 """
-The bugs of Kafka that are allowed for; others are what a healed profile does not have.
+The bugs of Kafka's releases that members can notice.
 
-Those at the clients' side are allowed where a machine names them in its ``allowances``: an implementation of one's own
-need not have them. The invariants allow theirs always, those of share coordinators but for ``COORDINATOR_HEALED``.
+They are allowed where a machine names them in its ``allowances``: an implementation of one's own need not have them,
+and healed profiles do not.
 """

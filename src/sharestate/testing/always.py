@@ -224,6 +224,13 @@ def nothing_is_acquired_below_the_start(exchange: Exchange) -> None:
             demand(first >= exchange.before["start_offset"], f"{first} was acquired below the SPSO")
 
 
+def no_fetch_begins_below_the_start(exchange: Exchange) -> None:
+    """The next fetch offset is at or above the SPSO: below, every fetch may be out of range (not with quirk F5)."""
+    if exchange.op == "next_fetch_offset" and isinstance(exchange.result, int):
+        start = exchange.after["start_offset"]
+        demand(exchange.result >= start, f"the next fetch begins at {exchange.result}, and the SPSO is {start}")
+
+
 def the_complete_count_is_right(exchange: Exchange) -> None:
     """The delivery complete count is the number of terminal cached records at or above the SPSO (not with B22)."""
     start = exchange.after["start_offset"]
@@ -339,6 +346,7 @@ WITHOUT_QUEUE: Final[tuple[Invariant, ...]] = (nothing_goes_to_a_queue,)
 HEALED: Final[tuple[Invariant, ...]] = (
     the_start_never_moves_back,
     nothing_is_acquired_below_the_start,
+    no_fetch_begins_below_the_start,
     the_complete_count_is_right,
 )
 """Further invariants of profiles without quirks."""

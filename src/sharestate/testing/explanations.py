@@ -46,7 +46,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
             "records at the edge of a batch, and those whose release is pending", ("KAFKA-19476",)
         ),
         "the_next_fetch_finds_what_is_available": Explanation(
-            "what has to make the next fetch look back: releases, expired locks, failed writes", ("F5",)
+            "what has to make the next fetch look back: releases, expired locks, failed writes"
         ),
         "writes_carry_the_epochs_of_the_leader": Explanation(
             "what sets the state epoch: the first read alone", ("F3",)
@@ -67,6 +67,9 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
             "moves of the SPSO after the log start has moved", ("KAFKA-19859", "B9b")
         ),
         "nothing_is_acquired_below_the_start": Explanation("log batches across the SPSO", ("KAFKA-19954", "B6")),
+        "no_fetch_begins_below_the_start": Explanation(
+            "what becomes of the gap window when the log start moves into it", ("F5",)
+        ),
         "the_complete_count_is_right": Explanation(
             "what archives records without counting them, or counts them twice", ("F2", "B22", "KIP-1226")
         ),

@@ -8,7 +8,6 @@ AssertionError at the first that contradicts it. What it remembers are its local
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from sharestate.testing.always import demand
@@ -207,40 +206,21 @@ def _first_of_log_batch(batches: list[list[Any]], offset: int) -> int:
     return max((first for first, last, *_ in batches if first <= offset <= last), default=offset)
 
 
-def a_full_window_waits_for_something(profile: Profile) -> Watch:
+def a_full_window_waits_for_something(_profile: Profile) -> Watch:
     """
     While no fetch is taken, a record in flight is acquired or available, or a write or the dead-letter queue is asked.
 
     Otherwise nothing is delivered until somebody else moves the SPSO. Not with the quirks B10 and B17, of which F1 is
-    the worst case; and not after what `STALLING` names.
+    the worst case, nor with F4, F6 and F7.
     """
-    stalling = STALLING if profile.advances_after_failed_expiry else {*STALLING, "advance", "complete"}
     unanswered: set[int] = set()
-    ended_by = ""
     while True:
         exchange = yield
         unanswered |= {event[1]["write"] for event in exchange.response["events"] if event[::2] == ["write", "hold"]}
         if exchange.completes_write:
             unanswered.discard(exchange.request["write"])
-        is_over = not unanswered and _is_over(exchange.after)
-        if exchange.before is None or _visible(exchange.before) != _visible(exchange.after):
-            ended_by = exchange.op
         if exchange.op == "can_acquire" and exchange.result is False and exchange.after["lifecycle"] == "ACTIVE":
-            demand(not is_over or ended_by in stalling, f"no fetch is taken any more, since the request {ended_by}")
-
-
-STALLING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"log_start": ("F4", "F5"), "acquire": ("F6", "F7")})
-"""
-The requests that may end all that a full window waits for, by bugs of Kafka that every profile has.
-
-Where the SPSO does not advance after the failed write of an expired lock, as in `KIP_932`, ``advance`` is one too, and
-so is ``complete``: a write that fails may let a lock expire.
-"""
-
-
-def _visible(state: dict[str, Any]) -> dict[int, tuple[str, int, str]]:
-    """Return the records without locks and flags, which the late answer to a write changes too."""
-    return {offset: record.visible for offset, record in records(state).items()}
+            demand(bool(unanswered) or not _is_over(exchange.after), "no fetch is taken any more")
 
 
 def _is_over(state: dict[str, Any]) -> bool:

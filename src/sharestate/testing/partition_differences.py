@@ -82,5 +82,9 @@ KAFKA_BUGS: Final[Mapping[str, str]] = {
     "B17": "Terminal records inside the gap window wait until something beyond it is acquired.",
     "B22": "Aborted records below the SPSO count as complete.",
     "B23": "Records on their way to the dead-letter queue are archived without counting if their write fails.",
+    "F4": "The SPSO does not advance when the log start archives the last records that are not terminal.",
+    "F5": "The gap window may begin below the SPSO when the log start has moved into it.",
+    "F6": "The SPSO does not advance when records that were compacted away are archived.",
+    "F7": "The SPSO does not advance when records of aborted transactions are archived.",
 }
 """The bugs of Kafka that an implementation may have too, by the ids that the documentation has: what Kafka does."""

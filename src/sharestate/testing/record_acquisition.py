@@ -56,17 +56,21 @@ class RecordAcquisition(RecordsInFlight):
             last = min(last, self.end)
         if room <= 0 or log[-1][1] < self.start:
             return []
+        bugs = []
         if fetch_offset < first:  # the log does not have these any more
             touched = [batch for batch in self.batches() if batch.last >= fetch_offset]
-            self._archive("AVAILABLE", fetch_offset, first - 1, touched)
+            bugs += ["F6"] * self._archive("AVAILABLE", fetch_offset, first - 1, touched)
         is_strict = request.get("mode") == "record_limit"
         fetch = Fetch(request["member"], log, first, last, room, request["batch_size"], is_strict)
         taken = self._take_what_there_is(fetch)
         if taken:
             self._shrink_gap(taken[-1] + 1)
         if taken and request.get("isolation") == "read_committed":
-            self._archive_aborted(log, request.get("aborted") or ())
-        return [(offset, self.records[offset].count) for offset in taken if self.records[offset].state == "ACQUIRED"]
+            bugs += ["F7"] * self._archive_aborted(log, request.get("aborted") or ())
+        got = [(offset, self.records[offset].count) for offset in taken if self.records[offset].state == "ACQUIRED"]
+        if bugs:
+            self._pass_archived(*bugs)
+        return got
 
     def _skip_natural_gaps(self, first: int) -> None:
         """Move the SPSO to where the log goes on, past what is terminal between two gaps, unless it lies in a batch."""
@@ -220,8 +224,9 @@ class RecordAcquisition(RecordsInFlight):
 
     # ---- transactions
 
-    def _archive_aborted(self, log: list[Any], aborted: Any) -> None:  # noqa: ANN401 - JSON
-        """Archive what is acquired of aborted transactions, by whichever member."""
+    def _archive_aborted(self, log: list[Any], aborted: Any) -> bool:  # noqa: ANN401 - JSON
+        """Archive what is acquired of aborted transactions, by whichever member; return whether there was anything."""
+        is_archived = False
         waiting = [tuple(pair) for pair in aborted]
         aborting: set[int] = set()
         for first, last, *attributes in log:
@@ -239,4 +244,6 @@ class RecordAcquisition(RecordsInFlight):
                     self.met.add("B8")
                 if first < self.start:
                     self.met.add("B22")
-                self._archive("ACQUIRED", first, last, [batch for batch in self.batches() if batch.first >= low])
+                own = [batch for batch in self.batches() if batch.first >= low]
+                is_archived |= self._archive("ACQUIRED", first, last, own)
+        return is_archived

@@ -5,8 +5,8 @@ What it says is what a share partition without Kafka's bugs does. `RecordsInFlig
 `RecordAcquisition` how members acquire; here is the rest.
 
 Source:
-    KIP-932, KIP-1191, KIP-1206, KIP-1222; SharePartition (Kafka 4.4.0), without the bugs B6, B9b, B10, B15, B17, B22
-    and B23.
+    KIP-932, KIP-1191, KIP-1206, KIP-1222; SharePartition (Kafka 4.4.0), without the bugs B6, B9b, B10, B15, B17, B22,
+    B23 and F4 to F7.
 """
 
 from __future__ import annotations
@@ -375,20 +375,28 @@ class RecordModel(RecordAcquisition):
     def _answer(self, write: Write, answer: Any) -> str:  # noqa: ANN401 - JSON
         is_success = answer == "ok"
         self.has_failed |= not is_success
+        has_waited = False
         for record in [record for record in self.records.values() if record.write == write.number]:
             record.write = None
             if is_success or record.is_given_up:
                 self._unlock(record)
+                has_waited |= record.is_given_up
                 continue
             if record.deadline_ms is not None and record.deadline_ms < self.now_ms:  # handled by now, or not yet
                 self.met |= {"B15", "B23"}
             self._restore(record)
-        if is_success or (write.is_final and not self.rules.is_kip):
+        if is_success or (write.is_final and (not self.rules.is_kip or self._is_quiet())):
             self._move_start()
+        elif has_waited:
+            self._pass_archived("F4", "F6")
         if is_success or write.is_final:
             for letter in write.letters:
                 self._hand_over(letter)
         return "ok" if is_success else "failed"
+
+    def _is_quiet(self) -> bool:
+        """Return whether no lock and no write is left."""
+        return not self.held and all(record.deadline_ms is None for record in self.records.values())
 
     def flaw(self, write: Write, start_offset: int, written: dict[int, tuple[int, int]]) -> str:
         """
@@ -470,3 +478,7 @@ class RecordModel(RecordAcquisition):
             self._archive("AVAILABLE", self.start, start - 1, self.batches())
             self.start = start
             self.end = max(self.end, start) if self.records else start
+            if self.gap and self._has_gap() and self.gap[0] < start:
+                self.met.add("F5")
+                self._shrink_gap(start)
+            self._pass_archived("F4")

@@ -48,7 +48,8 @@ class Rules:
     is_kip: bool = False
     """
     Whether writes are those of the KIP. Nothing is written of records below the SPSO; the start offset is, once there
-    is none. Locks that are over expire together, with one write that moves the SPSO only if it succeeds.
+    is none. Locks that are over expire together, with one write that moves the SPSO if it succeeds, or if nothing else
+    is left to be written.
     """
 
 
@@ -200,8 +201,9 @@ class RecordsInFlight:
                     self.locks += 1
                     record.lock, record.lock_is_over = self.locks, False
 
-    def _archive(self, state: str, first: int, last: int, batches: Iterable[Batch]) -> None:
-        """Archive the records of a range that are in a state, whatever is pending."""
+    def _archive(self, state: str, first: int, last: int, batches: Iterable[Batch]) -> bool:
+        """Archive the records of a range that are in a state, whatever is pending; return whether there were any."""
+        is_archived = False
         for batch in batches:
             if batch.first > last:
                 break
@@ -213,6 +215,8 @@ class RecordsInFlight:
             for offset in batch.offsets:
                 if first <= offset <= last and self.records[offset].state == state:
                     self._give_up(self.records[offset])
+                    is_archived = True
+        return is_archived
 
     # ---- the gap window, and the SPSO
 
@@ -242,6 +246,13 @@ class RecordsInFlight:
             last = offset
         if last is not None:
             self._pass(last)
+
+    def _pass_archived(self, *bugs: str) -> None:
+        """Pass what was archived without a write, which Kafka leaves where it is: those are its *bugs*."""
+        before = self.start, len(self.records), self.gap
+        self._move_start()
+        if before != (self.start, len(self.records), self.gap):
+            self.met.update(bugs)
 
     def _pass(self, last: int) -> None:
         """Move the SPSO past the offset *last*, which was the last one to be done; forget batches of which all are."""

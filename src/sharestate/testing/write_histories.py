@@ -5,6 +5,9 @@ Writes fail, are late, overtake each other, come twice, or lose their answers, a
 taken over. A new leader may read the state at any moment: no record may be lost then, no durable one delivered again,
 and no durable delivery forgotten.
 
+The log does what logs do: it has gaps, its start moves, compaction takes batches out of it, and transactions are
+aborted. In the end everybody accepts everything, and the SPSO has to be at the log end.
+
 >>> from random import Random
 >>> from sharestate.values.profiles import KAFKA_4_4
 >>> history = History(KAFKA_4_4.healed, in_memory())
@@ -16,9 +19,9 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import partial
-from itertools import product
-from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from attrs import evolve
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.errors import ErrorCode
@@ -41,28 +44,66 @@ from sharestate.persister.requests import (
     PartitionIdData,
     PartitionStateData,
 )
+from sharestate.testing.history_search import (
+    EVERYTHING,
+    WRITES,
+    HistoryError,
+    Mix,
+    Step,
+    failure,
+    random_steps,
+    search,
+    shrunk,
+)
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
-from sharestate.values.fetched_records import FetchedRecords
-from sharestate.values.records import RecordBatch, RecordState, SharePartitionKey
+from sharestate.values.effects import NOTHING, Cause
+from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.records import (
+    NO_PRODUCER_ID,
+    AcquireMode,
+    ControlType,
+    RecordBatch,
+    RecordState,
+    SharePartitionKey,
+)
 from sharestate.values.requests import ReadShareGroupState, WriteShareGroupState
+from sharestate.values.transactions import TransactionIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
 
     from sharestate.persister.protocol import Persister
-    from sharestate.values.effects import Effects
+    from sharestate.values.effects import Effects, Transition
     from sharestate.values.profiles import Profile
     from sharestate.values.requests import PersistedState
+
+__all__ = [
+    "EVERYTHING",
+    "WRITES",
+    "Connect",
+    "Delivery",
+    "History",
+    "HistoryError",
+    "Mix",
+    "Outcome",
+    "Sent",
+    "Step",
+    "failure",
+    "in_memory",
+    "random_steps",
+    "search",
+    "shrunk",
+]
 
 T = TypeVar("T")
 
 Connect: TypeAlias = "Callable[[], Persister]"
 """Returns the persister of the next leader, who finds in it what was stored through those before."""
 
-_PATIENCE: Final = 200
-"""The number of fetches after which every record must be terminal. [fetches]"""
+_PATIENCE: Final = 400
+"""The number of fetches after which everything must be done: the last attempts are of one record each. [fetches]"""
 
 _TIMEOUT_S: Final = 60
 """The longest time that an answer of the persister may take. [s]"""
@@ -76,19 +117,10 @@ BEGIN: Final = 100
 CONFIG: Final = ShareConfig(delivery_count_limit=3, record_lock_duration_ms=100, max_record_locks=60)
 MEMBERS: Final = ("m1", "m2", "m3")
 _KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+_PRODUCER: Final = 7
 
-
-class Step(NamedTuple):
-    """
-    One step; its numbers choose among what is possible at that moment, so that any steps make a history.
-
-    Attributes:
-        kind: The name of a method of History.
-        numbers: Its arguments.
-    """
-
-    kind: str
-    numbers: tuple[int, int, int]
+_NOT_DONE: Final = frozenset({Cause.READ, Cause.PASSED, Cause.CONFIRMED, Cause.ROLLED_BACK})
+"""The causes of transitions that make no record terminal, or in memory only."""
 
 
 class Sent(NamedTuple):
@@ -139,10 +171,6 @@ _OUTCOMES: Final = (
 )
 
 
-class HistoryError(AssertionError):
-    """The state that a new leader would read is wrong, a write was answered wrongly, or a record is never terminal."""
-
-
 def in_memory(rules: CoordinatorProfile = LATEST_COORDINATOR) -> Connect:
     """Return how to connect to a new persister in memory."""
     persister = InMemoryPersister(profile=rules)
@@ -158,28 +186,39 @@ class History:
         connect: Returns the persister, anew for each leader.
         key: The share partition; what is stored of it is deleted at first.
         delivery: When a write may reach the persister.
+        config: The group's settings, until a step changes them.
 
     Raises:
         HistoryError: The persister does not take the initialization.
     """
 
     def __init__(
-        self, profile: Profile, connect: Connect, *, key: SharePartitionKey = KEY, delivery: Delivery = Delivery.LATE
+        self,
+        profile: Profile,
+        connect: Connect,
+        *,
+        key: SharePartitionKey = KEY,
+        delivery: Delivery = Delivery.LATE,
+        config: ShareConfig = CONFIG,
     ) -> None:
         """Initialize the state, and start the first leader."""
         self._key = key
         self._connect = connect
         self._delivery = delivery
         self._profile = profile
+        self._config = config
         self._leader_epoch = 0
-        self._log: list[tuple[int, int]] = []
+        self._log: list[RecordBatch] = []
+        self._transactions = TransactionIndex()
         self._log_start = self._log_end = BEGIN
         self._now_ms = 0
         self._sent: list[Sent] = []
         self._late: list[Sent] = []
         """The writes on their way that nobody waits for: they were answered, or their leader is gone."""
+        self._dead_letters: list[int] = []
+        """The numbers of the requests that the dead-letter queue has not answered."""
         self._terminal: set[int] = set()
-        """The records that need no delivery: terminal by an applied write, or archived when a lock expired."""
+        """The records that need no delivery: terminal by an applied write, or archived without one."""
         self._confirmed: set[int] = set()
         """The durable records, which must never be delivered again."""
         self._counted: dict[int, int] = {}
@@ -193,64 +232,70 @@ class History:
         Carry out *steps*.
 
         Raises:
-            HistoryError: The persisted state loses a record, brings a durable one back, or forgets a delivery; or a
-                write of the leader is refused, or one of an earlier leader accepted.
+            HistoryError: The persisted state loses a record, brings a durable one back, or forgets a delivery; the SPSO
+                passes a record that is not terminal; or a write of the leader is refused, or one of an earlier leader
+                accepted.
         """
         for kind, numbers in steps:
             _STEPS[kind](self, *numbers)
 
     def finish(self) -> None:
         """
-        Answer every write with success, expire every lock and accept every record, until all are terminal.
+        Answer every write with success, expire every lock and accept every record, until the SPSO is at the log end.
 
-        What was on its way arrives at last.
+        What was on its way arrives at last, and another leader comes to the same end.
 
         Raises:
-            HistoryError: A record is not terminal after 200 fetches, or not any more; or as for ``run``.
+            HistoryError: The SPSO is not there after 400 fetches, or a record is not terminal; or as for ``run``.
         """
-        for _ in range(_PATIENCE):
-            if not self._unfinished():
-                break
-            self._accept_all()
-        else:
-            message = f"{self._unfinished()[0]} is never terminal"
-            raise HistoryError(message)
+        self._accept_everything()
         while self._late:
             self.deliver(0, 0, 0)
+        self.crash(0, 0, 0)
+        self._accept_everything()
+
+    def _accept_everything(self) -> None:
+        for _ in range(_PATIENCE):
+            if self._partition.start_offset >= self._log_end and not self._unfinished():
+                return
+            self._accept_all()
+        if self._unfinished():
+            message = f"{self._unfinished()[0]} is never terminal"
+            raise HistoryError(message)
+        message = f"the SPSO stays at {self._partition.start_offset}, and the log ends at {self._log_end}"
+        raise HistoryError(message)
 
     def _unfinished(self) -> list[int]:
         return [offset for offset in self._owed() if offset not in self._terminal]
 
     def _accept_all(self) -> None:
         member = MEMBERS[0]
-        self.pass_time(CONFIG.record_lock_duration_ms + 1, 0, 0)
+        self._now_ms += self._config.record_lock_duration_ms + 1
+        self.pass_time(0, 0, 0)
         self._answer_all()
-        offset = self._partition.next_fetch_offset()
-        batches = [RecordBatch(first, last) for first, last in self._log if last >= offset]
-        if batches and self._partition.can_acquire():
-            fetched = FetchedRecords(fetch_offset=offset, batches=batches)
-            for first, last, _ in self._partition.acquire(member, fetched, now_ms=self._now_ms).acquired:
-                accepted = AcknowledgementBatch(first, last, (AcknowledgeType.ACCEPT,))
-                self._command(partial(self._partition.acknowledge, member, [accepted], now_ms=self._now_ms))
+        for first, last, _ in self._fetch(member).acquired:
+            accepted = AcknowledgementBatch(first, last, (AcknowledgeType.ACCEPT,))
+            self._command(partial(self._partition.acknowledge, member, [accepted], now_ms=self._now_ms))
         self._answer_all()
 
     def _answer_all(self) -> None:
-        while self._sent:
+        while self._sent or self._dead_letters:
             self.answer(0, 0, 0)
+            self.answer_dead_letter(0, 0, 0)
 
     # ---- steps
 
     def fetch(self, member: int, size: int, gap: int) -> None:
-        """Acquire the next batch for a member; it may be new and may begin after a gap of the log."""
-        offset = self._partition.next_fetch_offset()
-        if offset >= self._log_end:
-            first = self._log_end + (gap % 3 if gap % 5 == 0 else 0)
-            self._log.append((first, first + size % 6))
-            self._log_end = first + size % 6 + 1
-        batches = [RecordBatch(first, last) for first, last in self._log if last >= offset][:2]
-        if batches:
-            fetched = FetchedRecords(fetch_offset=offset, batches=batches)
-            self._partition.acquire(MEMBERS[member % 3], fetched, now_ms=self._now_ms)
+        """Acquire the next batches for a member; they may be new and may begin after a gap of the log."""
+        if self._partition.next_fetch_offset() >= self._log_end:
+            self._log_end += gap % 3 if gap % 5 == 0 else 0
+            self._append(size % 6 + 1)
+        self._fetch(
+            MEMBERS[member % 3],
+            max_batches=(2, 1, 3)[member // 3 % 3],
+            max_records=(500, 500, 1, 3)[size // 6 % 4],
+            mode=(AcquireMode.BATCH_OPTIMIZED, AcquireMode.RECORD_LIMIT)[gap // 15 % 2],
+        )
 
     def acknowledge(self, member: int, choice: int, kinds: int) -> None:
         """Acknowledge up to three of the ranges that one of the members holds, or parts of them."""
@@ -279,7 +324,7 @@ class History:
     def pass_time(self, ms: int, _1: int, _2: int) -> None:
         """Advance the clock and expire the locks that are due."""
         self._now_ms += ms % 150
-        while self._command(lambda: self._partition.expire_next(now_ms=self._now_ms), is_final=True):
+        while self._command(lambda: self._partition.expire_next(now_ms=self._now_ms)) is not None:
             pass
 
     def answer(self, which: int, how: int, _: int) -> None:
@@ -299,14 +344,21 @@ class History:
             self._apply(sent)
         if outcome.is_late and self._delivery is Delivery.LATE:
             self._late.append(sent)
+        number = sent.write.number
         if outcome.is_confirmed:
             self._confirmed |= sent.terminal
             for offset, count in sent.counted.items():
                 self._counted[offset] = max(count, self._counted.get(offset, 0))
-            self._partition.write_succeeded(sent.write.number)
+            self._command(lambda: self._partition.write_succeeded(number))
         else:
-            self._partition.write_failed(sent.write.number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._command(lambda: self._partition.write_failed(number, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         self._judge()
+
+    def answer_dead_letter(self, which: int, _1: int, _2: int) -> None:
+        """Let the dead-letter queue answer; whether it has taken the records makes no difference."""
+        if self._dead_letters:
+            number = self._dead_letters.pop(which % len(self._dead_letters))
+            self._command(lambda: self._partition.dead_letter_answered(number))
 
     def deliver(self, which: int, _1: int, _2: int) -> None:
         """Let a write arrive that nobody waits for."""
@@ -318,11 +370,36 @@ class History:
                 self._apply(sent)
             self._judge()
 
-    def move_log_start(self, by: int, _1: int, _2: int) -> None:
-        """Advance the log start offset."""
+    def move_log_start(self, by: int, told: int, _: int) -> None:
+        """Advance the log start offset; the leader is told at once, or finds it when a fetch is out of range."""
         self._log_start = min(max(self._log_start, self._partition.start_offset) + by % 8, self._log_end)
-        self._log = [(first, last) for first, last in self._log if last >= self._log_start]
-        self._partition.advance_log_start(self._log_start)
+        self._log = [batch for batch in self._log if batch.last_offset >= self._log_start]
+        if told % 2 == 0:
+            self._learn_log_start()
+
+    def append_transaction(self, size: int, how: int, gap: int) -> None:
+        """Append the one or two batches of a transaction, perhaps after a gap, and the marker that aborts it."""
+        self._log_end += gap % 3 if gap % 5 == 0 else 0
+        for _ in range(1 + how % 2):
+            self._append(size % 12 + 1, is_transactional=True)
+        self._append(1, (ControlType.ABORT, ControlType.COMMIT)[how // 8 % 2], is_transactional=True)
+
+    def compact(self, which: int, count: int, _: int) -> None:
+        """Take some batches out of the log that the SPSO has not passed; the last one of a log always stays."""
+        left = [batch for batch in self._log[:-1] if batch.last_offset >= self._partition.start_offset]
+        if left:
+            gone = left[which % len(left) :][: count % 3 + 1]
+            self._log = [batch for batch in self._log if batch not in gone]
+
+    def configure(self, locks: int, limit: int, queue: int) -> None:
+        """Change the group's settings; where the leader does not take them, the next one does."""
+        self._config = evolve(
+            self._config,
+            max_record_locks=locks % 12 + 1,
+            delivery_count_limit=limit % 4 + 1,
+            dead_letter_queue=self._profile.has_dead_letter_queue and queue % 2 == 1,
+        )
+        self._command(lambda: self._partition.configure(self._config))
 
     def crash(self, applied: int, _1: int, _2: int) -> None:
         """Replace the leader; some of its pending writes arrive before the next one reads the state, others later."""
@@ -333,9 +410,38 @@ class History:
                 self._late.append(sent)
         self._judge()
         self._sent = []
+        self._dead_letters = []
         if not self._has_written:
             self._log_start = max(self._log_start, self._log_end)
         self._lead()
+
+    # ---- the log
+
+    def _append(self, size: int, control: ControlType | None = None, *, is_transactional: bool = False) -> None:
+        producer = _PRODUCER if is_transactional else NO_PRODUCER_ID
+        batch = RecordBatch(self._log_end, self._log_end + size - 1, producer, is_transactional, control)
+        self._log.append(batch)
+        self._transactions.append(batch)
+        self._log_end = batch.last_offset + 1
+
+    def _fetch(self, member: str, max_batches: int = 2, **wanted: Any) -> Effects:  # noqa: ANN401 - as ``acquire`` has them
+        if not self._partition.can_acquire():
+            return NOTHING
+        offset = self._partition.next_fetch_offset()
+        if offset < self._log_start:
+            self._learn_log_start()
+            return NOTHING
+        fetched = FetchedRecords.from_log(
+            self._log,
+            self._transactions,
+            fetch_offset=offset,
+            max_batches=max_batches,
+            isolation=IsolationLevel.READ_COMMITTED,
+        )
+        return self._command(lambda: self._partition.acquire(member, fetched, now_ms=self._now_ms, **wanted)) or NOTHING
+
+    def _learn_log_start(self) -> None:
+        self._command(lambda: self._partition.advance_log_start(self._log_start))
 
     # ---- the checks
 
@@ -350,7 +456,7 @@ class History:
                 if offset not in self._terminal:
                     message = f"{offset} is lost"
                     raise HistoryError(message)
-            elif offset in self._confirmed:
+            elif offset in self._confirmed and state != RecordState.ARCHIVING:  # then it goes to the queue, if twice
                 message = f"{offset} comes back"
                 raise HistoryError(message)
             elif count < self._counted.get(offset, 0):
@@ -358,7 +464,11 @@ class History:
                 raise HistoryError(message)
 
     def _owed(self) -> list[int]:
-        return [offset for first, last in self._log for offset in range(max(first, self._log_start), last + 1)]
+        return [
+            offset
+            for batch in self._log
+            for offset in range(max(batch.first_offset, self._log_start), batch.last_offset + 1)
+        ]
 
     def _start(self, stored: PersistedState) -> int:
         """Return the offset below which a new leader delivers nothing."""
@@ -411,7 +521,11 @@ class History:
         self._persister = self._connect()
         self._leader_epoch += 1
         self._partition = SharePartition(
-            self._key, leader_epoch=self._leader_epoch, profile=self._profile, config=CONFIG
+            self._key,
+            leader_epoch=self._leader_epoch,
+            profile=self._profile,
+            config=self._config,
+            record_transitions=True,
         )
         stored = self._read(self._partition.initialize())
         start, records = self._start(stored), _records_of(stored)
@@ -421,28 +535,39 @@ class History:
         self._confirmed = set(self._terminal)
         self._counted = {offset: count for offset, (_, count) in records.items()}
         self._command(lambda: answer_read(self._partition, Loaded(stored), lambda _: self._log_end))
-        self._partition.advance_log_start(self._log_start)
 
-    def _records(self) -> dict[int, tuple[RecordState, int]]:
-        return {
-            offset: (run.state, run.delivery_count)
-            for batch in self._partition.batches()
-            for run in batch.runs
-            for offset in range(run.first_offset, run.last_offset + 1)
-        }
-
-    def _command(self, command: Callable[[], Effects | None], *, is_final: bool = False) -> bool:
-        before = self._records()
+    def _command(self, command: Callable[[], Effects | None]) -> Effects | None:
+        """Carry out the effects of *command*, and look at what the SPSO has passed."""
+        start = self._partition.start_offset
         effects = command()
         if effects is None:
-            return False
-        changed = {offset: cell for offset, cell in self._records().items() if before.get(offset) != cell}
-        terminal = frozenset(offset for offset, (state, _) in changed.items() if state in TERMINAL)
-        counted = {offset: count for offset, (state, count) in changed.items() if state is RecordState.AVAILABLE}
-        if is_final or not effects.writes:
-            self._terminal |= terminal
-        self._sent += [Sent(write, terminal, counted) for write in effects.writes]
-        return True
+            return None
+        for change in effects.transitions:
+            if change.state in TERMINAL and not change.has_pending_write and change.cause not in _NOT_DONE:
+                self._terminal.update(_offsets(change))
+        self._sent += [_sent(write, effects.transitions) for write in effects.writes]
+        self._dead_letters += [request.number for request in effects.dead_letters]
+        if self._partition.start_offset > start:
+            for offset in self._unfinished():
+                if offset < self._partition.start_offset:
+                    message = f"the SPSO passes {offset}, which is not terminal"
+                    raise HistoryError(message)
+        return effects
+
+
+def _sent(write: WriteShareGroupState, transitions: Iterable[Transition]) -> Sent:
+    changes = [change for change in transitions if change.write == write.number]
+    terminal = [change for change in changes if change.state in TERMINAL]
+    counted = [change for change in changes if change.state is RecordState.AVAILABLE]
+    return Sent(
+        write,
+        frozenset(offset for change in terminal for offset in _offsets(change)),
+        {offset: change.delivery_count for change in counted for offset in _offsets(change)},
+    )
+
+
+def _offsets(change: Transition) -> range:
+    return range(change.first_offset, change.last_offset + 1)
 
 
 def _done(future: Future[T]) -> Future[T]:
@@ -461,75 +586,6 @@ def _records_of(stored: PersistedState) -> dict[int, tuple[int, int]]:
 
 
 _STEPS: Final[Mapping[str, Callable[[History, int, int, int], None]]] = {
-    "fetch": History.fetch,
-    "acknowledge": History.acknowledge,
-    "answer": History.answer,
-    "deliver": History.deliver,
-    "pass_time": History.pass_time,
-    "release": History.release,
-    "move_log_start": History.move_log_start,
-    "crash": History.crash,
+    kind: getattr(History, kind) for kind in EVERYTHING
 }
-_WEIGHTS: Final = ((4,), (9, 14), (3, 6, 9), (0, 2), (0, 1, 3), (0, 1), (0, 0, 1), (0, 1))
-"""The weights of each step, of which a history takes one: in some, writes are answered late. [weight]"""
-
-
-def random_steps(random: Random) -> list[Step]:
-    """Return the steps of a random history."""
-    weights = [random.choice(choices) for choices in _WEIGHTS]
-    kinds = random.choices(list(_STEPS), weights, k=random.randint(10, 60))
-    return [Step(kind, (random.randrange(64), random.randrange(64), random.randrange(64))) for kind in kinds]
-
-
-def failure(begin: Callable[[], History], steps: Iterable[Step]) -> str | None:
-    """Return the message of the first fault in *steps* and the finish, in a history that *begin* returns, or None."""
-    try:
-        history = begin()
-        history.run(steps)
-        history.finish()
-    except HistoryError as error:
-        return str(error)
-    return None
-
-
-def shrunk(begin: Callable[[], History], steps: Sequence[Step]) -> list[Step]:
-    """Return as few of *steps* as still fail, each of their numbers as low as it can be while the others stay."""
-    kept = list(steps)
-    size = len(kept)
-    while size:
-        for start in range(0, len(kept), size):
-            fewer = kept[:start] + kept[start + size :]
-            if failure(begin, fewer) is not None:
-                kept = fewer
-                break
-        else:
-            size //= 2
-    for index, place in product(range(len(kept)), range(3)):
-        for lower in _lower(kept[index], place):
-            changed = [*kept[:index], lower, *kept[index + 1 :]]
-            if failure(begin, changed) is not None:
-                kept = changed
-                break
-    return kept
-
-
-def _lower(step: Step, place: int) -> Iterator[Step]:
-    """Yield *step* with lower numbers at *place*, the lowest one first."""
-    for number in range(step.numbers[place]):
-        first, second, third = (number if at == place else old for at, old in enumerate(step.numbers))
-        yield Step(step.kind, (first, second, third))
-
-
-def search(begin: Callable[[], History], seeds: Iterable[int]) -> str | None:
-    """
-    Return the first fault in the random histories of *seeds*, with the fewest steps that lead to it; None without one.
-
-    The steps are a list for ``History.run``, in Python.
-    """
-    for seed in seeds:
-        steps = random_steps(Random(seed))  # noqa: S311 - a replayable history
-        if failure(begin, steps) is not None:
-            steps = shrunk(begin, steps)
-            listed = "".join(f"    {step},\n" for step in steps)
-            return f"{failure(begin, steps)}, seed {seed}:\n[\n{listed}]"
-    return None
+"""The kinds of steps."""

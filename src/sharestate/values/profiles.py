@@ -49,6 +49,24 @@ class Quirk(StrEnum):
     COUNTS_BELOW_START = "B22"
     """Archived records below the SPSO count as complete too. Healed: only those at or above the SPSO do."""
 
+    STALLS_AFTER_LOG_START = "F4"
+    """
+    The SPSO does not advance when the log start archives the last records in flight that are not terminal: a full
+    window stalls. Healed: it advances, and waiting fetches are woken.
+    """
+
+    STALLS_IN_GAP_BELOW_START = "F5"
+    """
+    The gap window may begin below the SPSO, where every fetch is out of range. Healed: the log start moves its
+    beginning too.
+    """
+
+    STALLS_AFTER_COMPACTION = "F6"
+    """The SPSO does not advance when a fetch archives what the log has compacted away. Healed: as F4."""
+
+    STALLS_AFTER_ABORT = "F7"
+    """The SPSO does not advance when a fetch archives records of aborted transactions. Healed: as F4."""
+
     ARCHIVES_UNCOUNTED = "B23"
     """
     Records on their way to the dead-letter queue whose lock expires during a write that then fails are archived without
@@ -189,7 +207,8 @@ class Profile:
         has_dead_letter_queue: Whether a group may have a dead-letter queue (KIP-1191).
         write_policy: The content of the writes.
         expires_per_call: Whether all expired locks are handled at once, with one write; else one at a time.
-        advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed.
+        advances_after_failed_expiry: Whether the SPSO may advance when the write of an expired lock has failed, or only
+            if no lock and no pending write is left, after which it would advance.
     """
 
     name: str = field(validator=instance(str))

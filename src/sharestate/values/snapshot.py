@@ -7,7 +7,7 @@ Two share partitions with equal snapshots behave alike whatever is done to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,10 +24,10 @@ from sharestate.values.profiles import Amendment, BrokerWritePolicy, KipWritePol
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
 
-SNAPSHOT_VERSION: Final = 4
+SNAPSHOT_VERSION: Final = 5
 """
 The version of the JSON form that is written. Read too: 1, without write policies; 2, without quirk B17; 3, without
-dead-letter queues.
+dead-letter queues; 4, without the quirks F4 to F7.
 """
 
 
@@ -382,7 +382,7 @@ _KIP_WRITE: Final = row(
 
 _SNAPSHOT: Final = _object(
     _read_snapshot,
-    sharestate_snapshot=version(1, 2, 3, SNAPSHOT_VERSION),
+    sharestate_snapshot=version(1, 2, 3, 4, SNAPSHOT_VERSION),
     profile=_object(
         _read_profile,
         name=text,
@@ -418,7 +418,14 @@ _SNAPSHOT: Final = _object(
 )
 
 
-_QUIRKS_OF_2: Final = frozenset(Quirk) - {Quirk.WAITS_AT_WINDOW_END, Quirk.ARCHIVES_UNCOUNTED}
+_QUIRKS_SINCE_5: Final = (
+    Quirk.STALLS_AFTER_LOG_START,
+    Quirk.STALLS_IN_GAP_BELOW_START,
+    Quirk.STALLS_AFTER_COMPACTION,
+    Quirk.STALLS_AFTER_ABORT,
+)
+_QUIRKS_OF_3: Final = frozenset(Quirk) - {*_QUIRKS_SINCE_5, Quirk.ARCHIVES_UNCOUNTED}
+_QUIRKS_OF_2: Final = _QUIRKS_OF_3 - {Quirk.WAITS_AT_WINDOW_END}
 
 
 def _of_this_version(value: Json) -> Json:
@@ -426,7 +433,7 @@ def _of_this_version(value: Json) -> Json:
     version_ = value.get("sharestate_snapshot") if isinstance(value, dict) else None
     if not isinstance(value, dict) or type(version_) is not int or not 0 < version_ < SNAPSHOT_VERSION:
         return value
-    for change in (_of_version_2, _of_version_3, _of_version_4)[version_ - 1 :]:
+    for change in (_of_version_2, _of_version_3, _of_version_4, _of_version_5)[version_ - 1 :]:
         value = change(value)
     return value
 
@@ -440,15 +447,12 @@ def _of_version_2(value: Mapping[str, Json]) -> dict[str, Json]:
 
 def _of_version_3(value: Mapping[str, Json]) -> dict[str, Json]:
     """Return a snapshot of version 2 as version 3 has it: profiles with every quirk of then have that of now too."""
-    profile, quirks = _quirks_without(value, Quirk.WAITS_AT_WINDOW_END, 3)
-    if all(quirk in quirks for quirk in _QUIRKS_OF_2):
-        profile = {**profile, "quirks": [*quirks, Quirk.WAITS_AT_WINDOW_END.value]}
-    return {**value, "profile": profile or value.get("profile")}
+    return _with_quirks(value, [Quirk.WAITS_AT_WINDOW_END], _QUIRKS_OF_2, 3)
 
 
 def _of_version_4(value: Mapping[str, Json]) -> dict[str, Json]:
     """Return a snapshot of version 3 as version 4 has it: there were no dead-letter queues."""
-    _quirks_without(value, Quirk.ARCHIVES_UNCOUNTED, 4)
+    _quirks_without(value, [Quirk.ARCHIVES_UNCOUNTED], 4)
     value = _added(value, {"next_dead_letter": 0, "dead_letters": []}, "", 4)
     value = _with_added(value, "profile", {"has_dead_letter_queue": False}, 4)
     value = _with_added(value, "config", {"dead_letter_queue": False}, 4)
@@ -458,15 +462,33 @@ def _of_version_4(value: Mapping[str, Json]) -> dict[str, Json]:
     return {**value, "writes": [[*row, [], False] if isinstance(row, list) else row for row in rows]}
 
 
-def _quirks_without(value: Mapping[str, Json], quirk: Quirk, since: int) -> tuple[dict[str, Json], list[Json]]:
-    """Return the profile and its quirks, of which *quirk* was none before version *since*; nothing if malformed."""
+def _of_version_5(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a snapshot of version 4 as version 5 has it: as for version 3, releases had more bugs than were known."""
+    return _with_quirks(value, _QUIRKS_SINCE_5, _QUIRKS_OF_3, 5)
+
+
+def _with_quirks(
+    value: Mapping[str, Json], added: Sequence[Quirk], known: Collection[Quirk], since: int
+) -> dict[str, Json]:
+    """Return *value* with quirks that were found for version *since*, if its profile has all that were *known*."""
+    profile, quirks = _quirks_without(value, added, since)
+    if all(quirk in quirks for quirk in known):
+        profile = {**profile, "quirks": [*quirks, *(quirk.value for quirk in added)]}
+    return {**value, "profile": profile or value.get("profile")}
+
+
+def _quirks_without(
+    value: Mapping[str, Json], unknown: Collection[Quirk], since: int
+) -> tuple[dict[str, Json], list[Json]]:
+    """Return the profile and its quirks, of which *unknown* were none before version *since*; nothing if malformed."""
     profile = value.get("profile")
     quirks = profile.get("quirks") if isinstance(profile, dict) else None
     if not isinstance(profile, dict) or not isinstance(quirks, list):
         return {}, []
-    if quirk in quirks:
-        message = f"unknown before version {since}"
-        raise MalformedInputError(message, f"profile.quirks[{quirks.index(quirk)}]")
+    for index, quirk in enumerate(quirks):
+        if quirk in unknown:
+            message = f"unknown before version {since}"
+            raise MalformedInputError(message, f"profile.quirks[{index}]")
     return profile, quirks
 
 

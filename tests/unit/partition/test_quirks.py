@@ -1,8 +1,13 @@
-"""Kafka's bugs that a profile shows, and what its healed form does instead (rule 24.1)."""
+"""
+Kafka's bugs that a profile shows, and what its healed form does instead (rule 24.1).
+
+The stalls are in ``test_stalls.py``.
+"""
 
 import pytest
+from attrs import evolve
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, KIP_932, ErrorCode, Profile
+from sharestate import KAFKA_4_2, KAFKA_4_3, KIP_932, ErrorCode, Profile, Quirk
 from tests.support.scenes import Scene
 
 releases = pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3], ids=lambda profile: profile.name)
@@ -45,10 +50,9 @@ def test_b6_healed_the_tail_begins_at_the_start(profile: Profile) -> None:
 
 
 def fetch_a_gap_below_the_start(profile: Profile) -> tuple[tuple[int, int, int], ...]:
-    """Return what m1 acquires at the SPSO 15, with a gap window that reaches below it."""
+    """Return what m1 acquires at the SPSO 15, in a gap below which something is cached."""
     scene = Scene(profile=profile).load(0, "[5-9 st0][20-29 st0]")
     scene.partition.advance_log_start(15)
-    assert scene.window == (0, 29)
     return scene.acquire("m1", 15, "[7-22]")
 
 
@@ -60,8 +64,9 @@ def test_b6_gaps_below_the_start_are_acquired(profile: Profile) -> None:
 
 @healed
 def test_b6_healed_a_gap_begins_at_the_start(profile: Profile) -> None:
-    """Healed, a gap piece begins at the SPSO at the earliest."""
-    assert fetch_a_gap_below_the_start(profile) == ((15, 19, 1), (20, 22, 2))
+    """Healed, a gap piece begins at the SPSO at the earliest, be the gap window's beginning healed too (F5) or not."""
+    for quirks in (frozenset[Quirk](), frozenset({Quirk.STALLS_IN_GAP_BELOW_START})):
+        assert fetch_a_gap_below_the_start(evolve(profile, quirks=quirks)) == ((15, 19, 1), (20, 22, 2))
 
 
 @healed
@@ -116,7 +121,6 @@ def expire_before_a_gap(profile: Profile) -> Scene:
     scene = Scene(profile=profile).load(10, "[10-14 st0][20-24 st0]")
     scene.acquire("m1", 10, "[10-14]")
     scene.partition.advance_log_start(18)
-    assert scene.window == (15, 24)
     assert scene.wait(10_001) == ("W(18; 10-14 st4 dc2; cc 0)",)
     return scene
 
@@ -129,8 +133,9 @@ def test_b9b_the_start_moves_back_to_the_gap(profile: Profile) -> None:
 
 @healed
 def test_b9b_healed_the_gap_does_not_take_the_start_back(profile: Profile) -> None:
-    """Healed, the gap window cannot lower the SPSO."""
-    assert expire_before_a_gap(profile).offsets == (18, 24)
+    """Healed, the gap window cannot lower the SPSO, be its beginning healed too (F5) or not."""
+    for quirks in (frozenset[Quirk](), frozenset({Quirk.STALLS_IN_GAP_BELOW_START})):
+        assert expire_before_a_gap(evolve(profile, quirks=quirks)).offsets == (18, 24)
 
 
 # ---- B10: stuck before a natural gap
@@ -186,8 +191,9 @@ def test_b10_healed_a_full_share_partition_goes_on(profile: Profile) -> None:
 
 @healed
 def test_b10_healed_the_gap_window_follows(profile: Profile) -> None:
-    """The gap window begins at the new SPSO at the earliest, even if there is still no room."""
-    scene = Scene(profile=profile, max_locks=5).load(10, "[10-14 st2][20-24 st0]")
+    """The gap window begins at the new SPSO at the earliest, even if there is still no room (F6 keeps it there)."""
+    stays = evolve(profile, quirks=frozenset({Quirk.STALLS_AFTER_COMPACTION}))
+    scene = Scene(profile=stays, max_locks=5).load(10, "[10-14 st2][20-24 st0]")
 
     assert scene.acquire("m1", 15, "[25-29]") == ()
     assert (scene.offsets, scene.window) == ((20, 24), (20, 24))
@@ -230,8 +236,9 @@ def test_b10_healed_other_fetches_move_nothing(profile: Profile, fetch_offset: i
 
 @healed
 def test_b10_healed_a_batch_at_the_start_is_no_gap(profile: Profile) -> None:
-    """Where a cached batch contains the SPSO, records that the log has lost are archived, and it advances later."""
-    scene = Scene(profile=profile).load(10, "[10-14 st0]")
+    """Where a cached batch contains the SPSO, records that the log has lost are archived (F6 keeps it before them)."""
+    stays = evolve(profile, quirks=frozenset({Quirk.STALLS_AFTER_COMPACTION}))
+    scene = Scene(profile=stays).load(10, "[10-14 st0]")
     scene.acquire("m1", 10, "[15-19]")
 
     assert scene.offsets == (10, 19)
@@ -363,7 +370,7 @@ def test_b15_healed_what_was_archived_meanwhile_does_not_expire_again(profile: P
     scene.partition.advance_log_start(5)
     scene.fail(0, ErrorCode.NOT_COORDINATOR)
 
-    assert scene.batches == ["[0-4] ARCHIVED/1/-"]
+    assert (scene.offsets, scene.batches) == ((5, 5), [])
     assert scene.expire() is None
 
 
@@ -513,26 +520,31 @@ def test_b17_healed_the_kip_s_writes_say_the_start_beyond_the_window() -> None:
 # ---- B22: the complete count of aborted records below the SPSO
 
 
-def abort_below_the_start(profile: Profile) -> int:
-    """Return the complete count after aborted records on both sides of the SPSO 5 were archived."""
+def abort_below_the_start(profile: Profile) -> Scene:
+    """Return a scene in which aborted records on both sides of the SPSO 5 were archived."""
     scene = Scene(profile=profile).load()
     scene.acquire("m1", 0, "[0-9 p1]")
     scene.partition.advance_log_start(5)
     assert scene.acquire("m2", 10, "[0-9 p1][10 p1 ABORT][11-12]", aborted=[(1, 0)]) == ((10, 12, 1),)
-    assert scene.batches == ["[0-9] ARCHIVED/1/-", "[10-12] ACQUIRED/1/m2"]
-    return scene.partition.delivery_complete_count
+    return scene
 
 
 @releases
 def test_b22_archived_records_below_the_start_count(profile: Profile) -> None:
     """The complete count is five too high (rule 24.1, B22)."""
-    assert abort_below_the_start(profile) == 10
+    scene = abort_below_the_start(profile)
+
+    assert scene.batches == ["[0-9] ARCHIVED/1/-", "[10-12] ACQUIRED/1/m2"]
+    assert scene.partition.delivery_complete_count == 10
 
 
 @healed
 def test_b22_healed_only_records_above_the_start_count(profile: Profile) -> None:
-    """Healed, the count is that of the terminal records at or above the SPSO."""
-    assert abort_below_the_start(profile) == 5
+    """Healed, the count is that of the terminal records at or above the SPSO, which F7 keeps before them."""
+    stays = evolve(profile, quirks=frozenset({Quirk.STALLS_AFTER_ABORT}))
+
+    assert abort_below_the_start(stays).partition.delivery_complete_count == 5
+    assert abort_below_the_start(profile).partition.delivery_complete_count == 0
 
 
 # ---- never copied, in any profile (rule 24.2)

@@ -27,7 +27,9 @@ from sharestate import (
 from tests.support.scenes import KEY, Scene, fetched, shown
 
 MOVES_BACK: Final = evolve(
-    KAFKA_4_3, name="moves-back", quirks=frozenset({Quirk.START_MOVES_BACK, Quirk.WAITS_AT_WINDOW_END})
+    KAFKA_4_3,
+    name="moves-back",
+    quirks=frozenset({Quirk.START_MOVES_BACK, Quirk.WAITS_AT_WINDOW_END, Quirk.STALLS_IN_GAP_BELOW_START}),
 )
 releases = pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3, MOVES_BACK], ids=lambda profile: profile.name)
 
@@ -310,7 +312,7 @@ def test_another_profile_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "where"),
     [
-        ("sharestate_snapshot", 5, "sharestate_snapshot"),
+        ("sharestate_snapshot", 6, "sharestate_snapshot"),
         ("lifecycle", "ASLEEP", "lifecycle"),
         ("start_offset", "0", "start_offset"),
         ("start_offset", 2**63, "start_offset"),

@@ -298,13 +298,17 @@ def test_aborted_records_of_a_large_batch_stay_acquired() -> None:
 
 
 def test_healed_a_batch_that_cannot_be_split_is_delivered_with_its_part_below_the_start() -> None:
-    """Nobody could have the records above the SPSO otherwise: rule 24.5 keeps such a batch whole, whatever B6 says."""
+    """
+    Nobody could have the records above the SPSO otherwise: rule 24.5 keeps such a batch whole, whatever B6 says.
+
+    The next fetch begins at the SPSO: what lies before it in the batch may be below the log start.
+    """
     scene = Scene(profile=KAFKA_4_3.healed, split_limit=4).load(0, "[0-9 st0]")
     scene.partition.advance_log_start(5)
 
     assert scene.batches == ["[0-9] AVAILABLE/1/-"]
-    assert scene.partition.next_fetch_offset() == 0
-    assert scene.acquire("m1", 0, "[0-9]") == ((0, 9, 2),)
+    assert scene.partition.next_fetch_offset() == 5
+    assert scene.acquire("m1", 5, "[0-9]") == ((0, 9, 2),)
 
 
 def test_a_refused_acquisition_moves_nothing_past_a_natural_gap() -> None:

@@ -1,0 +1,144 @@
+"""
+The search for a random history of leaders that goes wrong, and how its steps become few.
+
+A history is anything with ``run`` and ``finish``, which raise ``HistoryError`` at the first fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from random import Random
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+
+class Step(NamedTuple):
+    """
+    One step; its numbers choose among what is possible at that moment, so that any steps make a history.
+
+    Attributes:
+        kind: The name of a method of History.
+        numbers: Its arguments.
+    """
+
+    kind: str
+    numbers: tuple[int, int, int]
+
+
+class HistoryError(AssertionError):
+    """
+    Something is wrong in a history.
+
+    The state that a new leader would read is not true, a write was answered wrongly, the SPSO has passed a record that
+    is not done, or in the end something is never done.
+    """
+
+
+class RandomHistory(Protocol):
+    """A history that has begun."""
+
+    def run(self, steps: Iterable[Step]) -> None:
+        """Carry out *steps*."""
+
+    def finish(self) -> None:
+        """Let everything be done."""
+
+
+Mix: TypeAlias = Mapping[str, tuple[int, ...]]
+"""The weights of each kind of step: a history takes one of them, so that in some it does not happen. [weight]"""
+
+WRITES: Final[Mix] = MappingProxyType(
+    {
+        "fetch": (4,),
+        "acknowledge": (9, 14),
+        "answer": (3, 6, 9),
+        "deliver": (0, 2),
+        "pass_time": (0, 1, 3),
+        "release": (0, 1),
+        "move_log_start": (0, 0, 1),
+        "crash": (0, 1),
+    }
+)
+"""What may become of writes: in some histories they are answered late."""
+
+EVERYTHING: Final[Mix] = MappingProxyType(
+    {
+        **WRITES,
+        "fetch": (6, 9),
+        "move_log_start": (0, 1, 3),
+        "append_transaction": (0, 1, 3),
+        "compact": (0, 1, 3),
+        "configure": (1,),
+        "answer_dead_letter": (0, 2, 4),
+    }
+)
+"""
+The same with what the log does, full windows and dead-letter queues: all that has ever let a share partition stall.
+"""
+
+
+def random_steps(random: Random, mix: Mix = WRITES) -> list[Step]:
+    """Return the steps of a random history."""
+    weights = [random.choice(choices) for choices in mix.values()]
+    kinds = random.choices(list(mix), weights, k=random.randint(10, 60))
+    return [Step(kind, (random.randrange(64), random.randrange(64), random.randrange(64))) for kind in kinds]
+
+
+def failure(begin: Callable[[], RandomHistory], steps: Iterable[Step]) -> str | None:
+    """Return the message of the first fault in *steps* and the finish, in a history that *begin* returns, or None."""
+    try:
+        history = begin()
+        history.run(steps)
+        history.finish()
+    except HistoryError as error:
+        return str(error)
+    return None
+
+
+def shrunk(begin: Callable[[], RandomHistory], steps: Sequence[Step]) -> list[Step]:
+    """Return as few of *steps* as still fail, each of their numbers as low as it can be while the others stay."""
+    kept = list(steps)
+    size = len(kept)
+    while size:
+        for start in range(0, len(kept), size):
+            fewer = kept[:start] + kept[start + size :]
+            if failure(begin, fewer) is not None:
+                kept = fewer
+                break
+        else:
+            size //= 2
+    for index, place in product(range(len(kept)), range(3)):
+        for lower in _lower(kept[index], place):
+            changed = [*kept[:index], lower, *kept[index + 1 :]]
+            if failure(begin, changed) is not None:
+                kept = changed
+                break
+    return kept
+
+
+def _lower(step: Step, place: int) -> Iterator[Step]:
+    """Yield *step* with lower numbers at *place*, the lowest one first."""
+    for number in range(step.numbers[place]):
+        first, second, third = (number if at == place else old for at, old in enumerate(step.numbers))
+        yield Step(step.kind, (first, second, third))
+
+
+def search(begin: Callable[[], RandomHistory], seeds: Iterable[int], mix: Mix = WRITES) -> str | None:
+    """
+    Return the first fault in the random histories of *seeds*, with the fewest steps that lead to it; None without one.
+
+    The steps are a list for ``History.run``, in Python.
+
+    Args:
+        begin: Begins a history.
+        seeds: Which histories are tried; the same seed stands for the same steps.
+        mix: What happens in them.
+    """
+    for seed in seeds:
+        steps = random_steps(Random(seed), mix)  # noqa: S311 - a replayable history
+        if failure(begin, steps) is not None:
+            steps = shrunk(begin, steps)
+            listed = "".join(f"    {step},\n" for step in steps)
+            return f"{failure(begin, steps)}, seed {seed}:\n[\n{listed}]"
+    return None
