@@ -204,7 +204,7 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     oracle = build(arguments.kafka, say=_say)
     files = recorded(profile)
     _say(f"asking what {len(files)} recordings ask")
-    with tempfile.TemporaryDirectory() as scratch, CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as kafka:
+    with CommandPeer(oracle.command()) as kafka:
         parts = [part_of_recordings(len(files), [*asked_again(files, kafka)])]
     if has_tests(arguments.kafka, arguments.tests):
         made = record(arguments.kafka, arguments.tests, say=_say)

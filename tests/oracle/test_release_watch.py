@@ -46,9 +46,9 @@ def test_the_recordings_are_those_of_the_releases_up_to_the_profiles() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "line"), [("", None), ("acknowledge", 4)])
-def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None, tmp_path: Path) -> None:
+def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None) -> None:
     """A release that answers as before has changed nothing; else the first line that differs is named."""
-    with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
+    with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong]) as release:
         changed = list(asked_again([VECTOR], release))
 
     assert [each.line for each in changed] == ([] if line is None else [line])
