@@ -205,7 +205,7 @@ def record(kafka: str, tests: Iterable[Path] = (), *, say: Callable[[str], None]
     with tempfile.TemporaryDirectory() as scratch:
         say(f"running Kafka's tests under the recorder: {TESTS}")
         run_tests(oracle, Path(scratch) / "traces", tests)
-        with CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as peer:
+        with CommandPeer(oracle.command()) as peer:
             return recordings(Path(scratch) / "traces", peer)
 
 

@@ -218,7 +218,7 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     oracle = build(arguments.kafka, say=_say)
     files = recorded(profile)
     _say(f"asking what {len(files)} recordings ask")
-    with tempfile.TemporaryDirectory() as scratch, CommandPeer(oracle.command(), Path(scratch) / "jvm.log") as kafka:
+    with CommandPeer(oracle.command()) as kafka:
         changed, expected = by_the_rules([*asked_again(files, kafka)], profile)
     parts = [part_of_recordings(len(files), changed, expected, profile.name)]
     if has_tests(arguments.kafka, arguments.tests):

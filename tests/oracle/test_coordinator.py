@@ -43,10 +43,10 @@ def test_a_short_search_finds_no_difference(task: Task) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("task", ["4.2.1", *RELEASES], indirect=True)
-def test_a_release_starts_anew_when_an_initialization_comes_again(task: Task, tmp_path: Path) -> None:
+def test_a_release_starts_anew_when_an_initialization_comes_again(task: Task) -> None:
     """C2 is answered by every release as it was recorded, record by record and byte by byte."""
     recorded = [*exchanges(REPEATED, "4.3.1")]
-    with CommandPeer(task.command, tmp_path / "jvm.log") as kafka:
+    with CommandPeer(task.command) as kafka:
         answers = [kafka(request) for request, _ in recorded]
 
     assert answers == [response for _, response in recorded]

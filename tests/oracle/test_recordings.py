@@ -25,10 +25,10 @@ OF_4_4 = sorted([*DATA.glob("vectors-4.4/*.jsonl"), *DATA.glob("kafka-tests-4.4/
     ids=["4.3.1", "4.4.0", "4.4.0 what 4.3.1 was asked"],
     indirect=["oracle"],
 )
-def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], least: int, tmp_path: Path) -> None:
+def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], least: int) -> None:
     """Every recording agrees with the oracle in full: it was built right, and without a queue 4.4.0 is as 4.3.1."""
     wrong = []
-    with CommandPeer(oracle.command(), tmp_path / "jvm.log") as kafka:
+    with CommandPeer(oracle.command()) as kafka:
         for file in recordings:
             with open_trace(file) as trace:
                 steps = [step for step in trace.steps if step.op not in NOT_SENT and not trace.header.obstacles]
@@ -40,7 +40,7 @@ def test_the_oracle_answers_as_recorded(oracle: Oracle, recordings: list[Path], 
 
 
 @pytest.mark.parametrize("oracle", ["4.2.1", "4.2.2", "4.3.1", "4.4.0"], indirect=True)
-def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle, tmp_path: Path) -> None:
+def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle) -> None:
     """Each conversation of a leader's bug that was recorded on a release is answered so by that release."""
     bugs = read_json((DATA / "kafka-bugs.json").read_text())
     assert isinstance(bugs, dict)
@@ -50,7 +50,7 @@ def test_a_release_has_the_bugs_that_the_page_says(oracle: Oracle, tmp_path: Pat
         if bug["in"].get(oracle.kafka) == "recorded" and not bug["conversation"].startswith("coordinator/")
     ]
     wrong = []
-    with CommandPeer(oracle.command(), tmp_path / "jvm.log") as kafka:
+    with CommandPeer(oracle.command()) as kafka:
         for bug in recorded:
             with open_trace(DATA / bug["conversation"]) as trace:
                 steps = [step for step in trace.steps if step.op not in NOT_SENT]

@@ -48,20 +48,20 @@ def test_the_recordings_are_those_of_the_releases_up_to_the_profiles() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "line"), [("", None), ("acknowledge", 4)])
-def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None, tmp_path: Path) -> None:
+def test_what_is_answered_otherwise_is_told_with_its_line(wrong: str, line: int | None) -> None:
     """A release that answers as before has changed nothing; else the first line that differs is named."""
-    with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong], tmp_path / "log") as release:
+    with CommandPeer([sys.executable, "-c", PARROT, str(VECTOR), wrong]) as release:
         changed = [each for each, _ in asked_again([VECTOR], release)]
 
     assert [each.line for each in changed] == ([] if line is None else [line])
     assert all("state.end_offset: expected" in str(each) for each in changed)
 
 
-def test_what_the_rules_of_its_line_say_is_no_change(tmp_path: Path) -> None:
+def test_what_the_rules_of_its_line_say_is_no_change() -> None:
     """4.2 keeps the limit that it was opened with, as the profile does; what nobody's rules say is told."""
     file = STORED["4.3"] / "testDynamicDeliveryCountDecreaseCausesArchival.jsonl"
     command = [sys.executable, "-m", "sharestate", "serve", "--profile", "kafka-4.2"]
-    with CommandPeer(command, tmp_path / "log") as release:
+    with CommandPeer(command) as release:
         ((changed, answered),) = asked_again([file], release)
 
     assert by_the_rules([(changed, answered)], KAFKA_4_2) == ([], [changed])

@@ -33,7 +33,7 @@ def loaded(kafka: CommandPeer, dump: str, state_partition: int) -> dict[str, Any
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("dump", DUMPS)
-def test_kafka_loads_what_was_recorded(dump: str, tmp_path: Path) -> None:
+def test_kafka_loads_what_was_recorded(dump: str) -> None:
     """States, and what can be deleted, as the release has it whose broker has written the dump."""
     expected = DUMPS[dump]
     try:
@@ -43,7 +43,7 @@ def test_kafka_loads_what_was_recorded(dump: str, tmp_path: Path) -> None:
             raise
         pytest.skip(str(error))
 
-    with CommandPeer(built.command(DRIVER), tmp_path / "log") as kafka:
+    with CommandPeer(built.command(DRIVER)) as kafka:
         shards = [loaded(kafka, dump, row["state_partition"]) for row in expected]
 
     assert [(shard["redundant"], shard["keys"]) for shard in shards] == [

@@ -34,6 +34,10 @@ _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _CONTROL_KEY: Final = Struct(">hh")
+_RECORDS_OF_BYTE: Final = 2
+"""The most records for each byte of a batch, in whatever way it is compressed: each has an offset that the others have
+not, which takes a byte and more. [records]"""
+
 _CONTROL_TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({0: ControlType.ABORT, 1: ControlType.COMMIT})
 
 
@@ -115,7 +119,8 @@ class LogBatch:
         Yield its records, those of control batches too.
 
         Raises:
-            SegmentError: The bytes are no such records, although the checksum is right, or too many once decompressed.
+            SegmentError: The bytes are no such records, although the checksum is right; or they are too many once they
+            are decompressed: more than 4 MiB, and 64 times what they take in the log; or more than 100 MiB.
         """
         return _records(self.data, self.file, self.byte_offset, range(self.first_offset, self.last_offset + 1))
 
@@ -143,6 +148,8 @@ def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
         refuse(f"the checksum of the record batch is not {crc:#010x}")
     if base < 0 or delta < 0 or base + delta > MAX_OFFSET or not 0 <= count <= delta + 1:
         refuse(f"{count} records from offset {base} to {base + delta}")
+    if count > _RECORDS_OF_BYTE * len(data):
+        refuse(f"{count} records in a batch of {len(data)} bytes")
     compression = flags & _COMPRESSION
     if compression >= len(Compression):
         refuse(f"unknown compression type {compression}", UnknownCompressionError)
@@ -166,11 +173,14 @@ def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
 
 
 def _records(data: bytes, file: str, byte_offset: int, offsets: range) -> Iterator[LogRecord]:
+    previous = -1
     try:
         for record in MemoryRecords(_uncompressed(data)).next_batch():
-            if record.offset not in offsets:
-                message = f"offset {record.offset} in a batch from {offsets[0]} to {offsets[-1]}"
+            if record.offset not in offsets or record.offset <= previous:
+                after = f" after {previous}" if record.offset in offsets else ""
+                message = f"offset {record.offset}{after} in a batch from {offsets[0]} to {offsets[-1]}"
                 raise ValueError(message)  # noqa: TRY301 - said like what the reader raises
+            previous = record.offset
             yield LogRecord(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
     except Exception as error:
         # The reader has several, and so have the codecs.
@@ -191,8 +201,8 @@ def _uncompressed(data: bytes) -> bytes:
 
 
 def _control(data: bytes, file: str, byte_offset: int, offsets: range) -> ControlType | None:
-    """Return the kind of the transaction marker in a control batch, if there is one."""
-    for record in _records(data, file, byte_offset, offsets):
-        if record.key is not None and len(record.key) >= _CONTROL_KEY.size:
-            return _CONTROL_TYPES.get(_CONTROL_KEY.unpack_from(record.key)[1])
-    return None
+    """Return the kind of the transaction marker in a control batch, if there is one: its first record."""
+    record = next(_records(data, file, byte_offset, offsets), None)
+    if record is None or record.key is None or len(record.key) < _CONTROL_KEY.size:
+        return None
+    return _CONTROL_TYPES.get(_CONTROL_KEY.unpack_from(record.key)[1])

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 MAX_RECORDS_BYTES: Final = 104_857_600
 """The size of the largest batch that is decompressed: the largest request of brokers, ``socket.request.max.bytes``."""
 
+_SMALL_BYTES: Final = 2**22
+"""What any batch may be once it is decompressed: four times the largest that brokers take, ``max.message.bytes``."""
+
+_RATIO: Final = 64
+"""How many times its own size a larger one may be. Records of repeated text are 10 to 20 times theirs (zstd, JSON)."""
+
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
 _BLOCK_SIZE: Final = Struct(">i")
@@ -44,15 +50,16 @@ def decompressed(data: bytes, compression: Compression) -> bytes:
     Return the records of which *data* was made.
 
     Raises:
-        ValueError: They are more than MAX_RECORDS_BYTES, or *data* is not compressed in that way.
+        ValueError: They are too many for what they take in the log, or *data* is not compressed in that way.
     """
     if compression is Compression.NONE:
         return data
-    room = mmap(-1, MAX_RECORDS_BYTES)  # the system provides what is written to, and nothing more
+    most = min(max(_SMALL_BYTES, _RATIO * len(data)), MAX_RECORDS_BYTES)
+    room = mmap(-1, most)  # the system provides what is written to, and nothing more
     try:
         size = _INTO[compression](data, room)
     except cramjam.DecompressionError as error:
-        message = f"{error}; at most {MAX_RECORDS_BYTES} bytes are decompressed"
+        message = f"{error}; at most {most} bytes are decompressed"
         raise ValueError(message) from error
     return room[:size]
 

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,19 +106,16 @@ class Worker:
 
     task: Task
     kafka: CommandPeer = field(init=False)
-    _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
         for name in self.task.plants:
             PLANTED[name].plant()
-        self._scratch = tempfile.TemporaryDirectory(prefix="sharestate-oracle-")
-        self.kafka = CommandPeer(self.task.command, Path(self._scratch.name) / "jvm.log")
+        self.kafka = CommandPeer(self.task.command)
 
     def close(self) -> None:
         """End the JVM."""
         self.kafka.close()
-        self._scratch.cleanup()
 
     def search(self, numbers: Iterable[int]) -> tuple[int, Finding | None]:
         """Compare the sequences *numbers* up to the first difference; return the number of requests that agreed."""

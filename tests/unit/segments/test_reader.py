@@ -30,6 +30,7 @@ from sharestate import (
 from sharestate.segments import (
     LogBatch,
     LogReader,
+    LogRecord,
     SegmentError,
     SegmentTail,
     SegmentTailError,
@@ -39,7 +40,6 @@ from sharestate.segments import (
     UnreadableFileError,
     segment_files,
 )
-from sharestate.segments.compression import MAX_RECORDS_BYTES
 
 DATA: Final = Path(__file__).parents[2] / "data" / "segments"
 STATE: Final = DATA / "__share_group_state-1"
@@ -394,7 +394,7 @@ def test_a_control_batch_may_have_lost_its_record(segment: Path) -> None:
     assert (batch.is_control, batch.control, list(batch.records())) == (True, None, [])
 
 
-ZEROS: Final = bytes(MAX_RECORDS_BYTES + 1)
+ZEROS: Final = bytes(2**22 + 1)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ ZEROS: Final = bytes(MAX_RECORDS_BYTES + 1)
 def test_records_that_would_take_too_much_memory_are_an_error(
     segment: Path, codec: int, compressed: Callable[[], bytes]
 ) -> None:
-    """A few bytes may be gigabytes of records, or say that they are; there is room for the largest request."""
+    """A few bytes may be gigabytes of records, or say that they are; there is room for many times a large batch."""
 
     def change(data: bytearray) -> None:
         pack_into(">h", data, 21, codec)
@@ -421,7 +421,60 @@ def test_records_that_would_take_too_much_memory_are_an_error(
     segment.write_bytes(changed(BATCHES[0].data, change))
     (batch,) = LogReader(segment)
 
-    with pytest.raises(SegmentError, match=r"byte 0: the records cannot be read: .*at most 104857600 bytes"):
+    with pytest.raises(SegmentError, match=r"byte 0: the records cannot be read: .*at most 4194304 bytes"):
+        list(batch.records())
+
+
+def with_records(records: bytes, count: int, last_delta: int, flags: int = 4) -> bytes:
+    """Return a batch with these *records*, compressed with zstd."""
+
+    def change(data: bytearray) -> None:
+        pack_into(">h", data, 21, flags)
+        pack_into(">i", data, 23, last_delta)
+        pack_into(">i", data, 57, count)
+        data[61:] = bytes(cramjam.zstd.compress(records))
+        pack_into(">i", data, 8, len(data) - 12)
+
+    return changed(BATCHES[0].data, change)
+
+
+KEYLESS: Final = bytes.fromhex("0c 00 00 00 01 01 00")
+"""A record without a key or a value, with the first offset of its batch."""
+
+
+@pytest.mark.parametrize("flags", [0x04, 0x34], ids=["data", "control"])
+def test_a_batch_has_no_more_records_than_it_can_have(segment: Path, flags: int) -> None:
+    """Records differ in their offsets at least, so there are no millions of them in a few bytes."""
+    segment.write_bytes(with_records(KEYLESS * 1_000_000, 1_000_000, 1_000_000, flags))
+
+    with pytest.raises(SegmentError, match=r"byte 0: 1000000 records in a batch of \d+ bytes"):
+        list(LogReader(segment))
+
+
+def test_of_a_control_batch_only_the_first_record_is_read(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the marker, as brokers write them; what follows costs nothing."""
+    decoded: list[LogRecord] = []
+
+    def decode(*fields: Any) -> LogRecord:  # noqa: ANN401 - the fields of a record
+        decoded.append(LogRecord(*fields))
+        return decoded[-1]
+
+    monkeypatch.setattr("sharestate.segments.batches.LogRecord", decode)
+    segment.write_bytes(
+        with_records(b"".join(KEYLESS[:3] + bytes([2 * at]) + KEYLESS[4:] for at in range(60)), 60, 60, 0x34)
+    )
+
+    (batch,) = LogReader(segment)
+
+    assert (batch.control, len(decoded)) == (None, 1)
+
+
+def test_the_offsets_of_records_ascend(segment: Path) -> None:
+    """As those of a log do."""
+    segment.write_bytes(with_records(KEYLESS * 2, 2, 9))
+    (batch,) = LogReader(segment)
+
+    with pytest.raises(SegmentError, match="offset 0 after 0 in a batch from 0 to 9"):
         list(batch.records())
 
 

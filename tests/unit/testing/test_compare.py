@@ -21,6 +21,7 @@ from sharestate.testing.search import (
     PeerDiedError,
     by_record,
     compare,
+    finding,
     plain,
 )
 from tests.support.naive_broker import NaiveBroker
@@ -75,12 +76,23 @@ def test_other_rules_are_found() -> None:
 
 def test_a_wrong_state_is_found_where_state_is_compared() -> None:
     """The differences name the place; answers alone do not show it unless it is written."""
-    finding = found(Wrong(KAFKA_4_3), KAFKA_4_3)
+    shown = found(Wrong(KAFKA_4_3), KAFKA_4_3)
 
-    assert finding.op == "acknowledge"
-    assert "delivery_complete_count" in finding.differences[0]
-    assert finding.steps <= SHORT
+    assert shown.op == "acknowledge"
+    assert "delivery_complete_count" in shown.differences[0]
+    assert shown.steps <= SHORT
     assert compare(Wrong(KAFKA_4_3), KAFKA_4_3, level=Level.ANSWERS, seeds=range(20))
+
+
+def test_when_the_time_is_over_a_conversation_stays_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer may take long for each answer; what was found by then is shown, and still shows the difference."""
+    short = found(Wrong(KAFKA_4_3), KAFKA_4_3)
+    monkeypatch.setattr(finding, "MOST_S", -1.0)
+
+    long = found(Wrong(KAFKA_4_3), KAFKA_4_3)
+
+    assert long.steps > short.steps
+    assert "delivery_complete_count" in long.differences[0]
 
 
 def test_a_mock_broker_agrees_at_level_answers() -> None:
@@ -91,14 +103,14 @@ def test_a_mock_broker_agrees_at_level_answers() -> None:
 @pytest.mark.parametrize("broker", BUGS, ids=lambda broker: broker.__name__)
 def test_each_planted_bug_is_found_and_made_small(broker: type[NaiveBroker], tmp_path: Path) -> None:
     """Every bug of a mock broker is found, in a few requests, which `sharestate replay` shows to differ."""
-    finding = found(broker(), PLAINLY, level=Level.ANSWERS, sequence=plain)
+    shown = found(broker(), PLAINLY, level=Level.ANSWERS, sequence=plain)
 
-    assert finding.steps <= SHORT, finding
+    assert shown.steps <= SHORT, shown
     file = tmp_path / "found.jsonl"
-    file.write_text(finding.conversation)
+    file.write_text(shown.conversation)
     deviation = replay(file, PLAINLY, Level.ANSWERS).deviation
     assert deviation is not None
-    assert tuple(map(str, deviation.differences)) == finding.differences
+    assert tuple(map(str, deviation.differences)) == shown.differences
 
 
 def test_an_error_of_the_peer_is_what_it_has_answered() -> None:
@@ -129,13 +141,13 @@ def test_a_known_divergence_is_no_difference() -> None:
         assert found(Wrong(KAFKA_4_3), KAFKA_4_3, divergences=[other]).op == "acknowledge"
 
 
-def test_a_command_is_a_peer(tmp_path: Path) -> None:
+def test_a_command_is_a_peer() -> None:
     """A command that speaks the protocol line by line is compared like a callable; it keeps the last words of one."""
     serve = [sys.executable, "-m", "sharestate", "serve", "--profile", "kip-932"]
 
     assert compare(serve, KIP_932, seeds=range(2)) > 10
     dies = [sys.executable, "-c", "import sys; sys.exit('no')"]
-    with CommandPeer(dies, tmp_path / "log") as dead, pytest.raises(PeerDiedError, match="no"):
+    with CommandPeer(dies) as dead, pytest.raises(PeerDiedError, match="no"):
         compare(dead, KIP_932)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, MalformedInputError
 from sharestate.conversation.replay import Verdict, replay
 from sharestate.testing.search import Level, Plan, StateError, Task, read_divergences, search
+from tests.support.processes import runs, wait_until
 
 SERVE = (sys.executable, "-m", "sharestate", "serve", "--profile")
 
@@ -77,6 +80,37 @@ def test_a_peer_that_cannot_be_run_is_no_difference() -> None:
     assert dies.returncode == missing.returncode == 2
     assert "no such jar" in dies.stderr
     assert missing.stderr == "Error: /nowhere/at/all: no such program\n"
+
+
+def test_a_peer_that_dies_at_once_is_told_at_once() -> None:
+    """Nobody waits for the answers of a process that has ended: an answer may take a minute."""
+    began_s = time.monotonic()
+
+    ended = compared("--ops", "1000", "--jobs", "2", "--", sys.executable, "-c", "raise SystemExit(7)")
+
+    assert (ended.returncode, ended.stderr) == (2, "Error: the peer ended with status 7\n")
+    assert time.monotonic() - began_s < 30
+
+
+LONG_LIVED: Final = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], "w").write(f"{os.getpid()} {os.getppid()} \\n")
+while True: time.sleep(60)
+"""
+
+
+def test_nothing_outlives_the_command_that_was_killed(tmp_path: Path) -> None:
+    """Neither the peer nor what watches over it, however the command has ended."""
+    noted = tmp_path / "processes"
+    command = [sys.executable, "-m", "sharestate", "compare", "--", sys.executable, "-c", LONG_LIVED, str(noted)]
+    with subprocess.Popen(command) as comparing:
+        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"))
+        processes = [Path("/proc", pid) for pid in noted.read_text().split()]
+        assert [each.is_dir() for each in processes] == [True, True]
+        comparing.kill()
+
+    wait_until(lambda: not any(map(runs, processes)))
 
 
 FAILING = """

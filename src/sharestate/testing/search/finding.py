@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS: Final = 5000
 """How many shorter conversations are tried, at most: some seconds' work for a peer in process."""
+
+MOST_S: Final = 60.0
+"""For how long they are tried, at most: a peer that ends, or gives no answer, has to be run again for each. [s]"""
 
 
 @frozen(kw_only=True)
@@ -81,12 +85,12 @@ def smallest(
     """
     paths = _paths(failure.mismatch)
     op = life[-1].request["op"]
-    attempts = 0
+    attempts, ends_s = 0, monotonic() + MOST_S
 
     def shows(candidate: list[Asked]) -> Shown | None:
         nonlocal attempts
         attempts += 1
-        if attempts > MOST_ATTEMPTS:
+        if attempts > MOST_ATTEMPTS or (attempts > 1 and monotonic() > ends_s):
             return None
         sent: list[Asked] = []
         steps, _, judged = compare(renumbered(candidate, sent))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from errno import ENOENT
 from itertools import count
-from multiprocessing import get_context, util
+from multiprocessing import get_context, parent_process, util
 from shutil import which
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, field, frozen
@@ -119,7 +121,8 @@ def search(plan: Plan, show: Callable[[Progress], None] = lambda _: None) -> Pro
                     break
         except KeyboardInterrupt:
             progress.is_interrupted = True
-        pool.shutdown(cancel_futures=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
     return progress
 
 
@@ -140,9 +143,18 @@ _worker: list[Worker] = []
 
 def _begin(task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
+    Thread(target=_end_with_parent, daemon=True).start()
     worker = Worker(task)
     _worker.append(worker)
     util.Finalize(None, worker.close, exitpriority=1)
+
+
+def _end_with_parent() -> None:
+    """End this process, and with it its peer, when that which waits for the chunks has been killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _chunk(numbers: range) -> tuple[Tally, list[Finding]]:
