@@ -53,11 +53,10 @@ Implementations may differ in these, and none of the doors that are named judges
 `sharestate.testing.allowances.LEFT_OPEN`."""
 
 BUGS_TEXT: Final = """\
-Every release of Kafka has these bugs, and members can notice them. They are rows of
-`sharestate.testing.allowances.KNOWN_BUGS`, and are allowed where a machine names them in its `allowances`: an
-implementation of your own need not have them, and healed profiles do not. A peer of `compare` brings its own
-`divergences`. Members do not notice C2, which breaks `an_initialization_takes_nothing_back`: the share coordinators of
-all releases have it, and only `COORDINATOR_HEALED` finds it."""
+Every release of Kafka has these bugs. They are rows of `sharestate.testing.allowances.KNOWN_BUGS`. From the clients'
+side they are allowed where a machine names them in its `allowances`: an implementation of your own need not have them,
+and healed profiles do not. The invariants of share coordinators allow theirs always, but for `COORDINATOR_HEALED`. A
+peer of `compare` brings its own `divergences`."""
 
 
 def page() -> str:
@@ -68,7 +67,7 @@ def page() -> str:
     parts += ["## What a run has to show", SOMETIMES_TEXT, _events(SOMETIMES), _events(SOMETIMES_WITH_QUEUE)]
     parts += [REFUSED_TEXT, "\n".join(f"- {part}" for part in REFUSALS)]
     parts += ["## What Kafka leaves open", ALLOWANCES_TEXT, table(["what may happen", "why", "at"], _left_open())]
-    parts += ["## Known bugs that are let pass", BUGS_TEXT, table(["bug", "breaks", "only if"], _known_bugs())]
+    parts += ["## Known bugs that are let pass", BUGS_TEXT, table(["bug", "breaks", "only if", "at"], _known_bugs())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -104,7 +103,7 @@ def _left_open() -> Iterator[list[str]]:
 
 
 def _known_bugs() -> Iterator[list[str]]:
-    return ([_reference(row.bug), f"`{row.breaks}`", row.only] for row in KNOWN_BUGS)
+    return ([_reference(row.bug), f"`{row.breaks}`", row.only, _doors(row.doors)] for row in KNOWN_BUGS)
 
 
 def _doors(doors: Iterable[Door]) -> str:

@@ -100,21 +100,25 @@ class KnownBug(NamedTuple):
         bug: Its id on the page of Kafka's bugs.
         breaks: The guarantee or invariant that does not hold because of it.
         only: When it is allowed: what has happened before.
+        doors: Where it is.
     """
 
     bug: str
     breaks: str
     only: str
+    doors: tuple[Door, ...]
 
 
 KNOWN_BUGS: Final[tuple[KnownBug, ...]] = (
-    KnownBug("F4", "nothing_lost", "the log start has passed the last available records"),
-    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next"),
-    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction"),
+    KnownBug("F4", "nothing_lost", "the log start has passed the last available records", (Door.CLIENTS,)),
+    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next", (Door.CLIENTS,)),
+    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction", (Door.CLIENTS,)),
+    KnownBug("C2", "an_initialization_takes_nothing_back", "it comes after a read or a write", (Door.INVARIANTS,)),
 )
 """
-The bugs of Kafka's releases that members can notice.
+The bugs of Kafka's releases that are allowed for.
 
-They are allowed where a machine names them in its ``allowances``: an implementation of one's own need not have them,
-and healed profiles do not.
+Those at the clients' side are allowed where a machine names them in its ``allowances``: an implementation of one's own
+need not have them, and healed profiles do not. The invariants of share coordinators allow theirs always, but for
+``COORDINATOR_HEALED``.
 """

@@ -68,7 +68,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = MappingProxyType(
         ),
         "nothing_is_acquired_below_the_start": Explanation("log batches across the SPSO", ("KAFKA-19954", "B6")),
         "no_fetch_begins_below_the_start": Explanation(
-            "what becomes of the gap window when the log start moves into it", ("F5",)
+            "what becomes of the gap window, and of records, when the log start moves into them", ("F5", "F8")
         ),
         "the_complete_count_is_right": Explanation(
             "what archives records without counting them, or counts them twice", ("F2", "B22", "KIP-1226")
