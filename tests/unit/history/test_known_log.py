@@ -54,6 +54,14 @@ def test_a_fetch_reads_as_much_as_fits_but_one_batch_at_least(most: int, partiti
     assert len(ranges(log, 0, max_bytes=most, partitions=partitions)) == count
 
 
+def test_what_is_committed_ends_where_a_transaction_is_open() -> None:
+    """Nothing from its first record on is read, and everything before."""
+    log = log_of(AppendedBatch(0, 4), AppendedBatch(5, 5, 9, transactional=True), AppendedBatch(6, 9))
+
+    assert ranges(log, 0, COMMITTED) == [(0, 4)]
+    assert ranges(log, 0) == [(0, 4), (5, 5), (6, 9)]
+
+
 def test_a_fetch_up_to_an_offset_reads_whole_batches() -> None:
     """The batch that ends there is the last one."""
     log = log_of(*(AppendedBatch(first, first + 4) for first in (0, 5, 10)))
@@ -83,7 +91,8 @@ def test_only_a_fetch_of_what_is_committed_gets_aborted_transactions() -> None:
 def test_a_transaction_that_was_open_is_aborted_from_its_first_record_on() -> None:
     """Its first batch was passed and forgotten before the replay was taken up again; the marker comes after that."""
     log = log_of(
-        AppendedBatch(3, 4, 9, transactional=True),
+        AppendedBatch(3, 3, 9, transactional=True),
+        AppendedBatch(4, 4, 9, transactional=True),
         AppendedBatch(5, 7, 9, transactional=True),
         AppendedBatch(8, 9, 6, transactional=True),
     )
