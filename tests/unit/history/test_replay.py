@@ -417,6 +417,17 @@ def test_a_dead_letter_is_answered() -> None:
     ]
 
 
+def test_a_release_without_a_dead_letter_queue_has_none() -> None:
+    """Whatever the settings say, before the state is read or after that: what is rejected is archived at once."""
+    life = Life(profile=KAFKA_4_3, is_read=False)
+    life.add("config", 0, {"dlq_topic": "dlq"})
+    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    life.add("config", 0, {"dlq_topic": "dlq", "delivery_count_limit": 3})
+    life.fetch(0, 0, 4)
+
+    assert life.acknowledge(1, 0, 4, 3) == [("write", 0, 0, 5, 0, 7, ((0, 4, 4, 1),))]
+
+
 # ---- rows
 
 
