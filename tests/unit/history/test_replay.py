@@ -400,11 +400,13 @@ def test_config_before_and_after_a_read() -> None:
     assert (partition.config.delivery_count_limit, partition.config.record_lock_duration_ms) == (9, 77)
 
 
-def test_a_dead_letter_is_answered() -> None:
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_dead_letter_is_answered(is_running: bool) -> None:  # noqa: FBT001 - a parameter
     """A rejected record goes to the queue after its write, and is archived with its answer."""
-    life = Life(profile=KAFKA_4_4, is_read=False)
+    life = Life(profile=KAFKA_4_4, is_read=is_running)
     life.add("config", 0, {"dlq_topic": "dlq"})
-    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    if not is_running:
+        life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
     life.fetch(0, 0, 0)
     life.acknowledge(1, 0, 0, 3)
     letter = {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}
