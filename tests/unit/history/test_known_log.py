@@ -26,7 +26,9 @@ def taken_up_again(log: KnownLog) -> KnownLog:
     return read_known_log(read_json(write_json(log.to_json())), "")
 
 
-def ranges(log: KnownLog, offset: int, isolation: IsolationLevel = UNCOMMITTED, **request: Any) -> list[tuple[int, int]]:
+def ranges(
+    log: KnownLog, offset: int, isolation: IsolationLevel = UNCOMMITTED, **request: Any
+) -> list[tuple[int, int]]:
     """Return first and last offsets of the batches that a fetch reads."""
     return [(batch.first_offset, batch.last_offset) for batch in log.read(offset, isolation, request).batches]
 

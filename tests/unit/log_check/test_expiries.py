@@ -18,7 +18,9 @@ def checked(written_ms: float) -> PartitionCheck:
     life.fetches(20, 2, "m1", 1, (0, 3, 1))
     life.writes(written_ms, 101, (0, 0), (0, 3, 0, 1))
     life.fetches(3000, 2, "m1", 2, (0, 3, 2))
-    return check_partition(life.events[0].key, [*enumerate(life.events, 2)], "history.jsonl", Header(order=Order.ARRIVAL))
+    return check_partition(
+        life.events[0].key, [*enumerate(life.events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)
+    )
 
 
 @pytest.mark.parametrize(("written_ms", "expired_ms"), [(1000, 1021), (1021, 1021), (1022, 1022), (1500, 1500)])
