@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate.history import Header
 from sharestate.log_check.verify import Verdict, check_partition
 from tests.support.hand_made_events import Life
@@ -20,3 +22,34 @@ def test_events_are_counted_and_not_their_steps() -> None:
     report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
 
     assert (report.verdict, report.events, report.not_checked) == (Verdict.CONTRADICTION, 7, 2)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+@pytest.mark.parametrize(("acquired", "count"), [((), 1), (((4, 7, 1),), 0)], ids=["nothing", "records"])
+def test_a_fetch_without_a_state_acquires_nothing(
+    is_answered: bool,  # noqa: FBT001 - a parameter
+    acquired: tuple[tuple[int, int, int], ...],
+    count: int,
+) -> None:
+    """
+    Before the state is read the first time it is explained, and after a read that has failed.
+
+    After a read whose answer nobody knows nothing can be said of it.
+    """
+    life = Life()
+    life.appends(1, 0, 3)
+    life.fetches(5, 2, "m1", 1)
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m1", 2, (0, 3, 1))
+    life.appends(30, 4, 7)
+    life.reads(100, 101, None)
+    if not is_answered:
+        life.events[-1] = life.events[-1]._replace(response=None)
+    life.fetches(200, 5, "m1", 3, *acquired)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header()).report
+
+    assert report.explained.fetches_with_records == 1
+    assert report.explained.empty_fetches == 1 + (count if is_answered else 0)
+    assert report.verdict is (Verdict.CONTRADICTION if is_answered and acquired else Verdict.EXPLAINED)
