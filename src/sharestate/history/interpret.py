@@ -235,10 +235,7 @@ class Interpreter:
             self._configure(self.partition)
 
     def _configure(self, partition: SharePartition) -> None:
-        config = self.settings.config
-        if config.dead_letter_queue and not partition.profile.has_dead_letter_queue:
-            config = evolve(config, dead_letter_queue=False)
-        self._carry_out(partition.configure(config))
+        self._carry_out(partition.configure(self.settings.config))
 
     def _appended(self, event: Event) -> None:
         if self.lost is None or self.lost.how_long != "for_good":  # else it may not even be in order

@@ -332,7 +332,6 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
         }
     report.findings += findings.values()
     report.findings += _defects(checked.defects, stops, file)
-    report.findings.sort(key=lambda finding: finding.event.seq)
     report.moves, report.not_checked = search.moves, len(search.passed_over)
     report.findings += _before_the_read(search.steps, file)
     stopped = {

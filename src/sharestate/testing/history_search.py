@@ -36,7 +36,7 @@ class HistoryError(AssertionError):
 
 
 class RandomHistory(Protocol):
-    """A history that has begun."""
+    """A history, to go on with."""
 
     def run(self, steps: Iterable[Step]) -> None:
         """Carry out *steps*."""

@@ -370,11 +370,11 @@ class History:
                 self._apply(sent)
             self._judge()
 
-    def move_log_start(self, by: int, told: int, _: int) -> None:
-        """Advance the log start offset; the leader is told at once, or finds it when a fetch is out of range."""
+    def move_log_start(self, by: int, learned: int, _: int) -> None:
+        """Advance the log start offset; the leader learns it at once, or when a fetch is out of range."""
         self._log_start = min(max(self._log_start, self._partition.start_offset) + by % 8, self._log_end)
         self._log = [batch for batch in self._log if batch.last_offset >= self._log_start]
-        if told % 2 == 0:
+        if learned % 2 == 0:
             self._learn_log_start()
 
     def append_transaction(self, size: int, how: int, gap: int) -> None:

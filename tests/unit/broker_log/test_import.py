@@ -13,6 +13,7 @@ import pytest
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.history import Event
 from tests.support.broker_logs import RUN, Rewrite, lines, rewritten
+from tests.support.logged_requests import BEGIN_US, GivenRequests
 
 
 def imported(log: RequestLog, **options: Any) -> list[Event]:  # noqa: ANN401 - options of the import
@@ -24,6 +25,19 @@ def imported(log: RequestLog, **options: Any) -> list[Event]:  # noqa: ANN401 - 
 def events() -> list[Event]:
     """The history of the run."""
     return imported(RequestLog([RUN / "request.log.gz"]), broker=read_properties(RUN / "server.properties"))
+
+
+class LenientRequests(GivenRequests):
+    """Requests of which those that make no sense are passed over."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        super().__init__()
+        self.passed_over: list[RequestLogError] = []
+
+    def broken(self, error: RequestLogError) -> None:
+        """Note what makes no sense."""
+        self.passed_over.append(error)
 
 
 def of_kind(events: Iterable[Event], kind: str) -> list[Event]:
@@ -73,6 +87,40 @@ def test_a_fetch_names_only_changes_and_its_session_has_the_rest(events: list[Ev
     assert len(requests) > 50
     assert set(requests.values()) == {2}
     assert {(event.request or {})["position"] for event in of_two} == {0, 1}
+
+
+def test_a_fetch_says_what_its_other_partitions_have_acquired(events: list[Event]) -> None:
+    """Those before it in the order of its session have used up what it may acquire; of the others it is only noted."""
+    fetches: dict[tuple[str | None, int | None], list[Event]] = {}
+    for event in of_kind(events, "fetch"):
+        fetches.setdefault((event.connection, event.request_no), []).append(event)
+    of_both = []
+    for fetch in fetches.values():
+        counts = [
+            sum(last - first + 1 for first, last, _ in (event.response or {})["acquired"])
+            for event in sorted(fetch, key=lambda event: int((event.request or {})["position"]))
+        ]
+        for event in fetch:
+            request = event.request or {}
+            place = request["position"]
+            assert request["acquired_by_others"] == sum(counts[:place])
+            assert list(request.get("others", ())) == [count for count in counts[:place] + counts[place + 1 :] if count]
+        of_both += [counts] if min(counts) > 0 and len(counts) > 1 else []
+
+    assert len(of_both) > 5
+
+
+def test_a_request_that_makes_no_sense_does_not_hide_a_lost_connection() -> None:
+    """The line after which a connection is seen to be silent is passed over, and the member has lost it nevertheless."""
+    requests = LenientRequests()
+    requests.read(by=1)
+    requests.fetch((0, 9, 1), at_ms=30)
+    requests.add("SHARE_FETCH", {"groupId": "g"}, {}, at_ms=20_000)
+
+    (lost,) = of_kind(requests.imported(), "disconnect")
+
+    assert [error.line for error in requests.passed_over] == [3]
+    assert (lost.member_id, lost.at_us) == ("m", BEGIN_US + 30_600)
 
 
 def test_a_connection_that_falls_silent_is_inferred_to_be_lost(events: list[Event]) -> None:

@@ -190,6 +190,17 @@ def test_a_malformed_event_is_refused_at_its_place(tmp_path: Path, changes: dict
     assert (error.file, error.line, error.field) == (str(path), 3, field)
 
 
+def test_a_comment_may_stand_anywhere() -> None:
+    """In an event, its request and its response, before other fields and after them: none of these is passed over."""
+    comment = {"comment": "a reason"}
+    request, response = {"max_records": 5, "max_bytes": 7}, {"acquired": [], "lock_ms": 9}
+    event = {**LINE, "kind": "fetch", "request": request, "response": response}
+    commented = {**event, "request": {**comment, **request}, "response": {"acquired": [], **comment, "lock_ms": 9}}
+
+    assert read_event({**comment, **commented}) == read_event(event)
+    assert (read_event(commented).request, read_event(commented).response) == (request, {"acquired": (), "lock_ms": 9})
+
+
 @pytest.mark.parametrize("name", ["group_id", "topic_id", "partition", "seq", "kind"])
 def test_a_column_that_is_needed_is_missed(tmp_path: Path, name: str) -> None:
     """A line without a column that is required, and a Parquet file without any column, are refused by its name."""

@@ -400,11 +400,13 @@ def test_config_before_and_after_a_read() -> None:
     assert (partition.config.delivery_count_limit, partition.config.record_lock_duration_ms) == (9, 77)
 
 
-def test_a_dead_letter_is_answered() -> None:
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_dead_letter_is_answered(is_running: bool) -> None:  # noqa: FBT001 - a parameter
     """A rejected record goes to the queue after its write, and is archived with its answer."""
-    life = Life(profile=KAFKA_4_4, is_read=False)
+    life = Life(profile=KAFKA_4_4, is_read=is_running)
     life.add("config", 0, {"dlq_topic": "dlq"})
-    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    if not is_running:
+        life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
     life.fetch(0, 0, 0)
     life.acknowledge(1, 0, 0, 3)
     letter = {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}
@@ -415,6 +417,17 @@ def test_a_dead_letter_is_answered() -> None:
     assert life.add("dead_letter", 3, letter) == [
         ("difference", "dead_letter", '{"first":0,"last":0,"delivery_count":1,"cause":"client_reject"}', "null")
     ]
+
+
+def test_a_release_without_a_dead_letter_queue_has_none() -> None:
+    """Whatever the settings say, before the state is read or after that: what is rejected is archived at once."""
+    life = Life(profile=KAFKA_4_3, is_read=False)
+    life.add("config", 0, {"dlq_topic": "dlq"})
+    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    life.add("config", 0, {"dlq_topic": "dlq", "delivery_count_limit": 3})
+    life.fetch(0, 0, 4)
+
+    assert life.acknowledge(1, 0, 4, 3) == [("write", 0, 0, 5, 0, 7, ((0, 4, 4, 1),))]
 
 
 # ---- rows

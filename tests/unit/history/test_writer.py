@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from attrs import evolve
+
 from sharestate import (
     AcknowledgementBatch,
     AcquiredRecords,
@@ -12,6 +15,7 @@ from sharestate import (
     InMemoryPersister,
     Leader,
     Lifecycle,
+    MalformedInputError,
     RecordBatch,
     SharePartition,
     SharePartitionKey,
@@ -55,6 +59,28 @@ def test_a_leader_that_is_fenced_while_its_read_is_pending_takes_nothing_over() 
     assert replay.partition is not None
     assert replay.partition.lifecycle is Lifecycle.FENCED
     assert replay.snapshot() == leader.partition.snapshot()
+
+
+def test_a_command_that_is_misuse_has_no_event() -> None:
+    """The lock that had expired before it has: the history goes on with that, and replays to the same share partition."""
+    events: list[Event] = []
+    leader = Leader(SharePartition(KEY), persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0).result(timeout=0)
+    fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+    leader.acquire("m1", fetched, now_ms=1)
+
+    with pytest.raises(MalformedInputError, match="batch_size"):
+        leader.acquire("m1", fetched, now_ms=60_000, batch_size=-1)
+    leader.poll(now_ms=60_001)
+
+    assert [(event.kind, event.at_us) for event in events] == [
+        ("config", 0),
+        ("initialize", 0),
+        ("fetch", 1_000),
+        ("expire", 60_000_000),
+        ("write", 60_000_000),
+    ]
+    assert replayed(events).snapshot() == evolve(leader.partition.snapshot(), now_ms=60_000)
 
 
 def test_an_asynchronous_leader_writes_its_history_too() -> None:

@@ -13,6 +13,7 @@ from sharestate import (
     InMemoryPersister,
     Leader,
     LeaderStateError,
+    Lifecycle,
     MalformedInputError,
     NotLeaderOrFollowerError,
     monotonic_ms,
@@ -100,6 +101,38 @@ def test_locks_expire_while_a_leader_waits() -> None:
 
     assert [batches for _, batches in writes(store)[1:]] == [[(offset, offset, 0, 1)] for offset in range(5, 10)]
     assert leader.poll(now_ms=1000).wake
+
+
+def test_a_leader_without_locks_waits() -> None:
+    """Before the state was read nothing is locked, so nothing but the answer ends the wait for it."""
+    store = persister()
+    store.is_holding = True
+    leader = Leader(partition(), store, reset_offset=lambda _: 0)
+    future = leader.start(now_ms=0)
+    thread = threading.Timer(0.01, store.held[0].answer)
+    thread.start()
+    leader.wait(future, clock=lambda: 0, timeout_s=SOON_S)
+    thread.join()
+
+    assert leader.partition.lifecycle is Lifecycle.ACTIVE
+
+
+def test_a_wait_looks_at_the_clock_again_when_a_lock_expires() -> None:
+    """It sleeps until the first lock expires, not until its own end: by then the answer may have come."""
+    leader, store, future = holding(lock_ms=20)
+    times_ms = iter((0, 21, 21))
+    start_ms = monotonic_ms()
+
+    def clock() -> int:
+        now_ms = next(times_ms)
+        if now_ms and store.held:
+            store.held[0].answer()
+        return now_ms
+
+    leader.wait(future, clock=clock, timeout_s=SOON_S)
+
+    assert monotonic_ms() - start_ms < SOON_S * 1000
+    assert [batches for _, batches in writes(store)[1:]] == [[(offset, offset, 0, 1)] for offset in range(5, 10)]
 
 
 @pytest.mark.parametrize("timeout_s", [float("inf"), 2.0**70])

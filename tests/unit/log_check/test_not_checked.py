@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate.history import Header
 from sharestate.log_check.verify import Verdict, check_partition
 from tests.support.hand_made_events import Life
@@ -38,3 +40,34 @@ def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     assert finding.reason == (
         "the log begins in the middle of its life: 2 requests come before the state is read, in request.log:5"
     )
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+@pytest.mark.parametrize(("acquired", "count"), [((), 1), (((4, 7, 1),), 0)], ids=["nothing", "records"])
+def test_a_fetch_without_a_state_acquires_nothing(
+    is_answered: bool,  # noqa: FBT001 - a parameter
+    acquired: tuple[tuple[int, int, int], ...],
+    count: int,
+) -> None:
+    """
+    Before the state is read the first time it is explained, and after a read that has failed.
+
+    After a read whose answer nobody knows nothing can be said of it.
+    """
+    life = Life()
+    life.appends(1, 0, 3)
+    life.fetches(5, 2, "m1", 1)
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m1", 2, (0, 3, 1))
+    life.appends(30, 4, 7)
+    life.reads(100, 101, None)
+    if not is_answered:
+        life.events[-1] = life.events[-1]._replace(response=None)
+    life.fetches(200, 5, "m1", 3, *acquired)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header()).report
+
+    assert report.explained.fetches_with_records == 1
+    assert report.explained.empty_fetches == 1 + (count if is_answered else 0)
+    assert report.verdict is (Verdict.CONTRADICTION if is_answered and acquired else Verdict.EXPLAINED)

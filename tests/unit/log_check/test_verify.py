@@ -21,6 +21,7 @@ from sharestate.log_check.schedule import What, schedule
 from sharestate.log_check.verify import check_partition, repeated_requests
 from sharestate.log_check.visible_log import VisibleLog
 from tests.support.broker_logs import RUN, lines, rewritten
+from tests.support.hand_made_events import Life
 
 GROUP = "seq-b"
 """The group whose answers are falsified: it has three share partitions."""
@@ -156,6 +157,27 @@ def test_a_contradiction_ends_with_exit_code_1(tmp_path: Path) -> None:
     assert checked.exit_code == 1
     assert f"{path}:{index + 1}: " in checked.output
     assert "contradiction: a fetch has acquired something else" in checked.output
+
+
+def test_findings_come_in_the_order_of_events() -> None:
+    """Whatever looks for them: here a fetch has acquired what was acquired, after one with a wrong duration of locks."""
+    life = Life()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(120, 100, "m1", 2)
+    life.events[-1] = life.events[-1]._replace(response={"acquired": (), "lock_ms": 7000})
+    life.fetches(320, 100, "m1", 3)
+    life.fetches(520, 2, "m1", 4, (0, 3, 1))
+    life.fetches(620, 2, "m1", 5, (0, 3, 1))
+    key, own = life.events[0].key, [*enumerate(life.events, 2)]
+
+    report = check_partition(key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert [(finding.event.request_no, finding.observed) for finding in report.findings] == [
+        (2, {"lock_ms": 7000}),
+        (4, [[0, 3, 1]]),
+    ]
 
 
 def test_a_request_that_is_there_twice_is_named(tmp_path: Path) -> None:

@@ -164,6 +164,15 @@ def test_a_strict_limit_below_a_new_batch_is_refused() -> None:
     assert scene.acquire("m1", 0, "[0-19]", most=20, strict=True) == ((0, 19, 1),)
 
 
+def test_a_strict_limit_of_all_that_is_new_splits_nothing() -> None:
+    """Behind records that are held, a log batch of exactly as many records as are wanted is acquired whole."""
+    scene = Scene(split_limit=LIMIT).load()
+    scene.acquire("m1", 0, "[0-4]")
+
+    assert scene.acquire("m2", 0, "[0-4][5-24]", most=20, strict=True) == ((5, 24, 1),)
+    assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-24] ACQUIRED/1/m2"]
+
+
 def test_throttling_a_large_batch_is_refused() -> None:
     """A batch that would have to be delivered in pieces is refused."""
     scene = Scene(split_limit=LIMIT).load(0, "[0-19 st0 dc3]")

@@ -1,0 +1,61 @@
+"""The search for an order: what is a contradiction, and which orders are tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharestate.history import Header, Order
+from sharestate.log_check import Verdict
+from sharestate.log_check.budget import Budget
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.orders import Tip, orders_with_a_move
+from sharestate.log_check.schedule import What, schedule
+from sharestate.log_check.verify import check_partition
+from tests.support.hand_made_events import Life
+
+
+@pytest.mark.parametrize(
+    ("count", "at_ms", "verdict"),
+    [(4, 44, Verdict.CONTRADICTION), (7, 44, Verdict.BOUND_REACHED), (7, 90, Verdict.CONTRADICTION)],
+)
+def test_what_was_allowed_at_that_time_proves_nothing(count: int, at_ms: int, verdict: Verdict) -> None:
+    """
+    A fetch acquires what was accepted: that is a contradiction if every order of what came at that time was tried.
+
+    Another write has the delivery complete count of a later one, which is allowed where it fits nowhere else: of the
+    steps at its time not all orders are tried.
+    """
+    life = Life()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m1", 1, (4, 7, 1))
+    life.acknowledges(40, 4, "m1", 2, (4, 7, 1), None)
+    life.acknowledges(41, 4, "m2", 2, (1, 3, 1), None)
+    life.writes(42, 101, (0, count), (4, 7, 2, 1))
+    life.writes(43, 102, (0, 7), *((offset, offset, 2, 1) for offset in (1, 2, 3)))
+    life.fetches(at_ms, 1, "m3", 1, (4, 7, 2))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert [finding.verdict for finding in report.findings] == [verdict]
+
+
+@pytest.mark.parametrize("acquired", [(), ((0, 3, 1),)], ids=["nothing", "records"])
+def test_only_what_may_be_undecided_comes_before_the_state_was_read(acquired: tuple[tuple[int, int, int], ...]) -> None:
+    """Of the requests of a connection that come earlier together, that holds for each of them."""
+    life = Life()
+    life.reads(10, 100, 0)
+    life.fetches(11, 2, "m1", 1)
+    life.fetches(12, 3, "m1", 2, *acquired)
+    plan = schedule(enumerate(life.events, 2))
+    assert [step.what for step in plan.steps] == [What.CONFIG, What.INITIALIZE, What.FETCH, What.FETCH]
+    saved = CheckedPartition(life.events[0].key, plan, None, Budget(1000)).save()
+
+    tip = Tip(plan.steps, [saved] * 3)
+    orders = [[step.event.request_no for step in tip.reordered(order)] for order in orders_with_a_move(tip)]
+
+    assert any(numbers.index(2) < numbers.index(100) for numbers in orders) == (not acquired)
+    assert any(numbers.index(1) < numbers.index(100) for numbers in orders)
