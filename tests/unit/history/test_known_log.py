@@ -27,7 +27,10 @@ def taken_up_again(log: KnownLog) -> KnownLog:
 
 
 def ranges(
-    log: KnownLog, offset: int, isolation: IsolationLevel = UNCOMMITTED, **request: Any
+    log: KnownLog,
+    offset: int,
+    isolation: IsolationLevel = UNCOMMITTED,
+    **request: Any,  # noqa: ANN401 - what a request has
 ) -> list[tuple[int, int]]:
     """Return first and last offsets of the batches that a fetch reads."""
     return [(batch.first_offset, batch.last_offset) for batch in log.read(offset, isolation, request).batches]

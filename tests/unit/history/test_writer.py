@@ -62,7 +62,7 @@ def test_a_leader_that_is_fenced_while_its_read_is_pending_takes_nothing_over() 
 
 
 def test_a_command_that_is_misuse_has_no_event() -> None:
-    """The lock that had expired before it has: the history goes on with that, and replays to the same share partition."""
+    """A lock that had expired before it has one: the history replays to the same share partition."""
     events: list[Event] = []
     leader = Leader(SharePartition(KEY), persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
     leader.start(now_ms=0).result(timeout=0)

@@ -160,7 +160,7 @@ def test_a_contradiction_ends_with_exit_code_1(tmp_path: Path) -> None:
 
 
 def test_findings_come_in_the_order_of_events() -> None:
-    """Whatever looks for them: here a fetch has acquired what was acquired, after one with a wrong duration of locks."""
+    """Whatever finds them: here a fetch has acquired what was acquired, after one with a wrong lock duration."""
     life = Life()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
