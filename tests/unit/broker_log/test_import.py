@@ -111,7 +111,7 @@ def test_a_fetch_says_what_its_other_partitions_have_acquired(events: list[Event
 
 
 def test_a_request_that_makes_no_sense_does_not_hide_a_lost_connection() -> None:
-    """The line after which a connection is seen to be silent is passed over, and the member has lost it all the same."""
+    """The line after which a connection is seen to be silent is passed over; the member has lost it all the same."""
     requests = LenientRequests()
     requests.read(by=1)
     requests.fetch((0, 9, 1), at_ms=30)
