@@ -211,16 +211,29 @@ def a_full_window_waits_for_something(_profile: Profile) -> Watch:
     While no fetch is taken, a record in flight is acquired or available, or a write or the dead-letter queue is asked.
 
     Otherwise nothing is delivered until somebody else moves the SPSO. Not with the quirks B10 and B17, of which F1 is
-    the worst case, nor with F4, F6 and F7.
+    the worst case, nor with F4, F6 and F7. Where somebody has fetched beyond a gap that a leader fetches first, nothing
+    is said: what nobody reads is never passed.
     """
     unanswered: set[int] = set()
+    has_unread_gap = False
     while True:
         exchange = yield
+        has_unread_gap = exchange.op != "initialize" and (has_unread_gap or _leaves_a_gap_unread(exchange))
         unanswered |= {event[1]["write"] for event in exchange.response["events"] if event[::2] == ["write", "hold"]}
         if exchange.completes_write:
             unanswered.discard(exchange.request["write"])
         if exchange.op == "can_acquire" and exchange.result is False and exchange.after["lifecycle"] == "ACTIVE":
-            demand(bool(unanswered) or not _is_over(exchange.after), "no fetch is taken any more")
+            is_waiting = has_unread_gap or bool(unanswered) or not _is_over(exchange.after)
+            demand(is_waiting, "no fetch is taken any more")
+
+
+def _leaves_a_gap_unread(exchange: Exchange) -> bool:
+    """Return whether a fetch begins beyond a gap of the gap window."""
+    window: list[int] | None = exchange.before["internal"]["gap"] if exchange.before else None
+    if exchange.op != "acquire" or window is None:
+        return False
+    held = records(exchange.before or {})
+    return any(offset not in held for offset in range(window[0], min(exchange.request["fetch_offset"], window[1] + 1)))
 
 
 def _is_over(state: dict[str, Any]) -> bool:
