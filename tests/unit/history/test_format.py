@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sharestate import ControlType, RecordBatch
 from sharestate.error_codes import ErrorCode
-from sharestate.history import KINDS, Event, Header, HistoryError, create_history, open_history
+from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
 from sharestate.history.columns import EVENT_COLUMNS, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.history.events import read_event, write_event
@@ -323,7 +324,34 @@ def test_a_history_without_sources_is_read(tmp_path: Path) -> None:
     assert list(open_history(path)) == wanted
 
 
+@pytest.mark.parametrize("name", ["request", "inferred"])
+def test_a_history_without_sources_has_all_else(tmp_path: Path, name: str) -> None:
+    """What comes after the columns that Parquet may lack is needed as what comes before them."""
+    path = tmp_path / "history.parquet"
+    with create_history(path) as file:
+        file.write([read_event(LINE)])
+    pq.write_table(pq.read_table(path).drop_columns(["source_file", "source_line", name]), path)
+
+    assert refused(path).field == name
+
+
 # ---- the tables
+
+
+@pytest.mark.parametrize(
+    ("appended", "batch"),
+    [
+        (AppendedBatch(3, 5), RecordBatch(3, 5, -1, is_transactional=False)),
+        (AppendedBatch(3, 5, 7), RecordBatch(3, 5, 7, is_transactional=False)),
+        (AppendedBatch(3, 5, 7, transactional=True), RecordBatch(3, 5, 7, is_transactional=True)),
+        (AppendedBatch(3, 3, 7, True, "abort"), RecordBatch(3, 3, 7, True, ControlType.ABORT)),  # noqa: FBT003
+        (AppendedBatch(3, 3, 7, True, "commit"), RecordBatch(3, 3, 7, True, ControlType.COMMIT)),  # noqa: FBT003
+    ],
+)
+def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: RecordBatch) -> None:
+    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker."""
+    assert appended.record_batch == batch
+    assert AppendedBatch.of(batch) == appended
 
 
 def test_columns_of_one_name_have_one_type() -> None:
