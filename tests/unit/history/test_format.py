@@ -111,25 +111,32 @@ def events(draw: st.DrawFn) -> list[Event]:
     return made
 
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""The first example makes the strategies of all kinds, which takes seconds where other processes have the CPU."""
+
+
+@PATIENT
 @given(made=events())
 def test_json_holds_every_event(made: list[Event]) -> None:
     """An event that is written as JSON and read again is the same."""
     assert [read_event(json.loads(json.dumps(write_event(event)))) for event in made] == made
 
 
+@PATIENT
 @given(made=events())
 def test_arrow_holds_every_event(made: list[Event]) -> None:
     """Events that are written as a record batch and read again are the same."""
     assert list(EventDecoder().decode(encode_events(made))) == made
 
 
+@PATIENT
 @given(made=events(), cut=st.integers(0, 12))
 def test_a_slice_of_a_record_batch_is_decoded_alone(made: list[Event], cut: int) -> None:
     """A slice of a record batch, whose columns share the memory of the whole, has the events of the slice."""
     assert list(EventDecoder().decode(encode_events(made).slice(cut))) == made[cut:]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(PATIENT, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=20)
 @given(made=events())
 def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
     """JSON Lines, compressed or not, and Parquet give back the events and the header."""
