@@ -20,11 +20,17 @@ OTHER: Final = "YW5vdGhlciB0b3BpYyEhIQ"
 
 
 class GivenRequests:
-    """The requests of brokers, as they are given; each takes a millisecond."""
+    """
+    The requests of brokers, as they are given; each takes a millisecond.
+
+    Attributes:
+        port: The port from which clients connect from now on.
+    """
 
     def __init__(self) -> None:
         """Start without any."""
         self._requests: list[LoggedRequest] = []
+        self.port = 5000
 
     def add(  # noqa: PLR0913 - what a line has
         self,
@@ -49,7 +55,7 @@ class GivenRequests:
                 api=api,
                 version=1,
                 is_forwarded=is_forwarded,
-                connection=f"{broker}-10.0.0.9:5000-{client_id}",
+                connection=f"{broker}-10.0.0.9:{self.port}-{client_id}",
                 correlation_id=7 if api == "INCREMENTAL_ALTER_CONFIGS" else number,
                 client_id=client_id,
                 software_version="4.3.1",

@@ -104,14 +104,17 @@ def test_a_hole_from_before_is_no_reason(tmp_path: Path) -> None:
     assert imported(tmp_path, log, lambda batch: batch.first_offset not in STARTS[3:5]) == {}
 
 
-def test_segments_that_end_before_what_was_produced(tmp_path: Path) -> None:
-    """They were copied while the log went on."""
-    log = with_fetches()
-    log.produce("t", END)
-    log.fetch()
+@pytest.mark.parametrize("is_produced", [True, False])
+def test_segments_that_end_before_something(tmp_path: Path, is_produced: bool) -> None:  # noqa: FBT001 - by pytest
+    """They were copied while the log went on, in which something was produced, or acquired, that they have not."""
+    log = with_fetches() if is_produced else with_fetches((END, END + 3, 1))
+    if is_produced:
+        log.produce("t", END)
+        log.fetch()
 
+    what = f"{END} was produced" if is_produced else f"{END} was acquired"
     assert imported(tmp_path, log) == {
-        TOPIC: [f"the segments end at {END}, and {END} was produced while the log ran: they were copied before that"]
+        TOPIC: [f"the segments end at {END}, and {what} while the log ran: they were copied before that"]
     }
 
 

@@ -123,6 +123,21 @@ def test_a_request_that_makes_no_sense_does_not_hide_a_lost_connection() -> None
     assert (lost.member_id, lost.at_us) == ("m", BEGIN_US + 30_600)
 
 
+@pytest.mark.parametrize("at_ms", [60, 20_000], ids=["at once", "after a silence"])
+def test_a_member_that_opens_another_connection_has_lost_the_one_before_once(at_ms: int) -> None:
+    """Whether that was silent for long or not; the last one is lost when the log ends."""
+    requests = GivenRequests()
+    requests.read(by=1)
+    requests.fetch((0, 9, 1), at_ms=30)
+    requests.port += 1
+    requests.fetch((10, 19, 1), at_ms=at_ms)
+    requests.fetch((20, 29, 1), at_ms=at_ms + 10, epoch=1)
+
+    lost = of_kind(requests.imported(), "disconnect")
+
+    assert [event.at_us for event in lost] == [BEGIN_US + 30_600, BEGIN_US + at_ms * 1000 + 10_600]
+
+
 def test_a_connection_that_falls_silent_is_inferred_to_be_lost(events: list[Event]) -> None:
     """The log has no word of it; the event stands after the last request of the connection, and is marked."""
     lost = of_kind(events, "disconnect")

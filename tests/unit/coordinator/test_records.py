@@ -135,6 +135,18 @@ def as_shown(value: ShareSnapshot | ShareUpdate | None) -> dict[str, Any] | None
 # ---- fields of later releases
 
 
+@pytest.mark.parametrize(("count", "length"), [(126, "7f"), (127, "8001"), (300, "ad02")])
+def test_the_number_of_batches_takes_as_many_bytes_as_it_needs(count: int, length: str) -> None:
+    """A compact array begins with one more than its length, seven bits in a byte, the lowest first."""
+    batches = tuple(StateBatch(offset, offset, 2, 1) for offset in range(count))
+    record = StateRecord(KEY, ShareUpdate(snapshot_epoch=0, leader_epoch=5, start_offset=0, state_batches=batches))
+    rows = "".join(f"{offset:016x} {offset:016x} 02 0001 00" for offset in range(count))
+    value = bytes.fromhex(f"0000 00000000 00000005 0000000000000000 {length} {rows} 00")
+
+    assert encode_record(record) == (UPDATE_KEY, value)
+    assert decode_record(UPDATE_KEY, value) == record
+
+
 def test_unknown_tagged_fields_are_kept() -> None:
     """Fields that a later release has added to a record, and to one of its batches, are written back."""
     batch = UPDATE[:-2] + bytes.fromhex("01 03 02 abcd")

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sharestate import ControlType, RecordBatch
 from sharestate.error_codes import ErrorCode
-from sharestate.history import KINDS, Event, Header, HistoryError, create_history, open_history
+from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
 from sharestate.history.columns import EVENT_COLUMNS, Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.history.events import read_event, write_event
@@ -110,25 +111,32 @@ def events(draw: st.DrawFn) -> list[Event]:
     return made
 
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""The first example makes the strategies of all kinds, which takes seconds where other processes have the CPU."""
+
+
+@PATIENT
 @given(made=events())
 def test_json_holds_every_event(made: list[Event]) -> None:
     """An event that is written as JSON and read again is the same."""
     assert [read_event(json.loads(json.dumps(write_event(event)))) for event in made] == made
 
 
+@PATIENT
 @given(made=events())
 def test_arrow_holds_every_event(made: list[Event]) -> None:
     """Events that are written as a record batch and read again are the same."""
     assert list(EventDecoder().decode(encode_events(made))) == made
 
 
+@PATIENT
 @given(made=events(), cut=st.integers(0, 12))
 def test_a_slice_of_a_record_batch_is_decoded_alone(made: list[Event], cut: int) -> None:
     """A slice of a record batch, whose columns share the memory of the whole, has the events of the slice."""
     assert list(EventDecoder().decode(encode_events(made).slice(cut))) == made[cut:]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(PATIENT, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=20)
 @given(made=events())
 def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
     """JSON Lines, compressed or not, and Parquet give back the events and the header."""
@@ -323,7 +331,34 @@ def test_a_history_without_sources_is_read(tmp_path: Path) -> None:
     assert list(open_history(path)) == wanted
 
 
+@pytest.mark.parametrize("name", ["request", "inferred"])
+def test_a_history_without_sources_has_all_else(tmp_path: Path, name: str) -> None:
+    """What comes after the columns that Parquet may lack is needed as what comes before them."""
+    path = tmp_path / "history.parquet"
+    with create_history(path) as file:
+        file.write([read_event(LINE)])
+    pq.write_table(pq.read_table(path).drop_columns(["source_file", "source_line", name]), path)
+
+    assert refused(path).field == name
+
+
 # ---- the tables
+
+
+@pytest.mark.parametrize(
+    ("appended", "batch"),
+    [
+        (AppendedBatch(3, 5), RecordBatch(3, 5, -1, is_transactional=False)),
+        (AppendedBatch(3, 5, 7), RecordBatch(3, 5, 7, is_transactional=False)),
+        (AppendedBatch(3, 5, 7, transactional=True), RecordBatch(3, 5, 7, is_transactional=True)),
+        (AppendedBatch(3, 3, 7, True, "abort"), RecordBatch(3, 3, 7, True, ControlType.ABORT)),  # noqa: FBT003
+        (AppendedBatch(3, 3, 7, True, "commit"), RecordBatch(3, 3, 7, True, ControlType.COMMIT)),  # noqa: FBT003
+    ],
+)
+def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: RecordBatch) -> None:
+    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker."""
+    assert appended.record_batch == batch
+    assert AppendedBatch.of(batch) == appended
 
 
 def test_columns_of_one_name_have_one_type() -> None:

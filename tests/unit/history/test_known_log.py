@@ -59,6 +59,13 @@ def test_a_fetch_reads_as_much_as_fits_but_one_batch_at_least(most: int, partiti
     assert len(ranges(log, 0, max_bytes=most, partitions=partitions)) == count
 
 
+def test_a_fetch_does_not_pass_over_what_is_too_much() -> None:
+    """A batch after that would fit, but nothing is read beyond the first one that does not."""
+    log = log_of(*(AppendedBatch(at, at, bytes=size) for at, size in enumerate((100, 300, 50))))
+
+    assert ranges(log, 0, max_bytes=200) == [(0, 0)]
+
+
 def test_what_is_committed_ends_where_a_transaction_is_open() -> None:
     """Nothing from its first record on is read, and everything before."""
     log = log_of(AppendedBatch(0, 4), AppendedBatch(5, 5, 9, transactional=True), AppendedBatch(6, 9))

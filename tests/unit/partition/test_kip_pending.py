@@ -1,5 +1,10 @@
 """The KIP's write policy while writes are pending, and below the SPSO."""
 
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from sharestate import KAFKA_4_3, KIP_932, ErrorCode, Profile, RecordState, SharePartition, StateBatch
@@ -7,10 +12,25 @@ from sharestate.partition.write_policies import ExpiredRecords
 from sharestate.values.snapshot import KipWriteRow
 from tests.support.scenes import Scene
 
-MANY = 1_100
-"""More pending writes than Python has stack frames."""
+FRAMES = 100
+"""How deep calls may go; no command of these needs more than a third of that."""
+
+MANY = FRAMES + 50
+"""More pending writes than there are stack frames."""
 
 
+@contextmanager
+def few_frames() -> Iterator[None]:
+    """Let Python have no more than *FRAMES* stack frames more."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@few_frames()
 def test_any_number_of_writes_may_be_pending() -> None:
     """Each says what the others do not, and once they are answered nothing is left, whatever the order."""
     scene = Scene(profile=KIP_932, max_locks=MANY).load()
@@ -29,6 +49,7 @@ def test_any_number_of_writes_may_be_pending() -> None:
     assert scene.offsets == (MANY, MANY)
 
 
+@few_frames()
 def test_any_number_of_expiries_may_be_pending() -> None:
     """Records whose locks expire again and again count as they were before the oldest of these writes."""
     scene = Scene(profile=KIP_932, limit=3 * MANY).load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def imported(batches: Iterator[pa.RecordBatch], how: ImportSettings, directory: 
     return list(open_history(directory / file)), set(notes)
 
 
+@cache
 def plain() -> list[Event]:
     """Import the run without Spark, and return the events of each share partition together."""
     log = RequestLog([RUN / "request.log.gz"])
@@ -81,8 +83,10 @@ def test_a_broker_is_imported_as_without_spark(tmp_path: Path) -> None:
 
 def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -> None:
     """What the share coordinator has logged on another broker is put into its place: all of it is explained."""
-    states = [line for line in lines() if "_SHARE_GROUP_STATE" in line or '"INCREMENTAL_ALTER_CONFIGS"' in line]
-    rest = [line for line in lines() if line not in set(states)]
+    states, rest = [], []
+    for line in lines():
+        is_of_state = "_SHARE_GROUP_STATE" in line or '"INCREMENTAL_ALTER_CONFIGS"' in line
+        (states if is_of_state else rest).append(line)
     parts = [*blocks("file:/leader.log", rest, 2000), *blocks("file:/coordinator.log", states, 500)]
 
     events, _ = imported(iter(parts), settings(SEGMENTS), tmp_path)
