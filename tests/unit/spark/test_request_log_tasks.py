@@ -83,7 +83,8 @@ def test_a_broker_is_imported_as_without_spark(tmp_path: Path) -> None:
 
 def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -> None:
     """What the share coordinator has logged on another broker is put into its place: all of it is explained."""
-    states, rest = [], []
+    states: list[str] = []
+    rest: list[str] = []
     for line in lines():
         is_of_state = "_SHARE_GROUP_STATE" in line or '"INCREMENTAL_ALTER_CONFIGS"' in line
         (states if is_of_state else rest).append(line)
