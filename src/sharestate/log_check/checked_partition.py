@@ -132,14 +132,15 @@ class CheckedPartition(CheckedState):
 
     def _meanwhile(self, step: Step, count: int) -> Meanwhile | None:
         """Return the delivery complete counts while an acknowledgement was worked on; None if it is none."""
-        if step.what is not What.ACKNOWLEDGE or not self._writes.issued.late:
+        if step.what is not What.ACKNOWLEDGE or self._before is None or not self._before.issued.late:
             return None
-        before = None if self._before is None else self._before.partition
+        before = self._before.partition
         least, most = sorted((count, count if before is None else before.delivery_complete_count))
         request, response = step.event.request or {}, step.event.response or {}
         if "error" in response:  # what comes before the batch that is refused was counted, and is no more
             most += sum(batch.last_offset - batch.first_offset + 1 for batch in request["batches"])
-        return Meanwhile(step.earliest_us, least, most)
+        writes = frozenset(each.write for each in self._before.issued.late)
+        return Meanwhile(writes, step.earliest_us, least, most)
 
     def _something_before(self, step: Step, saved: Saved) -> bool:
         """Let something happen that no line shows, if its write is the next one that was observed."""

@@ -76,11 +76,13 @@ class Meanwhile(NamedTuple):
     It counts record by record, and what is refused is counted back; a write of another request reads the count between.
 
     Attributes:
+        writes: The observed writes whose heads were looked for when it began: its own is not among them.
         since_us: When that began, at the earliest. [µs since 1970]
         least: The lowest. [records]
         most: The highest. [records]
     """
 
+    writes: frozenset[int]
     since_us: int
     least: int
     most: int
@@ -229,7 +231,7 @@ class ObservedWrites:
 
     def _has_count(self, write: int, meanwhile: Meanwhile | None) -> bool:
         """Return whether an acknowledgement that was at work by then had the delivery complete count of a write."""
-        if meanwhile is None or meanwhile.since_us > self.arrived_us(write):
+        if meanwhile is None or write not in meanwhile.writes or meanwhile.since_us > self.arrived_us(write):
             return False
         return meanwhile.least <= self._contents[write][1] <= meanwhile.most
 

@@ -39,7 +39,7 @@ def test_a_write_may_have_the_count_of_what_is_refused_meanwhile(count: int) -> 
     assert verdict_with(count, 40.5) is Verdict.EXPLAINED
 
 
-@pytest.mark.parametrize(("count", "refused_at_ms"), [(8, 40.5), (5, 43.0)])
+@pytest.mark.parametrize(("count", "refused_at_ms"), [(8, 40.5), (5, 43.0), (3, 40.5)])
 def test_no_other_count_is_taken(count: int, refused_at_ms: float) -> None:
-    """Not more than was named, and not what is named after the write has arrived."""
+    """Not more than was named, not what is named after the write has arrived, and not what its own is made of."""
     assert verdict_with(count, refused_at_ms) is not Verdict.EXPLAINED
