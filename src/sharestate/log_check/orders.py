@@ -1,4 +1,8 @@
-"""Other orders of some steps, in which one of them is moved: the likely ones first."""
+"""
+Other orders of some steps, in which one of them is moved: the likely ones first.
+
+What was needed of a bound at the most was needed in fourteen runs of 4.3.1 and 4.4.0: hot, of three brokers, killed.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +19,16 @@ from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, 
 from sharestate.log_check.search_state import Saved
 
 MOST_BACK: Final = 40
-"""How many steps one is moved back at the most; those of writes that were sent together count as one. [steps]"""
+"""How many steps one is moved back at the most; those of writes sent together are one; 15 were needed. [steps]"""
 
 MOST_BACK_US: Final = 400_000
-"""How far it is moved back at the most. [µs]"""
+"""How far it is moved back at the most; 191 ms were needed on a hot partition of 4.4.0. [µs]"""
 
 MOST_AHEAD: Final = 12
-"""How many steps after one that does not fit may be those that are blocked. [steps]"""
+"""How many steps after one that does not fit may be those that are blocked; 11 were needed. [steps]"""
 
 MOST_LATER: Final = 20
-"""How many steps before one that does not fit may be those that came too early. [steps]"""
+"""How many steps before one that does not fit may be those that came too early; 18 were needed. [steps]"""
 
 MOST_DECIDING_PLACES: Final = 4
 """To how many places a step is moved first that decides what does not fit. [steps]"""
@@ -33,7 +37,7 @@ MOST_ANSWERS: Final = 6
 """Before how many answers to writes locks may have expired that seem to have, and have not. [steps]"""
 
 MOST_WAYS: Final = 3
-"""How many ways to read are passed over at the most."""
+"""How many ways to read are passed over at the most; one was needed."""
 
 BEFORE_OTHERS: Final = 24
 """How many moves are tried before more is allowed for the step that does not fit."""
