@@ -230,6 +230,8 @@ def _earlier(tip: Tip, at: int, least_us: int, late_us: int) -> Iterator[Order]:
     rest = [step for step in steps[index:at] if not _has_order(step, moved)]
     rest += [] if at >= index else steps[at + 1 : index + 1]
     block.append(moved)
+    if at > index and not all(_may_be_before(moved, step, late_us) for step in rest):
+        return
     if at > index and rest:
         yield Order(index, [*block, *rest])
     places = 0

@@ -59,3 +59,23 @@ def test_only_what_may_be_undecided_comes_before_the_state_was_read(acquired: tu
 
     assert any(numbers.index(2) < numbers.index(100) for numbers in orders) == (not acquired)
     assert any(numbers.index(1) < numbers.index(100) for numbers in orders)
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "verdict"),
+    [(20, Verdict.EXPLAINED), (150, Verdict.EXPLAINED), (300, Verdict.CONTRADICTION), (900, Verdict.CONTRADICTION)],
+)
+def test_nothing_comes_long_before_it_was_asked_for(later_ms: int, verdict: Verdict) -> None:
+    """The coordinator gets a write before the acknowledgement that it is of: times are late by 200 ms at the most."""
+    life = Life()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.writes(50, 101, (0, 4), (0, 3, 2, 1))
+    life.acknowledges(50 + later_ms, 5, "m1", 2, (0, 3, 1), None)
+    life.fetches(3_000, 100, "m1", 3)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
