@@ -256,3 +256,12 @@ def test_the_kip_waits_for_what_is_left_when_the_write_of_an_expiry_fails() -> N
 
     scene.acknowledge("m1", "9:accept")
     assert scene.offsets == (10, 10)
+
+
+@healed
+def test_a_gap_is_passed_by_a_fetch_of_nothing_but_what_is_done(profile: Profile) -> None:
+    """Nothing is below 5 in the log, and all that was fetched is durable: the SPSO passes both (rule 24.1)."""
+    scene = Scene(profile=profile).load(0, "[5-9 st2][20-24 st0]")
+
+    assert scene.acquire("m1", 0, "[5-9]") == ()
+    assert scene.partition.start_offset == 10
