@@ -388,11 +388,11 @@ class CheckedPartition(CheckedState):
             self._leave(step)
             self._now.is_absent = True
             computed = _ABSENT
-        elif self._partition is None:
-            if not self._now.is_absent:
+        elif self._partition is None:  # there is nothing to acknowledge while the state is read
+            if not self._now.is_absent and (event.response or {}).get("error") != _NOT_ACQUIRED:
                 self._note(step)
                 return None
-            computed = "invalid_record_state"
+            computed = _NOT_ACQUIRED
         else:
             try:
                 now_ms = self._now_ms(step.at_us)
@@ -582,6 +582,9 @@ _REFUSALS: Final = frozenset({"invalid_record_state", "invalid_request"})
 
 _ABSENT: Final = "unknown_topic_or_partition"
 """The error of an acknowledgement to a share partition that the broker does not have: nobody has fetched from it."""
+
+_NOT_ACQUIRED: Final = "invalid_record_state"
+"""The error of an acknowledgement of records that its member has not acquired."""
 
 _THROWN: Final = "unknown_server_error"
 """The error of a fetch whose acquire has thrown."""

@@ -42,7 +42,7 @@ MOST_WAYS: Final = 3
 BEFORE_OTHERS: Final = 24
 """How many moves are tried before more is allowed for the step that does not fit."""
 
-_NOT_MOVED: Final = FACTS | LIVES
+_NOT_MOVED: Final = (FACTS - {What.LOG_START}) | LIVES
 
 
 class Order(NamedTuple):
@@ -163,7 +163,7 @@ def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
     Yield orders in which a step is moved; the times of the log are late by *late_us* at the most.
 
     In turn the one that does not fit comes earlier, or later, or one after it comes first, or one before it later: each
-    of them not far at first. Then those before it come earlier.
+    of them not far at first. Then those before it come earlier; the read of the state last, past what it was for.
     """
     steps, index = tip.steps, tip.index
     least_us = steps[index].at_us - MOST_BACK_US
@@ -178,6 +178,9 @@ def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
         yield from _in_turn(_earlier(tip, index, least_us, late_us), later, *of_others)
     for at in _movable_before(steps, index, MOST_BACK):
         if steps[at].at_us >= least_us:
+            yield from _earlier(tip, at, least_us, late_us)
+    for at in range(max(index - MOST_BACK, 0), index):
+        if steps[at].what is What.INITIALIZE:
             yield from _earlier(tip, at, least_us, late_us)
 
 

@@ -120,9 +120,11 @@ class _Life:
         self._order_requests()
         self._order_writes()
         self._order_changes()
+        preferred_us = [step.at_us for step in known.steps]
+        known.sort(preferred_us)
+        known.narrow()  # what a start offset says is wrong where the SPSO stays at records that are finished
         self._order_heads()
         self._order_room()
-        preferred_us = [step.at_us for step in known.steps]
         known.sort(preferred_us)
         known.narrow()
         availability = Availability(known, self._seen, self._log, self._limits)

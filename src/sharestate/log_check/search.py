@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
 from itertools import accumulate, count, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
 
@@ -52,6 +52,9 @@ _DECIDING_PARTS: Final = 8
 
 MOST_MOVES: Final = 3
 """The most moves that are made at one place: as many were needed on a hot partition of 4.4.0."""
+
+_PROVING_MOVES: Final = 2
+"""How many moves have to be tried before something contradicts the rules: lock60 of 4.3.1 needed two at one place."""
 
 MOST_TIPS: Final = 60
 """The most orders from which another move is tried."""
@@ -99,8 +102,9 @@ class Stop:
 
     is_exhausted: bool
     """
-    Whether every order with one move was tried, and so few steps have come at that time that these are most that there
-    are: of the orders with more moves only the likely ones are tried.
+    Whether every order with one move was tried and the likely ones with two, and so few steps have come at that time
+    that these are most that there are. And whether all that was in flight at moves before it is done with: another move
+    there may be what is needed.
     """
 
     tried: int
@@ -145,7 +149,7 @@ class _Repair:
     is_cut: bool = False
     has_tried_all: bool = False
     held: int = 0
-    """How much is held of the orders that may be gone on from. [work]"""
+    """How much is held of the orders from which others are tried. [work]"""
 
     seen: set[int] = field(factory=set)
     """The hashes of the states that orders have led to."""
@@ -155,6 +159,23 @@ class _Repair:
         self.tried += 1
         if tip.index - self.index > self.further and tip.index < len(tip.steps):
             self.further, self.furthest = tip.index - self.index, tip.steps[tip.index]
+
+
+class _Instead(NamedTuple):
+    """
+    An order in which a fetch is undecided, to go back to.
+
+    Attributes:
+        steps: All steps, in the order that they had there.
+        begin: The index of the first one that the tip has.
+        tip: The order.
+        moves: How many steps were moved until then.
+    """
+
+    steps: list[Step]
+    begin: int
+    tip: Tip
+    moves: int
 
 
 class Search:
@@ -182,6 +203,9 @@ class Search:
         self._places: deque[Saved] = deque()
         self._held = 0
         self._repair: _Repair | None = None
+        self._instead: _Instead | None = None
+        self._moved_end = 0
+        """The offset after all records that were in flight where steps were moved, since the state was read."""
         self._index = 0
 
     @property
@@ -200,12 +224,15 @@ class Search:
         while self._index < len(self._steps):
             saved = self._checked.save()
             self._keep(saved)
-            mismatch = self._checked.take(self._steps[self._index], saved)
+            step = self._steps[self._index]
+            mismatch = self._checked.take(step, saved)
             if mismatch is None:
+                if step.what in LIVES:
+                    self._settle()
                 self._index += 1
                 continue
             self._repair = repair = self._begin_repair()
-            if not self._is_repaired(repair, mismatch):
+            if not self._is_repaired(repair, mismatch) and not self._is_undecided_instead():
                 return self._stop(mismatch, repair)
         return None
 
@@ -236,23 +263,42 @@ class Search:
         first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places), 0, mismatch)
         for moves, best in self._repairs(first, repair):
             if best is not None:
+                self._instead = self._undecided(begin, first, best) or self._instead
                 self._go_on(begin, best, moves)
                 return True
         return False
+
+    def _undecided(self, begin: int, first: Tip, best: Tip) -> _Instead | None:
+        """Return what to go back to if *best* is wrong: it moves steps for a fetch, and soon something does not fit."""
+        fetch = first.steps[first.index]
+        if best.mismatch is None or not fetch.may_be_undecided:
+            return None
+        tip = self._tried(first, Order(first.index, [fetch._replace(allowed=Allowed.UNDECIDED)]))
+        return None if tip.mismatch is not None else _Instead(self.steps, begin, tip, self.moves)
+
+    def _is_undecided_instead(self) -> bool:
+        """Go back to the last fetch for which steps were moved that may be undecided instead; return whether it can."""
+        if self._instead is None:
+            return False
+        self._steps, begin, tip, self.moves = self._instead
+        self._instead = None
+        self._go_on(begin, tip, 1)
+        return True
 
     def _repairs(self, first: Tip, repair: _Repair) -> Iterator[tuple[int, Tip | None]]:
         """Yield orders that explain more, each with how many steps were moved; None for each try that finds none."""
         found: list[Tip] = []
         yield 1, self._best(first, islice(other_orders(first), MOST_ORDERS), found, repair)
-        is_cut = repair.is_cut or self._checked.budget.is_cut
-        repair.has_tried_all = not is_cut and self._are_few_involved()
         yield self._decided(first)
+        yield 1, self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
         for moves in range(2, MOST_MOVES + 1):
             tips, found = _furthest(found), []
             repair.held = 0
             for tip in tips:
                 yield moves, self._best(tip, islice(other_orders(tip), MOST_MORE_ORDERS), found, repair)
-        yield 1, self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
+            if moves == _PROVING_MOVES:
+                is_cut = repair.is_cut or self._checked.budget.is_cut
+                repair.has_tried_all = not is_cut and self._are_few_involved()
 
     def _decided(self, first: Tip) -> tuple[int, Tip | None]:
         """
@@ -299,7 +345,6 @@ class Search:
             if self._checked.budget.has_spent(repair.part):
                 repair.is_cut = True
                 break
-            end = order.place + len(order.steps)
             other = self._tried(tip, order)
             repair.note(other)
             if other.index <= repair.index or not other.has_taken(repair.blocked):
@@ -314,7 +359,7 @@ class Search:
                         repair.held = sum(each.held for each in found)
             elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
                 best = other
-            if best is not None and not best.undecided and best.index >= min(end + LOOK_AHEAD, len(best.steps)):
+            if best is not None and not best.undecided and best.mismatch is None:
                 return best
             left -= best is not None
             if not left:
@@ -355,10 +400,20 @@ class Search:
         self._index = begin + tip.index
         self._checked.restore(tip.saved[-1])
         self.moves += moves
+        partition = tip.saved[-1].partition
+        if partition is not None and partition.batch_count():
+            self._moved_end = max(self._moved_end, partition.end_offset + 1)
+
+    def _settle(self) -> None:
+        """Forget moves: what comes now does not depend on them."""
+        self._moved_end, self._instead = 0, None
 
     def _stop(self, mismatch: Mismatch, repair: _Repair) -> Stop:
         """Give up up to the next time that the state is read."""
         step = self._steps[self._index]
+        partition = self._places[-1].partition
+        is_settled = partition is None or partition.start_offset >= self._moved_end
+        self._settle()
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
@@ -376,7 +431,7 @@ class Search:
         return Stop(
             step=step,
             mismatch=mismatch,
-            is_exhausted=repair.has_tried_all,
+            is_exhausted=repair.has_tried_all and is_settled,
             tried=repair.tried,
             further=repair.further,
             furthest=repair.furthest,

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from sharestate.history import Header, Order
-from sharestate.log_check import Verdict
+from sharestate.log_check import Verdict, verify
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.orders import Tip, orders_with_a_move
 from sharestate.log_check.schedule import What, schedule
 from sharestate.log_check.verify import check_partition
 from tests.support.hand_made_events import Life
+
+RUNS: Final = Path(__file__).parents[2] / "data" / "broker-log"
+
+PLACES: Final = {
+    "k431-before-read": "a member acknowledges while the state is read: it has acquired nothing",
+    "k431-late": "the line of an acknowledgement is 101 ms late: its write has arrived before it",
+    "k431-undecided": "a fetch found another one at work; with a later one before it what follows does not fit",
+    "k440-log-start": "records are deleted while a fetch waits for an answer: it has noticed that",
+    "k440-read-late": "the line of a read of the state is 1 ms later than that of the fetch that has waited for it",
+    "k440-start": "the SPSO stays at a record that is acknowledged, so writes after its answer name it, too",
+}
 
 
 @pytest.mark.parametrize(
@@ -79,3 +93,37 @@ def test_nothing_comes_long_before_it_was_asked_for(later_ms: int, verdict: Verd
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
     assert report.verdict is verdict
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_of_real_runs_are_explained(name: str) -> None:
+    """On a busy machine times are late, and what seems to follow from one step is due to another one."""
+    (report,) = verify(RUNS / "places" / f"{name}.jsonl.gz")
+
+    assert report.verdict is Verdict.EXPLAINED
+    for what in ("fetches_with_records", "codes", "writes"):
+        assert getattr(report.explained, what) == getattr(report.observed, what)
+
+
+@pytest.mark.parametrize(("is_accepted", "verdict"), [(False, Verdict.BOUND_REACHED), (True, Verdict.CONTRADICTION)])
+def test_a_move_proves_nothing_of_the_records_in_flight(is_accepted: bool, verdict: Verdict) -> None:
+    """
+    A fetch acquires what another member has, and before that a fetch was moved: the one without records came after it.
+
+    That move may be wrong as long as its records are in flight.
+    """
+    life = Life()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    if is_accepted:
+        life.acknowledges(100, 5, "m2", 2, (0, 3, 1), None)
+        life.writes(102, 101, (0, 4), (0, 3, 2, 1))
+    life.fetches(300, 2, "m3", 1, (0, 3, 2))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.moves == 1
+    assert [finding.verdict for finding in report.findings] == [verdict]
