@@ -10,13 +10,17 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharestate import KIP_932, Amendment, KipWritePolicy, RecordState, StateBatch
+from sharestate import KAFKA_4_3, KIP_932, Amendment, KipWritePolicy, Profile, RecordState, StateBatch
 from sharestate.partition import write_policies
 from sharestate.partition.advance import start_offset_after
 from sharestate.partition.state import WriteContent
-from sharestate.partition.write_policies import ExpiredRecords, KipWrites
+from sharestate.partition.write_policies import ExpiredRecords, KipWrites, UnsureRecords, merged
+from sharestate.testing.generator.mix import STEPS, WILD, Mix
+from sharestate.testing.generator.operations import converse, seeded
+from sharestate.testing.in_process import InProcessServer
 from sharestate.testing.write_histories import History, HistoryError, Step, in_memory, random_steps
 from sharestate.values.snapshot import KipMemoryRow, KipWriteRow
+from tests.support.write_histories import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from sharestate.values.requests import PersistedState
 
 HISTORIES: Final = 250
+LATE: Final = Mix(trouble=70, steps={**STEPS, "complete": 4, "log": 20})
+"""Many writes without an answer, and much that happens to the log."""
 TERMINAL: Final = {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
@@ -188,6 +194,20 @@ class Compared(KipWrites):
         super().on_answer(number, is_confirmed=is_confirmed)
 
 
+class Restored(KipWrites):
+    """The policy itself, whose every write is held against that of a policy restored just before it."""
+
+    written = 0
+
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+        """Compare."""
+        restored = KipWrites(self._policy, self.snapshot()).content(state, entries, is_final=is_final)
+        content = super().content(state, entries, is_final=is_final)
+        assert content == restored
+        Restored.written += content is not None
+        return content
+
+
 def slow_life(seed: int) -> list[Step]:
     """Return a history in which some of the answers never come."""
     random = Random(seed)  # noqa: S311 - a replayable history
@@ -224,6 +244,30 @@ def test_every_write_is_that_of_the_plain_rule(policy: KipWritePolicy, monkeypat
     assert Compared.most_expiries > 1
 
 
+@pytest.mark.parametrize(
+    "profile",
+    [
+        KIP_932,
+        evolve(KIP_932, write_policy=KipWritePolicy(bound=20)),
+        evolve(KIP_932, expires_per_call=False, advances_after_failed_expiry=True),
+        evolve(KAFKA_4_3, write_policy=KipWritePolicy()),
+    ],
+    ids=["kip", "bound", "expiry by expiry", "with the bugs"],
+)
+@pytest.mark.parametrize("mix", [WILD, LATE], ids=["wild", "late"])
+def test_what_is_kept_from_write_to_write_changes_none(
+    profile: Profile, mix: Mix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever compaction, aborted transactions, log starts, gaps and failed writes do to the records meanwhile."""
+    monkeypatch.setattr(write_policies, "KipWrites", Restored)
+    Restored.written = 0
+    for seed in seeds(HISTORIES // 2):
+        for _ in converse(seeded(seed, mix), InProcessServer(profile)):
+            pass
+
+    assert Restored.written > HISTORIES
+
+
 @given(st.data())
 def test_a_record_that_has_expired_again_counts_as_before_the_oldest_unanswered_write(data: st.DataObject) -> None:
     """Whatever ranges the writes carry, and in whatever order they are answered."""
@@ -257,3 +301,22 @@ def test_a_record_that_has_expired_again_counts_as_before_the_oldest_unanswered_
     for row in rows.values():
         expired.remove(row)
     assert expired.between(0, 13) == []
+
+
+@given(st.data())
+def test_what_was_looked_at_is_kept_until_it_is_forgotten(data: st.DataObject) -> None:
+    """Whatever ranges are asked for, also from lower offsets on, and whatever changes where it is forgotten."""
+    unsure, offsets = UnsureRecords(), st.integers(0, 12)
+    counts = data.draw(st.lists(st.none() | st.integers(0, 1), min_size=13, max_size=13), "delivery counts")
+
+    def look(first_offset: int, last_offset: int) -> list[StateBatch]:
+        records = enumerate(counts[first_offset : last_offset + 1], first_offset)
+        return [StateBatch(at, at, RecordState.AVAILABLE, count) for at, count in records if count is not None]
+
+    for _ in range(data.draw(st.integers(1, 12), "steps")):
+        low, high = sorted(data.draw(st.tuples(offsets, offsets), "range"))
+        if data.draw(st.booleans(), "is forgotten"):
+            counts[low : high + 1] = [0 if count is None else 1 - count for count in counts[low : high + 1]]
+            unsure.forget(low, high)
+            low, high = sorted(data.draw(st.tuples(offsets, offsets), "range"))
+        assert tuple(unsure.between(low, high, look)) == merged(look(low, high))

@@ -11,7 +11,7 @@ import gc
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 from weakref import WeakSet
 
@@ -271,6 +271,34 @@ def test_records_may_be_acquired_one_by_one() -> None:
     assert one() <= SMALL_FACTOR * early
 
 
+def delivered_again(partition: SharePartition) -> int:
+    """Return what delivering the next record of a split batch again costs, as a fetch of all of it finds it."""
+    fetched = FetchedRecords(fetch_offset=partition.next_fetch_offset(), batches=[RecordBatch(0, 20 * RECORDS + 1)])
+
+    def one() -> None:
+        partition.next_fetch_offset()
+        assert partition.acquire("n", fetched, now_ms=0, max_records=1, mode=AcquireMode.RECORD_LIMIT).acquired
+
+    return work(one)
+
+
+@pytest.mark.parametrize("limit", [5, 2, 3], ids=["healthy", "throttled", "the last delivery"])
+def test_records_may_be_delivered_again_one_by_one(limit: int) -> None:
+    """Delivering a record of a large split batch again costs the same, however many come before and after it."""
+    partition = split(20 * RECORDS)
+    partition.configure(evolve(CONFIG, delivery_count_limit=10))
+    for _ in range({5: 1, 2: 5, 3: 9}[limit] - 1):
+        succeed(partition, partition.release("m", now_ms=0).writes)
+        fetched = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 20 * RECORDS + 1)])
+        while partition.acquire("m", fetched, now_ms=0).acquired:
+            pass
+    succeed(partition, partition.release("m", now_ms=0).writes)
+
+    costs = [delivered_again(partition) for _ in range(RECORDS)]
+
+    assert max(costs[1:]) <= SMALL_FACTOR * min(costs)
+
+
 # ---- many batches
 
 
@@ -371,6 +399,46 @@ def test_a_thousand_locks_expire_at_the_cost_of_one_each(hold: Callable[[int], S
     one = work(expire)
 
     assert sum(work(expire) for _ in range(999)) <= SMALL_FACTOR * one * 999
+
+
+def test_the_log_start_may_move_batch_by_batch() -> None:
+    """Passing one of many batches costs the same, however many were passed before, which members still hold."""
+    partition = filled(MANY)
+
+    costs = [work(partial(partition.advance_log_start, offset)) for offset in range(1, MANY, 100)]
+
+    assert max(costs) <= SMALL_FACTOR * min(costs) * 100
+    assert work(lambda: partition.advance_log_start(MANY - 50)) <= SMALL_FACTOR * 50 * min(costs)
+
+
+def test_the_log_start_may_move_through_a_split_batch() -> None:
+    """Passing one of its records costs the same, however large the batch is, and however many were passed before."""
+    partition = split(20 * RECORDS)
+
+    costs = [work(partial(partition.advance_log_start, offset)) for offset in range(1, RECORDS)]
+
+    assert max(costs) <= SMALL_FACTOR * min(costs)
+
+
+@pytest.mark.parametrize("size", [1, 2 * RECORDS], ids=["batches", "a split batch"])
+@pytest.mark.parametrize("fails", [False, True], ids=["unanswered", "failed"])
+def test_locks_expire_at_the_same_cost_while_nothing_is_written(size: int, *, fails: bool) -> None:
+    """Under the KIP's policy a write carries what is not confirmed before it; that is looked at once."""
+    partition = opened(KIP_932)
+    for offset in range(2 * RECORDS):
+        first = offset // size * size
+        fetched = FetchedRecords(fetch_offset=first, batches=[RecordBatch(first, first + size - 1)])
+        partition.acquire("m", fetched, now_ms=offset, max_records=1, mode=AcquireMode.RECORD_LIMIT)
+
+    costs = []
+    for now_ms in range(EXPIRED_MS, EXPIRED_MS + 2 * RECORDS):
+        costs.append(work(partial(partition.expire_next, now_ms=now_ms)))
+        if fails:
+            (number,) = state_of(partition).writes
+            costs[-1] += work(partial(partition.write_failed, number, ErrorCode.NOT_COORDINATOR))
+
+    assert len(state_of(partition).writes) == (0 if fails else 2 * RECORDS)
+    assert max(costs[FEW:]) <= SMALL_FACTOR * min(costs[FEW:])
 
 
 # ---- what is kept

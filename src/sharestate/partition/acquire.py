@@ -500,10 +500,12 @@ def _looked_from(state: PartitionState, batch: Batch, low: int) -> int:
 
 def _is_throttled(state: PartitionState, request: Request, batch: Batch) -> bool:
     """Return whether an acquirable record of *batch* that was fetched has been delivered too often (rule 20.3)."""
+    least = threshold(state.config.delivery_count_limit)
+    if state.most_delivered < least:
+        return False
     low = _looked_from(state, batch, max(request.first_offset, batch.first_offset))
     high = min(request.last_offset, batch.last_offset)
-    counts = (cell.delivery_count for cell in dict.fromkeys(batch.part(low, high)) if cell.is_acquirable)
-    return max(counts, default=0) >= threshold(state.config.delivery_count_limit)
+    return any(cell.is_acquirable and cell.delivery_count >= least for _, _, cell in batch.parts(low, high))
 
 
 def _offered_runs(
@@ -525,7 +527,7 @@ def _offered_runs(
     # rule 20.3
     last_delivery = delivery_count_limit - 1 if delivery_count_limit >= _LEAST_LIMIT else None
     taken, cap = 0, None
-    for first, last, cell in batch.runs(first_offset, last_offset):
+    for first, last, cell in batch.parts(first_offset, last_offset):
         if not cell.is_acquirable:
             continue
         count = cell.delivery_count

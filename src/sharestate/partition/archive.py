@@ -80,6 +80,7 @@ def _archive(  # noqa: PLR0913 - as above, for one batch
     from_offset = low if state.profile.has(Quirk.COUNTS_BELOW_START) else max(low, state.start_offset)
     archived = batch.record_count(from_offset, high, replacements)
     state.replace_cells(batch, low, high, replacements, input_)
+    state.writer.on_unwritten(low, high)
     return max(completed, 0) + archived
 
 
@@ -181,7 +182,8 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
     kind.
 
     Complexity:
-        Linear in the batches below *offset*, and in the records of split ones.
+        Linear in the batches that the SPSO passes, and in the records of split ones that it passes; of those it has
+        passed before, in the batches from the first with an available record on, which only releases of Kafka have.
     """
     old = state.start_offset
     if offset <= old:
@@ -200,17 +202,34 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
 def _archive_below(state: PartitionState, old: int, offset: int) -> None:
     """Archive what is available from the SPSO, which is *old*, to before *offset*, and move it there."""
     passed = _terminal_count(state, old, offset - 1)
+    # Below the old SPSO only records that became available after it had passed them can be there still (B15).
+    batches = state.in_flight.from_floor(min(old, state.acquirable_from), offset - 1)
     # What is archived here lies below the new SPSO, so it never counts.
-    if archive_range(state, state.in_flight, old, offset - 1, RecordState.AVAILABLE, Input.BELOW_START) >= 0:
+    if archive_range(state, batches, old, offset - 1, RecordState.AVAILABLE, Input.BELOW_START) >= 0:
         state.find_next = True
+    state.taken(state.acquirable_from, _first_available(state, batches, offset) - 1)
     state.move_start(offset, passed)
     state.end_offset = max(state.end_offset, offset)
+
+
+def _first_available(state: PartitionState, batches: Iterable[Batch], offset: int) -> int:
+    """Return an offset below which no record of *batches*, up to that which holds *offset*, is available any more."""
+    for batch in batches:
+        if batch.last_offset >= offset:  # the SPSO is within it, and it is not worth a walk
+            return batch.first_offset
+        available = batch.first_acquirable(state.acquirable_from)
+        if available is not None:
+            return available
+    return offset
 
 
 def _terminal_count(state: PartitionState, first_offset: int, last_offset: int) -> int:
     """Return how many records of a range are terminal, those with a pending write included (rule 20.4)."""
     count = 0
     for batch in state.in_flight.from_floor(first_offset, last_offset):
-        cells = [cell for cell in batch.distinct() if cell.state in TERMINAL]
-        count += batch.record_count(first_offset, last_offset, cells)
+        low, high = max(first_offset, batch.first_offset), min(last_offset, batch.last_offset)
+        if not batch.is_split:
+            count += max(0, high - low + 1) if batch.cell.state in TERMINAL else 0
+        elif low <= high:
+            count += sum(size for cell, size in batch.tally(low, high).items() if cell.state in TERMINAL)
     return count

@@ -22,6 +22,9 @@ from sharestate.partition.locks import Lock, LockedRecords, Locks
 _FEW: Final = 4
 """As many cells are looked at one by one. [cells]"""
 
+_FIRST_SLICE: Final = 32
+"""As many cells are looked at first where a walk usually ends soon. [cells]"""
+
 
 def as_range(offsets: tuple[int, ...]) -> Sequence[int]:
     """Return *offsets* as a range if they ascend in equal steps: C code then goes through them in one slice."""
@@ -127,6 +130,18 @@ class Batch:
             yield offset, offset + size - 1, cell
             offset += size
 
+    def parts(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
+        """Go through the same runs; a long one may come in several parts, so that whoever takes few looks at few."""
+        if not self.is_split:
+            yield first_offset, last_offset, self.cell
+            return
+        offset = first_offset
+        for cells in self._slices(first_offset, last_offset):
+            for cell, run in groupby(cells):
+                size = sum(1 for _ in run)
+                yield offset, offset + size - 1, cell
+                offset += size
+
     def tally(self, first_offset: int, last_offset: int) -> Mapping[Cell, int]:
         """Return the distinct cells of a range within the batch in offset order, with how many references each has."""
         if first_offset == last_offset or not self.is_split:
@@ -170,11 +185,21 @@ class Batch:
         if not self.is_split:
             return self.first_offset if self.cell.is_acquirable else None
         low = max(from_offset, self.first_offset)
-        part = self.part(low, self.last_offset)
-        for cell in distinct(part) if part else ():
-            if cell.is_acquirable:
-                return low + part.index(cell)
+        for part in self._slices(low, self.last_offset):
+            for cell in distinct(part):
+                if cell.is_acquirable:
+                    return low + part.index(cell)
+            low += len(part)
         return None
+
+    def _slices(self, first_offset: int, last_offset: int) -> Iterator[list[Cell]]:
+        """Go through the cells of a range of a split batch in ever larger slices."""
+        low, high = first_offset - self.first_offset, last_offset - self.first_offset + 1
+        size = _FIRST_SLICE
+        while low < high:
+            yield self.cells[low : min(low + size, high)]
+            low += size
+            size *= 4
 
 
 def _durable_prefix(cells: Sequence[Cell], count: int) -> int:

@@ -225,6 +225,9 @@ def _missed_records(state: PartitionState) -> Iterator[str]:
             yield f"{offset} of {batch} is acquirable, and fetches look from {state.acquirable_from} on"
         if offset is not None and not state.find_next and batch.last_offset >= state.start_offset:
             yield f"{batch} has records that no fetch looks for"
+        most = max((cell.delivery_count for cell in batch.distinct() if cell.is_acquirable), default=0)
+        if most > state.most_delivered:
+            yield f"{batch} has records with more deliveries than {state.most_delivered}, which throttling relies on"
 
 
 _NEVER_INITIALIZED: Final = frozenset({Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED})

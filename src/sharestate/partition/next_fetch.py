@@ -56,5 +56,5 @@ def _first_acquirable(state: PartitionState) -> int | None:
         if offset is not None:
             state.acquirable_from = offset
             return offset
-    state.acquirable_from = state.end_offset + 1
+    state.acquirable_from, state.most_delivered = state.end_offset + 1, 0
     return None

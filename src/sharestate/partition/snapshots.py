@@ -26,7 +26,7 @@ from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.partition.state import FinalWrite, GapWindow, PartitionState, PendingWrite, Writer
 from sharestate.partition.write_policies import writer_for
-from sharestate.values.checks import expect
+from sharestate.values.checks import MAX_INT64, expect
 from sharestate.values.config import ShareConfig
 from sharestate.values.profiles import KipWritePolicy, Profile
 from sharestate.values.records import RecordState, SharePartitionKey
@@ -195,6 +195,7 @@ def _restored(
         gap_window=None if window is None else GapWindow(*window),
         recorder=recorder,
         writer=_writer(snapshot),
+        most_delivered=MAX_INT64,  # nobody has looked yet
     )
     if recorder is not None:
         recorder.at_ms = snapshot.now_ms

@@ -105,6 +105,9 @@ class Writer(Protocol):
     def is_written(self, state: PartitionState, last_offset: int) -> bool:
         """Return whether a change of records up to *last_offset* has to be persisted."""
 
+    def on_unwritten(self, first_offset: int, last_offset: int) -> None:
+        """Take note that records of a range have changed, or were cached, and no write says so."""
+
     def on_answer(self, number: int, *, is_confirmed: bool) -> None:
         """Take note of the outcome of a write."""
 
@@ -171,6 +174,9 @@ class PartitionState:
     acquirable_from: int = 0
     """No cached record below this offset is acquirable: a bound that only spares looking, and no part of a snapshot."""
 
+    most_delivered: int = 0
+    """No acquirable record has been delivered more often: a bound like the one before it. [deliveries]"""
+
     gap_window: GapWindow | None = None
     """The gap window, active or not."""
 
@@ -203,8 +209,11 @@ class PartitionState:
     def add_batch(self, batch: Batch) -> None:
         """Cache a new batch, of which available cells are the last ones; ``record`` it after that."""
         self.in_flight.add(batch)
-        if batch.at(batch.last_offset).is_acquirable:
-            self._find_from(batch.first_offset)
+        if batch.first_offset < self.end_offset:
+            self.writer.on_unwritten(batch.first_offset, batch.last_offset)
+        last = batch.at(batch.last_offset)
+        if last.is_acquirable:
+            self._find_from(batch.first_offset, last)
 
     def replace_cells(  # noqa: PLR0913 - a range of a batch, and what replaces what
         self,
@@ -235,7 +244,7 @@ class PartitionState:
             )
         for cell in replacements.values():
             if cell.is_acquirable:
-                self._find_from(first_offset if batch.is_split else batch.first_offset)
+                self._find_from(first_offset if batch.is_split else batch.first_offset, cell)
 
     def put_cell(self, batch: Batch, first_offset: int, cell: Cell) -> None:
         """Put *cell* in the place of that of one record of a split batch, or of a whole one; ``record`` it then."""
@@ -244,7 +253,7 @@ class PartitionState:
         else:
             batch.cell = cell
         if cell.is_acquirable:
-            self._find_from(first_offset)
+            self._find_from(first_offset, cell)
 
     def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
         """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
@@ -275,10 +284,11 @@ class PartitionState:
         if self.recorder is not None:
             self.recorder.record_in_place(batch, first_offset, last_offset, why, write)
 
-    def _find_from(self, offset: int) -> None:
-        """Have the next fetch look for acquirable records, of which there may be some from *offset* on."""
+    def _find_from(self, offset: int, cell: Cell) -> None:
+        """Have the next fetch look for acquirable records, such as those that have *cell*, from *offset* on."""
         self.find_next = True
         self.acquirable_from = min(self.acquirable_from, offset)
+        self.most_delivered = max(self.most_delivered, cell.delivery_count)
 
     def taken(self, first_offset: int, last_offset: int) -> None:
         """Note that no record of a range is acquirable any more."""

@@ -16,7 +16,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, assert_never
@@ -37,6 +37,9 @@ _UNCHANGED: Final = -1
 """The start offset of a write that leaves the persisted one as it is."""
 
 _NOTHING_KNOWN: Final = KipMemoryRow(UNINITIALIZED_START_OFFSET, 0, ())
+
+_CONFIRMED_BELOW_DURABLE_END: Final = frozenset({Amendment.PLAN_ON_CONFIRMED, Amendment.OWN_CHANGES_DURABLE})
+"""With these, every change of a write lies below the durable end once that write is confirmed."""
 
 _FIRST_LOOK: Final = 4
 """The number of records of a split batch that are looked at first to see how far all are durable. [records]"""
@@ -70,6 +73,9 @@ class BrokerWrites:
         """Return True."""
         return True
 
+    def on_unwritten(self, first_offset: int, last_offset: int) -> None:
+        """Remember nothing."""
+
     def on_answer(self, number: int, *, is_confirmed: bool) -> None:
         """Remember nothing."""
 
@@ -88,9 +94,9 @@ class KipWrites:
     The policy of the KIP, which remembers what was confirmed and what is not answered (rule 15).
 
     Complexity:
-        A write is linear in the records from the durable end to the last change and in those that the SPSO could pass;
-        its answer is linear in the ranges of which it says that their locks have expired. Neither depends on how many
-        other writes are pending, but for bisection.
+        A write is linear in what it carries, in the records that have changed in other ways since the one before it or
+        that none has carried yet, and in those that the SPSO could pass; its answer is linear in the ranges of which it
+        says that their locks have expired. Neither depends on how many other writes are pending, but for bisection.
     """
 
     def __init__(self, policy: KipWritePolicy, memory: KipMemoryRow | None = None) -> None:
@@ -105,6 +111,7 @@ class KipWrites:
         self._pending_starts = 0
         """The number of pending writes that carry a start offset. [writes]"""
         self._expired = ExpiredRecords()
+        self._unsure = UnsureRecords()
         for row in pending:
             self._remember(row)
 
@@ -131,11 +138,12 @@ class KipWrites:
         )
         if not changed:
             return None
-        content = self._content(state, changed)
-        start, batches = content
-        end = batches[-1].last_offset + 1 if batches else start
         expired = merged(batch._replace(delivery_state=RecordState.ACQUIRED) for batch in changed) if is_final else ()
-        self._remember(KipWriteRow(state.next_write, start, end, expired))
+        row = KipWriteRow(state.next_write, _UNCHANGED, _UNCHANGED, expired)
+        self._expired.add(row)  # from now on they count as before until they are confirmed, but in this write
+        start, batches = content = self._content(state, changed)
+        end = batches[-1].last_offset + 1 if batches else start
+        self._keep(row._replace(start_offset=start, end_offset=end))
         if not self._policy.has(Amendment.PLAN_ON_CONFIRMED):
             self._durable_end = max(self._durable_end, end)
         return content
@@ -144,12 +152,19 @@ class KipWrites:
         """Return whether the records reach the SPSO: what lies below it is persisted by the SPSO."""
         return last_offset >= state.start_offset
 
+    def on_unwritten(self, first_offset: int, last_offset: int) -> None:
+        """Look at these records again."""
+        self._unsure.forget(first_offset, last_offset)
+
     def on_answer(self, number: int, *, is_confirmed: bool) -> None:
         """Forget write *number*, and rely on it from now on if it is confirmed."""
         row = self._forget(number)
         if is_confirmed:
             self._durable_end = max(self._durable_end, row.end_offset)
             self._stored_start = max(self._stored_start, row.start_offset)
+        else:
+            for expired in row.expired:  # no longer as before the expiry
+                self._unsure.forget(expired.first_offset, expired.last_offset)
 
     def withdraw(self, number: int) -> None:
         """Forget write *number*, which is not issued; do nothing if there is none."""
@@ -163,9 +178,12 @@ class KipWrites:
         return row
 
     def _remember(self, row: KipWriteRow) -> None:
+        self._expired.add(row)
+        self._keep(row)
+
+    def _keep(self, row: KipWriteRow) -> None:
         self._pending[row.number] = row
         self._pending_starts += row.start_offset != _UNCHANGED
-        self._expired.add(row)
 
     def _content(self, state: PartitionState, changed: Sequence[StateBatch]) -> WriteContent:
         is_confirmed_only = self._policy.has(Amendment.PLAN_ON_CONFIRMED)
@@ -182,7 +200,11 @@ class KipWrites:
             for batch in changed
             if batch.first_offset < durable_end
         ]
-        filler = projected(planned.between(durable_end, last))
+        if self._policy.amendments >= _CONFIRMED_BELOW_DURABLE_END:
+            unsure = self._unsure.between(durable_end, last, planned.before)
+            filler = _overlaid(unsure, tuple(projected(changed)))
+        else:
+            filler = projected(planned.between(durable_end, last))
         needs_start = self._policy.has(Amendment.START_KNOWN_FIRST) and not self._is_start_known
         return state.start_offset if needs_start else _UNCHANGED, merged([*below, *filler])
 
@@ -236,10 +258,15 @@ class PlannedRecords:
 
     def between(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         """Go through the cached records of a range, run by run; what is not cached is left out."""
+        return _overlaid(self._counted_between(first_offset, last_offset), self._changed)
+
+    def before(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
+        """Go through the same without the changes that the write carries, as they are persisted."""
+        return projected(self._counted_between(first_offset, last_offset))
+
+    def _counted_between(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         runs = self._cached(first_offset, last_offset)
-        if self._expired is not None:
-            runs = _overlaid(runs, self._expired.between(first_offset, last_offset))
-        return _overlaid(runs, self._changed)
+        return runs if self._expired is None else _overlaid(runs, self._expired.between(first_offset, last_offset))
 
     def is_durable(self, batch: Batch, offset: int) -> bool:  # noqa: ARG002 - as every Durability
         """Return whether the record at *offset* is durable once the write is."""
@@ -259,9 +286,9 @@ class PlannedRecords:
 
     def _first_unsure(self, batch: Batch) -> int:
         """Return the first offset of *batch* that is not durable yet, or of which that is not confirmed."""
-        end = batch.durable_end()
-        expired = () if self._expired is None else self._expired.between(batch.first_offset, end - 1)
-        return max(batch.first_offset, expired[0].first_offset) if expired else end
+        first, end = batch.first_offset, batch.durable_end()
+        expired = None if self._expired is None else self._expired.first_from(first)
+        return end if expired is None else min(max(first, expired), end)
 
     def _cached(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         """Go through a range; neighbors are put together here, so that the many of a full cache are soon few."""
@@ -298,6 +325,67 @@ class PlannedRecords:
         return cell if cell.rollback is None or self._expired is None else cell.rollback
 
 
+class UnsureRecords:
+    """
+    The records from the durable end on, as a write carries them that has changed others: as they were confirmed last.
+
+    They are kept from one write to the next. Members that acquire them do not change them, nor does a write that is not
+    answered or fails; a write that is confirmed moves the durable end past what it changes.
+
+    Complexity:
+        Linear in the runs that are returned and in what is not known; a word is moved for each run behind that.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._runs: list[StateBatch] = []
+        """Those of what was looked at, equal neighbors in one."""
+        self._begin = self._end = 0
+        """What was looked at: the first offset, and the one after the last."""
+        self._stale: list[tuple[int, int]] = []
+        """The ranges, first and last offset, that have to be looked at again."""
+
+    def between(
+        self, first_offset: int, last_offset: int, look: Callable[[int, int], Iterable[StateBatch]]
+    ) -> list[StateBatch]:
+        """Return the runs of a range from the durable end on; *look* returns those of what is not known."""
+        if not self._begin <= first_offset <= self._end:
+            self._runs, self._end, self._stale = [], first_offset, []
+        self._begin = first_offset
+        del self._runs[: self._cut(first_offset)]
+        for first, last in self._stale:
+            if last >= first_offset:
+                self._put(max(first, first_offset), last, look)
+        self._stale.clear()
+        if last_offset >= self._end:
+            self._put(self._end, last_offset, look)
+            self._end = last_offset + 1
+        found = self._runs[: bisect_right(self._runs, last_offset, key=_FIRST_OFFSET)]
+        if found:
+            found[-1] = found[-1]._replace(last_offset=min(found[-1].last_offset, last_offset))
+        return found
+
+    def forget(self, first_offset: int, last_offset: int) -> None:
+        """Look at a range again."""
+        if first_offset < self._end:
+            self._stale.append((first_offset, min(last_offset, self._end - 1)))
+
+    def _put(self, first_offset: int, last_offset: int, look: Callable[[int, int], Iterable[StateBatch]]) -> None:
+        """Replace the runs of a range by what *look* returns, and put equal neighbors together."""
+        low, high = self._cut(first_offset), self._cut(last_offset + 1)
+        below, above = self._runs[max(low - 1, 0) : low], self._runs[high : high + 1]
+        self._runs[low - len(below) : high + len(above)] = merged([*below, *look(first_offset, last_offset), *above])
+
+    def _cut(self, offset: int) -> int:
+        """Return the position of the first run at or after *offset*; a run that holds it is cut in two there."""
+        index = bisect_left(self._runs, offset, key=_LAST_OFFSET)
+        if index < len(self._runs) and self._runs[index].first_offset < offset:
+            run = self._runs[index]
+            self._runs[index : index + 1] = run._replace(last_offset=offset - 1), run._replace(first_offset=offset)
+            index += 1
+        return index
+
+
 class ExpiredRecords:
     """
     The records of which pending writes say that their locks have expired, with their delivery counts before that.
@@ -319,6 +407,11 @@ class ExpiredRecords:
         low = bisect_left(self._runs, first_offset, key=_LAST_OFFSET)
         high = bisect_right(self._runs, last_offset, key=_FIRST_OFFSET)
         return [run.before for run in self._runs[low:high]]
+
+    def first_from(self, offset: int) -> int | None:
+        """Return where the first run begins that reaches beyond *offset*, or to it; None if there is none."""
+        index = bisect_left(self._runs, offset, key=_LAST_OFFSET)
+        return self._runs[index].first_offset if index < len(self._runs) else None
 
     def add(self, row: KipWriteRow) -> None:
         """Take in the records that have expired in a write, which is the youngest."""

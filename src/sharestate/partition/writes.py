@@ -359,6 +359,8 @@ def _roll_back_range(
     if archived and not state.profile.has(Quirk.ARCHIVES_UNCOUNTED):
         state.count_completed(batch.record_count(max(first_offset, state.start_offset), last_offset, archived))
     state.replace_cells(batch, first_offset, last_offset, replacements, Cause.ROLLED_BACK, pending.number)
+    if any(after is not cell.rollback for cell, after in replacements.items()):  # B15, or archived meanwhile
+        state.writer.on_unwritten(first_offset, last_offset)
     return any(cell.rollback is None for cell in replacements)
 
 

@@ -67,6 +67,18 @@ def test_any_number_of_expiries_may_be_pending() -> None:
     assert scene.acknowledge("m1", "7:accept") == (f"W(-1; 0-4 st0 dc{MANY - 1}, 5-6 st0 dc0, 7 st2 dc1; cc 3)",)
 
 
+def test_what_the_log_no_longer_has_is_written_as_archived() -> None:
+    """A write carries what is archived now, also of records that an unanswered one carried as available."""
+    scene = Scene(profile=KIP_932).load()
+    scene.is_holding = True
+    scene.acquire("m1", 0, "[0-9]", most=6, strict=True)
+    scene.acquire("m1", 10, "[10-14]")
+    assert scene.acknowledge("m1", "14:1") == ("W(-1; 0-13 st0 dc0, 14 st2 dc1; cc 1)",)
+    assert scene.acquire("m2", 6, "[8-9]") == ((8, 9, 1),)
+
+    assert scene.acknowledge("m1", "13:1") == ("W(-1; 0-5 st0 dc0, 6-7 st4 dc0, 8-12 st0 dc0, 13 st2 dc1; cc 4)",)
+
+
 def test_expiries_of_a_part_and_of_more_count_record_by_record() -> None:
     """Policy A2: each record counts as before the oldest pending write that carries its expiry."""
     scene = Scene(profile=KIP_932).load()

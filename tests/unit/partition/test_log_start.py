@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharestate import ErrorCode
+from sharestate import KAFKA_4_3, ErrorCode
 from tests.support.scenes import Scene
 
 
@@ -158,3 +158,19 @@ def test_where_nothing_is_archived_there_is_nothing_to_look_for() -> None:
     scene.partition.advance_log_start(3)
 
     assert not scene.partition.find_next
+
+
+def test_what_becomes_available_below_the_spso_is_found_after_the_log_start_moves_again() -> None:
+    """An expiry in memory only makes it so (B15), and Kafka offers it for ever: nothing archives it there."""
+    scene = Scene(profile=KAFKA_4_3).load()
+    scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:accept")
+    scene.learn_log_start(5)
+    scene.wait(10_001)
+    scene.fail(0, ErrorCode.NOT_COORDINATOR)
+    scene.learn_log_start(8)
+
+    assert scene.batches[0] == "[0-4] split: 0-4 AVAILABLE/1/-"
+    assert scene.partition.next_fetch_offset() == 0
+    scene.partition.check()
