@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -63,20 +64,27 @@ def busy_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kafk
 
 
 def test_what_brokers_let_out_is_explained(busy_broker: KafkaBroker, tmp_path: Path) -> None:
-    """Random members of every kind, transactions, deleted records, lost connections and altered settings."""
+    """
+    Random members of every kind, transactions, deleted records, lost connections and altered settings.
+
+    Nothing contradicts. On a machine with too much to do the times of a log may be so wrong that the search gives up:
+    that is allowed for one of the six share partitions.
+    """
     run = run_load(busy_broker, LOAD)
     busy_broker.stop()
     sharestate_log("import", busy_broker.request_log, *places(busy_broker), "-o", tmp_path / "history.jsonl")
 
     reports = [json.loads(line) for line in sharestate_log("verify", tmp_path / "history.jsonl", "--json").splitlines()]
 
+    found = Counter(report["verdict"] for report in reports)
     # a defect of Kafka that has shown is named, and what comes after it cannot be checked
-    whole = [report for report in reports if report["verdict"] != "kafka_defect"]
+    whole = [report for report in reports if report["verdict"] == "explained"]
     observed, explained = ({what: sum(report[side][what] for report in whole) for what in CHECKED} for side in SIDES)
-    if run.failures or explained != observed:
-        pytest.fail(f"SEED={SEED}, kept in {keep(busy_broker)}: {explained} of {observed}; {run.failures}")
+    given_up = found["search_bound_reached"]
+    if run.failures or explained != observed or given_up > 1 or found["contradiction"] or found["not_checked"]:
+        pytest.fail(f"SEED={SEED}, kept in {keep(busy_broker)}: {found}; {explained} of {observed}; {run.failures}")
     assert len(reports) == 6
-    assert observed["fetches_with_records"] > 150
+    assert sum(report["observed"]["fetches_with_records"] for report in reports) > 150
 
 
 def places(broker: KafkaBroker) -> tuple[str | Path, ...]:
@@ -85,9 +93,9 @@ def places(broker: KafkaBroker) -> tuple[str | Path, ...]:
 
 
 def sharestate_log(*arguments: str | Path) -> str:
-    """Return what ``sharestate log`` prints; it can read everything."""
+    """Return what ``sharestate log`` prints, whatever its verdicts are; it can read everything."""
     result = CliRunner().invoke(sharestate, ["log", *map(str, arguments)])
-    assert result.exit_code in {0, 1}, result.output
+    assert not result.stderr.startswith("Error"), result.stderr
     return result.stdout
 
 
