@@ -26,10 +26,10 @@ _MOST_SILENT: Final = 3
 """How many times of missing logs are named for a share partition, the first ones. [times]"""
 
 _ANSWERED_US: Final = 1_000_000
-"""How much later than the write of an acknowledgement its answer may be, or seem to be. [µs]"""
+"""How much later than the write of an acknowledgement its answer may be, or seem to be: five stalls of 200 ms. [µs]"""
 
 _LATE_US: Final = 50_000
-"""How much later than an answer the write may seem to arrive that it has waited for. [µs]"""
+"""How much later than an answer the write may seem to arrive that it has waited for: both lines are 25 ms late. [µs]"""
 
 
 @define

@@ -18,7 +18,7 @@ from sharestate.values.records import AcquiredRecords
 _MODES: Final = ("batch_optimized", "record_limit")
 
 _SILENT_US: Final = 10_000_000
-"""How long a connection is silent before it seems to be lost. [µs]"""
+"""How long a connection is silent before it seems to be lost: two heartbeats, which come every 5 s by default. [µs]"""
 
 _FORGOTTEN_US: Final = 3_600_000_000
 """How long a connection is silent before its session is forgotten; brokers close it after ten minutes. [µs]"""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SEGMENT_NAME: Final = len("00000000000000000000.log")
 
 _SWAPPED_US: Final = 100_000
-"""How much earlier than a transaction marker something may seem to be appended that came after it. [µs]"""
+"""How much earlier than a transaction marker something may seem to be appended that came after it: 4 x 25 ms. [µs]"""
 
 _METADATA: Final = "partition.metadata"
 """The file in which a broker notes of which topic a directory is."""

@@ -31,16 +31,16 @@ MOST_LATER: Final = 20
 """How many steps before one that does not fit may be those that came too early; 18 were needed. [steps]"""
 
 MOST_DECIDING_PLACES: Final = 4
-"""To how many places a step is moved first that decides what does not fit. [steps]"""
+"""To how many places a step is moved first that decides what does not fit: each may be followed by as many. [steps]"""
 
 MOST_ANSWERS: Final = 6
-"""Before how many answers to writes locks may have expired that seem to have, and have not. [steps]"""
+"""Before how many answers to writes locks may have expired that seem to have: more would be another request. [steps]"""
 
 MOST_WAYS: Final = 3
 """How many ways to read are passed over at the most; one was needed."""
 
 BEFORE_OTHERS: Final = 24
-"""How many moves are tried before more is allowed for the step that does not fit."""
+"""How many moves are tried before more is allowed for the step that does not fit; half of the places need 3."""
 
 _NOT_MOVED: Final = (FACTS - {What.LOG_START}) | LIVES
 
