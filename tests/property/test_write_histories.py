@@ -24,7 +24,16 @@ from sharestate.coordinator import (
     MemoryLog,
 )
 from sharestate.persister import CoordinatorPersister, Parameters, SqlitePersister, WriteStateParameters
-from sharestate.testing.write_histories import Connect, Delivery, History, Step, failure, in_memory, search, shrunk
+from sharestate.testing.write_histories import (
+    Connect,
+    Delivery,
+    History,
+    Step,
+    failure,
+    fewest_steps,
+    in_memory,
+    search,
+)
 from tests.support.write_histories import OVERTAKEN, seeds
 
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=3)
@@ -164,7 +173,7 @@ def test_a_history_is_shown_in_its_fewest_steps() -> None:
         return History(KAFKA_4_3, in_memory(COORDINATOR_4_3), delivery=Delivery.OVERTAKING)
 
     more = [Step("pass_time", (1, 0, 0)), *OVERTAKEN, Step("fetch", (5, 5, 5))]
-    fewest = shrunk(begin, more)
+    fewest = fewest_steps(begin, more)
 
     assert failure(begin, fewest) is not None
     assert all(failure(begin, fewest[:index] + fewest[index + 1 :]) is None for index in range(len(fewest)))

@@ -7,10 +7,12 @@ A history is anything with ``run`` and ``finish``, which raise ``HistoryError`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from sharestate.testing.shrinking import shrunk, with_plainer_steps, without_ranges
 
 
 class Step(NamedTuple):
@@ -96,32 +98,25 @@ def failure(begin: Callable[[], RandomHistory], steps: Iterable[Step]) -> str | 
     return None
 
 
-def shrunk(begin: Callable[[], RandomHistory], steps: Sequence[Step]) -> list[Step]:
+class _Failing(NamedTuple):
+    steps: list[Step]
+
+
+def fewest_steps(begin: Callable[[], RandomHistory], steps: Sequence[Step]) -> list[Step]:
     """Return as few of *steps* as still fail, each of their numbers as low as it can be while the others stay."""
-    kept = list(steps)
-    size = len(kept)
-    while size:
-        for start in range(0, len(kept), size):
-            fewer = kept[:start] + kept[start + size :]
-            if failure(begin, fewer) is not None:
-                kept = fewer
-                break
-        else:
-            size //= 2
-    for index, place in product(range(len(kept)), range(3)):
-        for lower in _lower(kept[index], place):
-            changed = [*kept[:index], lower, *kept[index + 1 :]]
-            if failure(begin, changed) is not None:
-                kept = changed
-                break
-    return kept
+
+    def shows(fewer: list[Step]) -> _Failing | None:
+        return None if failure(begin, fewer) is None else _Failing(fewer)
+
+    return shrunk(_Failing([*steps]), shows, (partial(without_ranges, ends=0), with_plainer_steps(_lower))).steps
 
 
-def _lower(step: Step, place: int) -> Iterator[Step]:
-    """Yield *step* with lower numbers at *place*, the lowest one first."""
-    for number in range(step.numbers[place]):
-        first, second, third = (number if at == place else old for at, old in enumerate(step.numbers))
-        yield Step(step.kind, (first, second, third))
+def _lower(step: Step) -> Iterator[Step]:
+    """Yield *step* with one lower number, the lowest one first."""
+    for place, number in enumerate(step.numbers):
+        for lower in range(number):
+            first, second, third = (lower if at == place else old for at, old in enumerate(step.numbers))
+            yield Step(step.kind, (first, second, third))
 
 
 def search(begin: Callable[[], RandomHistory], seeds: Iterable[int], mix: Mix = WRITES) -> str | None:
@@ -138,7 +133,7 @@ def search(begin: Callable[[], RandomHistory], seeds: Iterable[int], mix: Mix = 
     for seed in seeds:
         steps = random_steps(Random(seed), mix)  # noqa: S311 - a replayable history
         if failure(begin, steps) is not None:
-            steps = shrunk(begin, steps)
+            steps = fewest_steps(begin, steps)
             listed = "".join(f"    {step},\n" for step in steps)
             return f"{failure(begin, steps)}, seed {seed}:\n[\n{listed}]"
     return None

@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from sharestate.testing.partition_events import Event, PartitionSettings, StoredState
-from sharestate.testing.shrinking import shrunk
+from sharestate.testing.shrinking import Pass, shrunk, with_plainer_steps, without_pairs, without_ranges
 
 MOST_EVENTS: Final = 8_000
 """How many events are run at most to make a program shorter: a few seconds for a leader in memory. [events]"""
@@ -225,23 +225,23 @@ def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[st
         return None
     kind, left = type(found.error), MOST_EVENTS
 
-    def shows(candidate: list[Step]) -> bool:
+    def shows(candidate: list[Step]) -> Run | None:
         nonlocal left
         if left <= 0:
-            return False
+            return None
         run = replay(candidate)
         left -= len(run.steps)
-        return type(run.error) is kind
+        return run if type(run.error) is kind else None
 
+    plainer: Pass[Run] = with_plainer_steps(lambda step: _smaller_steps(step, plain_settings))
     while True:
-        steps = next((later for later in found.later_starts() if shows(later)), found.steps)
-        steps = shrunk(steps, shows, lambda step: _smaller_steps(step, plain_settings))
-        lower = _from_zero(steps)
-        steps = lower if lower != steps and shows(lower) else steps
-        shorter = replay(steps)
-        if shorter.error is None or shorter.steps == found.steps:  # the first: it does not fail always
+        before = found
+        found = next(filter(None, map(shows, found.later_starts())), found)
+        found = shrunk(found, shows, (without_ranges, plainer, without_pairs))
+        lower = _from_zero(found.steps)
+        found = (shows(lower) if lower != found.steps else None) or found
+        if found.steps == before.steps:
             return found
-        found = shorter
 
 
 def _from_zero(steps: list[Step]) -> list[Step]:

@@ -51,9 +51,9 @@ from sharestate.testing.history_search import (
     Mix,
     Step,
     failure,
+    fewest_steps,
     random_steps,
     search,
-    shrunk,
 )
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
@@ -91,10 +91,10 @@ __all__ = [
     "Sent",
     "Step",
     "failure",
+    "fewest_steps",
     "in_memory",
     "random_steps",
     "search",
-    "shrunk",
 ]
 
 T = TypeVar("T")

@@ -11,7 +11,8 @@ from sharestate.json_lines import brief
 from sharestate.testing.exchange import Exchange, trace
 from sharestate.testing.search.asked import Asked, asked, renumbered
 from sharestate.testing.search.judging import read_response
-from sharestate.testing.search.shrinking import Shown, shrunk
+from sharestate.testing.search.shrinking import PASSES, Shown
+from sharestate.testing.shrinking import shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,7 +106,7 @@ def smallest(
 
     whole = asked(life)
     shown = shows(whole)
-    shortest = whole if shown is None else shrunk(shown, shows).requests
+    shortest = whole if shown is None else shrunk(shown, shows, PASSES).steps
     steps, lines, judged = compare(renumbered(shortest, []))
     mismatch = judged.mismatch or failure.mismatch
     return Finding(
