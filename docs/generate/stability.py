@@ -63,7 +63,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.testing.share_groups": Room(PROVISIONAL, "testing"),
         "sharestate.testing.share_partitions": Room(PROVISIONAL, "testing"),
         "sharestate.testing.thorough": Room(PROVISIONAL, "testing"),
-        "sharestate.testing.write_histories": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.failover_runs": Room(PROVISIONAL, "testing"),
         "sharestate.cli": Room(INTERNAL, None),
         "sharestate.conversation": Room(INTERNAL, None),
         "sharestate.conversation.coordinator": Room(INTERNAL, None),

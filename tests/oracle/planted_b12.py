@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from sharestate.conversation.answers import Answer, ReadMeaning, WriteMeaning
+from sharestate.conversation.answers import GivenAnswer, ReadMeaning, WriteMeaning
 from sharestate.conversation.requests import CompleteRead, CompleteWrite, Initialize
 from sharestate.conversation.served_partition import ServedPartition
 from sharestate.leader.answers import Failed
@@ -25,9 +25,9 @@ _carry_out = ServedPartition._carry_out  # noqa: SLF001 - what is planted
 def carry_out(self: ServedPartition, command: Command) -> Json:
     """Carry out *command*, with a malformed answer in place of one with an equal topic id."""
     if isinstance(command, Initialize | CompleteRead) and command.answer.as_given == EQUAL:
-        command = evolve(command, answer=Answer[ReadMeaning](EQUAL, Failed()))
+        command = evolve(command, answer=GivenAnswer[ReadMeaning](EQUAL, Failed()))
     elif isinstance(command, CompleteWrite) and command.answer.as_given == EQUAL:
-        command = evolve(command, answer=Answer[WriteMeaning](EQUAL, Failed()))
+        command = evolve(command, answer=GivenAnswer[WriteMeaning](EQUAL, Failed()))
     return _carry_out(self, command)
 
 

@@ -27,7 +27,7 @@ from sharestate.testing import (
 from sharestate.testing.record_oracle import RecordOracle
 from sharestate.testing.search import by_record
 from sharestate.testing.search.library import given
-from tests.support.write_histories import seeds
+from tests.support.failover_runs import seeds
 
 TOP = Path(__file__).parents[2]
 

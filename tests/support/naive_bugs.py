@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sharestate import AcknowledgementBatch, AcknowledgeType, ErrorCode
-from tests.support.naive_broker import NaiveBroker, Record
+from tests.support.naive_broker import NaiveBroker, NaiveRecord
 
 
 class DeliversOnceTooOften(NaiveBroker):
     """A record is delivered once more than the limit says."""
 
-    def release(self, record: Record) -> None:
+    def release(self, record: NaiveRecord) -> None:
         """Give it up one delivery too late."""
         record.member = ""
         record.state = "archived" if record.delivery_count > self.limit else "available"
@@ -21,7 +21,7 @@ class DeliversOnceTooOften(NaiveBroker):
 class LosesReleasedRecords(NaiveBroker):
     """What is released is never delivered again."""
 
-    def release(self, record: Record) -> None:
+    def release(self, record: NaiveRecord) -> None:
         """Give it up."""
         record.member, record.state = "", "archived"
 
@@ -45,7 +45,7 @@ class DoublesLocks(NaiveBroker):
 class ExpiresAtTheDeadline(NaiveBroker):
     """A lock expires one millisecond too early."""
 
-    def has_expired(self, record: Record) -> bool:
+    def has_expired(self, record: NaiveRecord) -> bool:
         """Return whether the lock is over."""
         return record.deadline_ms <= self.now_ms
 
@@ -59,7 +59,7 @@ class TrustsEveryMember(NaiveBroker):
         return record is not None and record.state == "acquired" and member != ""
 
 
-class IgnoresTheWindow(NaiveBroker):
+class FetchesBeyondTheWindow(NaiveBroker):
     """There is always room for more records in flight."""
 
     def start(self, config: dict[str, int]) -> None:
@@ -78,7 +78,7 @@ class IgnoresTheLimitOfAFetch(NaiveBroker):
 class RejectsAsReleases(NaiveBroker):
     """What a member rejects is delivered again."""
 
-    def settle(self, record: Record, kind: AcknowledgeType) -> None:
+    def settle(self, record: NaiveRecord, kind: AcknowledgeType) -> None:
         """Take REJECT for RELEASE."""
         super().settle(record, AcknowledgeType.RELEASE if kind is AcknowledgeType.REJECT else kind)
 
@@ -104,7 +104,7 @@ class RefusesHalf(NaiveBroker):
 class RenewsNothing(NaiveBroker):
     """RENEW leaves the lock as it is."""
 
-    def settle(self, record: Record, kind: AcknowledgeType) -> None:
+    def settle(self, record: NaiveRecord, kind: AcknowledgeType) -> None:
         """Ignore RENEW."""
         if kind is not AcknowledgeType.RENEW:
             super().settle(record, kind)
@@ -113,7 +113,7 @@ class RenewsNothing(NaiveBroker):
 class CountsReleases(NaiveBroker):
     """A release counts as a delivery."""
 
-    def release(self, record: Record) -> None:
+    def release(self, record: NaiveRecord) -> None:
         """Count it."""
         record.delivery_count += 1
         super().release(record)
@@ -133,7 +133,7 @@ BUGS: Final[tuple[type[NaiveBroker], ...]] = (
     DoublesLocks,
     ExpiresAtTheDeadline,
     TrustsEveryMember,
-    IgnoresTheWindow,
+    FetchesBeyondTheWindow,
     IgnoresTheLimitOfAFetch,
     RejectsAsReleases,
     KeepsWhatAMemberHad,

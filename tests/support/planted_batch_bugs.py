@@ -8,13 +8,13 @@ from attrs import Factory, define
 
 from sharestate.testing.record_acquisition import Fetch, Request
 from sharestate.testing.record_model import STATES, Letter, RecordModel, Write
-from sharestate.testing.records_in_flight import Batch, Record
+from sharestate.testing.records_in_flight import ModelBatch, ModelRecord
 
 
 class LosesTheRestOfABatch(RecordModel):
     """A fetch that finds a part of an available batch loses the rest of it."""
 
-    def _take_again(self, fetch: Fetch, batch: Batch, room: int, *, is_throttled: bool) -> list[int]:
+    def _take_again(self, fetch: Fetch, batch: ModelBatch, room: int, *, is_throttled: bool) -> list[int]:
         taken = super()._take_again(fetch, batch, room, is_throttled=is_throttled)
         for offset in batch.offsets if taken else ():
             if not fetch.first <= offset <= fetch.last:
@@ -25,7 +25,7 @@ class LosesTheRestOfABatch(RecordModel):
 class TakesWholeBatches(RecordModel):
     """A fetch that finds a part of an available batch delivers all of it."""
 
-    def _take_again(self, fetch: Fetch, batch: Batch, room: int, *, is_throttled: bool) -> list[int]:
+    def _take_again(self, fetch: Fetch, batch: ModelBatch, room: int, *, is_throttled: bool) -> list[int]:
         first, last = min(fetch.first, batch.first), max(fetch.last, batch.last)
         wider = Fetch(fetch.member, fetch.log, first, last, fetch.room, fetch.batch_size, fetch.is_strict)
         return super()._take_again(wider, batch, room, is_throttled=is_throttled)
@@ -34,7 +34,7 @@ class TakesWholeBatches(RecordModel):
 class TakesWhatAnotherHas(RecordModel):
     """A fetch with other batches than those in flight delivers what another member has."""
 
-    def _split(self, batch: Batch) -> None:
+    def _split(self, batch: ModelBatch) -> None:
         was_split = batch.is_split
         super()._split(batch)
         for offset in batch.offsets if not was_split else ():
@@ -45,7 +45,7 @@ class TakesWhatAnotherHas(RecordModel):
 class RenewsAtASplit(RecordModel):
     """A batch that is split gives its records whole new locks."""
 
-    def _split(self, batch: Batch) -> None:
+    def _split(self, batch: ModelBatch) -> None:
         if not batch.is_split:
             for offset in batch.offsets:
                 if self.records[offset].deadline_ms is not None:
@@ -143,7 +143,7 @@ class IgnoresTheRecordLimit(RecordModel):
 class CountsTheRest(RecordModel):
     """What is left of a batch in mode record_limit counts as delivered."""
 
-    def _add(self, member: str, batch: Batch, count: int) -> None:
+    def _add(self, member: str, batch: ModelBatch, count: int) -> None:
         super()._add(member, batch, count)
         for offset in batch.offsets[count:]:
             self.records[offset].count = 1
@@ -203,7 +203,7 @@ class ResumesNothing(RecordModel):
 class SkipsTheQueue(RecordModel):
     """What was delivered too often is archived without going to the dead-letter queue."""
 
-    def _put(self, record: Record, state: str) -> None:
+    def _put(self, record: ModelRecord, state: str) -> None:
         super()._put(record, state)
         if record.state == "ARCHIVING":
             record.state = "ARCHIVED"
@@ -220,7 +220,7 @@ class AppliesAnswersTwice(RecordModel):
         if isinstance(number, int) and number in self.answered:
             for offset, (state, count) in self.answered[number].records.items():
                 if offset in self.records and request["answer"] == "ok":
-                    self.records[offset] = Record(STATES[state], count, self.records[offset].batch)
+                    self.records[offset] = ModelRecord(STATES[state], count, self.records[offset].batch)
             self._move_start()
             return
         if isinstance(number, int):
@@ -293,14 +293,14 @@ class LooksForAGapBelowTheStart(RecordModel):
 class HalvesNothing(RecordModel):
     """A batch that keeps failing is delivered as a whole until its last delivery."""
 
-    def _choose(self, batch: Batch, offsets: list[int], room: int | None) -> list[int]:
-        return super()._choose(Batch(batch.first, batch.last + len(batch.offsets)), offsets, room)
+    def _choose(self, batch: ModelBatch, offsets: list[int], room: int | None) -> list[int]:
+        return super()._choose(ModelBatch(batch.first, batch.last + len(batch.offsets)), offsets, room)
 
 
 class MixesLastDeliveries(RecordModel):
     """A record's last delivery brings the next records of its batch, too."""
 
-    def _choose(self, batch: Batch, offsets: list[int], room: int | None) -> list[int]:
+    def _choose(self, batch: ModelBatch, offsets: list[int], room: int | None) -> list[int]:
         taken = super()._choose(batch, offsets, room)
         following = taken[-1] + 1 if taken else -1
         if len(taken) == 1 and following in offsets and self._is_free(following):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sharestate.testing.share_groups import AcknowledgementBatch
-from tests.support.mock_share_group import RELEASE, RENEW, MockShareGroup, Record, State
+from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
 from tests.support.planted_lock_bugs import LOCK_BUGS
 
 PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
@@ -28,7 +28,7 @@ def planted(bug: type[MockShareGroup]) -> type[MockShareGroup]:
 class DeliveryLimitPlusOne(MockShareGroup):
     """A record is delivered once more than the limit says."""
 
-    def is_at_limit(self, record: Record) -> bool:
+    def is_at_limit(self, record: MockRecord) -> bool:
         return record.count > self.settings.delivery_count_limit
 
 
@@ -36,8 +36,8 @@ class DeliveryLimitPlusOne(MockShareGroup):
 class LimitForgottenByExpiry(MockShareGroup):
     """An expired lock makes a record available however often it was delivered."""
 
-    def expire(self, offset: int, record: Record) -> None:
-        self.become(offset, record, State.AVAILABLE)
+    def expire(self, offset: int, record: MockRecord) -> None:
+        self.become(offset, record, MockState.AVAILABLE)
 
 
 @planted
@@ -46,15 +46,15 @@ class LimitForgottenByClosing(MockShareGroup):
 
     def close_session(self, member: str) -> None:
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED and record.owner == member:
-                self.become(offset, record, State.AVAILABLE)
+            if record.state is MockState.ACQUIRED and record.owner == member:
+                self.become(offset, record, MockState.AVAILABLE)
 
 
 @planted
 class LimitMinusOne(MockShareGroup):
     """A record is given up one delivery too early."""
 
-    def is_at_limit(self, record: Record) -> bool:
+    def is_at_limit(self, record: MockRecord) -> bool:
         return record.count >= self.settings.delivery_count_limit - 1
 
 
@@ -62,7 +62,7 @@ class LimitMinusOne(MockShareGroup):
 class CountNotRaisedAfterExpiry(MockShareGroup):
     """An expired lock takes its delivery off the count."""
 
-    def expire(self, offset: int, record: Record) -> None:
+    def expire(self, offset: int, record: MockRecord) -> None:
         record.count -= 1
         super().expire(offset, record)
 
@@ -71,7 +71,7 @@ class CountNotRaisedAfterExpiry(MockShareGroup):
 class CountRaisedByRelease(MockShareGroup):
     """A release counts as a delivery."""
 
-    def release(self, offset: int, record: Record) -> None:
+    def release(self, offset: int, record: MockRecord) -> None:
         super().release(offset, record)
         record.count += 1
 
@@ -93,15 +93,15 @@ class CountLostAtFailover(MockShareGroup):
 class DoubledLock(MockShareGroup):
     """A member gets what another one has acquired."""
 
-    def may_acquire(self, member: str, record: Record) -> bool:
-        return super().may_acquire(member, record) or (record.state is State.ACQUIRED and record.owner != member)
+    def may_acquire(self, member: str, record: MockRecord) -> bool:
+        return super().may_acquire(member, record) or (record.state is MockState.ACQUIRED and record.owner != member)
 
 
 @planted
 class LocksNeverExpire(MockShareGroup):
     """A lock lasts until its record is acknowledged."""
 
-    def has_expired(self, record: Record) -> bool:
+    def has_expired(self, record: MockRecord) -> bool:
         return False
 
 
@@ -117,12 +117,12 @@ class LocksExpireEarly(MockShareGroup):
 class OneExpiryReleasesAll(MockShareGroup):
     """When one lock of a member expires, all that it owns is released."""
 
-    def expire(self, offset: int, record: Record) -> None:
+    def expire(self, offset: int, record: MockRecord) -> None:
         self.close_session(record.owner)
 
     def close_session(self, member: str) -> None:
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED and record.owner == member:
+            if record.state is MockState.ACQUIRED and record.owner == member:
                 self.release(offset, record)
 
 
@@ -141,11 +141,11 @@ class SecondAcknowledgementAccepted(MockShareGroup):
 
     def may_acknowledge(self, member: str, offset: int, type_: int) -> bool:
         record = self.log.get(offset)
-        is_terminal = record is not None and record.state is State.TERMINAL
+        is_terminal = record is not None and record.state is MockState.TERMINAL
         return is_terminal or super().may_acknowledge(member, offset, type_)
 
-    def change(self, offset: int, record: Record, type_: int) -> None:
-        if record.state is State.ACQUIRED:
+    def change(self, offset: int, record: MockRecord, type_: int) -> None:
+        if record.state is MockState.ACQUIRED:
             super().change(offset, record, type_)
 
 
@@ -155,7 +155,7 @@ class LateAcknowledgementAccepted(MockShareGroup):
 
     late: str = ""
 
-    def expire(self, offset: int, record: Record) -> None:
+    def expire(self, offset: int, record: MockRecord) -> None:
         owner = record.owner
         super().expire(offset, record)
         record.owner = owner
@@ -196,7 +196,7 @@ class RecordLocksIgnored(MockShareGroup):
 class RenewalWithoutEffect(MockShareGroup):
     """RENEW succeeds, and the lock goes on as it was."""
 
-    def change(self, offset: int, record: Record, type_: int) -> None:
+    def change(self, offset: int, record: MockRecord, type_: int) -> None:
         if type_ != RENEW:
             super().change(offset, record, type_)
 
@@ -213,7 +213,7 @@ class RenewalThatIsOff(MockShareGroup):
 class RenewalAddsUp(MockShareGroup):
     """RENEW puts a whole lock duration behind what is left of the lock."""
 
-    def change(self, offset: int, record: Record, type_: int) -> None:
+    def change(self, offset: int, record: MockRecord, type_: int) -> None:
         if type_ == RENEW:
             record.deadline_ms += self.settings.lock_duration_ms
         else:
@@ -224,10 +224,10 @@ class RenewalAddsUp(MockShareGroup):
 class LockSharedByMember(MockShareGroup):
     """Whoever gets another record has its locks on the earlier ones extended."""
 
-    def acquire(self, member: str, record: Record) -> None:
+    def acquire(self, member: str, record: MockRecord) -> None:
         super().acquire(member, record)
         for other in self.log.values():
-            if other.state is State.ACQUIRED and other.owner == member:
+            if other.state is MockState.ACQUIRED and other.owner == member:
                 other.deadline_ms = record.deadline_ms
 
 
@@ -246,11 +246,11 @@ class LimitOfAFetchIgnored(MockShareGroup):
 class ArchivedWithItsNeighbour(MockShareGroup):
     """A record that is archived at the limit takes the next one with it, if that is available."""
 
-    def release(self, offset: int, record: Record) -> None:
+    def release(self, offset: int, record: MockRecord) -> None:
         super().release(offset, record)
         neighbour = self.log.get(offset + 1)
-        if record.state is State.TERMINAL and neighbour is not None and neighbour.state is State.AVAILABLE:
-            self.become(offset + 1, neighbour, State.TERMINAL)
+        if record.state is MockState.TERMINAL and neighbour is not None and neighbour.state is MockState.AVAILABLE:
+            self.become(offset + 1, neighbour, MockState.TERMINAL)
 
 
 @planted
@@ -259,10 +259,10 @@ class ReleasedRecordLost(MockShareGroup):
 
     position: int = 0
 
-    def readable(self) -> Iterator[tuple[int, Record]]:
+    def readable(self) -> Iterator[tuple[int, MockRecord]]:
         return ((offset, record) for offset, record in super().readable() if offset >= self.position)
 
-    def release(self, offset: int, record: Record) -> None:
+    def release(self, offset: int, record: MockRecord) -> None:
         super().release(offset, record)
         self.position = max(self.position, offset + 1)
 
@@ -271,7 +271,7 @@ class ReleasedRecordLost(MockShareGroup):
 class ReleaseCountedAsAccept(MockShareGroup):
     """RELEASE does what ACCEPT does."""
 
-    def change(self, offset: int, record: Record, type_: int) -> None:
+    def change(self, offset: int, record: MockRecord, type_: int) -> None:
         super().change(offset, record, 1 if type_ == RELEASE else type_)
 
 
@@ -279,7 +279,7 @@ class ReleaseCountedAsAccept(MockShareGroup):
 class RejectedRecordComesBack(MockShareGroup):
     """REJECT does what RELEASE does."""
 
-    def reject(self, offset: int, record: Record) -> None:
+    def reject(self, offset: int, record: MockRecord) -> None:
         self.release(offset, record)
 
 
@@ -335,7 +335,7 @@ class ClosedSessionReleasesAll(MockShareGroup):
 
     def close_session(self, member: str) -> None:
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED:
+            if record.state is MockState.ACQUIRED:
                 self.release(offset, record)
 
 
@@ -366,7 +366,7 @@ class OnlyLastBatchAborted(MockShareGroup):
 class OpenTransactionDelivered(MockShareGroup):
     """With read_committed, records are delivered before their transaction has ended."""
 
-    def is_visible(self, offset: int, record: Record) -> bool:
+    def is_visible(self, offset: int, record: MockRecord) -> bool:
         return offset not in self.aborted or super().is_visible(offset, record)
 
 
@@ -393,7 +393,7 @@ class MarkersDelivered(MockShareGroup):
 
     def end_transaction(self, producer: str) -> int:
         marker = super().end_transaction(producer)
-        self.log[marker] = Record()
+        self.log[marker] = MockRecord()
         return marker
 
 
@@ -403,7 +403,7 @@ class HoleDelivered(MockShareGroup):
 
     def produce(self, count: int, producer: str | None) -> list[int]:
         offsets = super().produce(count, producer)
-        self.log.setdefault(self.log_end - 1, Record())
+        self.log.setdefault(self.log_end - 1, MockRecord())
         return offsets
 
 
@@ -420,7 +420,7 @@ class OffsetTwice(MockShareGroup):
 class LogStartIgnored(MockShareGroup):
     """Deleted records are delivered."""
 
-    def readable(self) -> Iterator[tuple[int, Record]]:
+    def readable(self) -> Iterator[tuple[int, MockRecord]]:
         log_start, self.log_start = self.log_start, 0
         yield from super().readable()
         self.log_start = log_start
@@ -441,16 +441,16 @@ class OneMoreDeleted(MockShareGroup):
 class AcceptedComesBackAfterFailover(MockShareGroup):
     """ACCEPT is not persisted."""
 
-    def accept(self, offset: int, record: Record) -> None:
-        record.state = State.TERMINAL
+    def accept(self, offset: int, record: MockRecord) -> None:
+        record.state = MockState.TERMINAL
 
 
 @planted
 class RejectedComesBackAfterFailover(MockShareGroup):
     """REJECT is not persisted."""
 
-    def reject(self, offset: int, record: Record) -> None:
-        record.state = State.TERMINAL
+    def reject(self, offset: int, record: MockRecord) -> None:
+        record.state = MockState.TERMINAL
 
 
 @planted
@@ -458,10 +458,10 @@ class RecordLostAtFailover(MockShareGroup):
     """A new leader begins after the last record that was ever acquired."""
 
     def fail_over(self) -> None:
-        acquired = [record for record in self.log.values() if record.state is State.ACQUIRED]
+        acquired = [record for record in self.log.values() if record.state is MockState.ACQUIRED]
         super().fail_over()
         for record in acquired:
-            record.state = State.TERMINAL
+            record.state = MockState.TERMINAL
 
 
 @planted
@@ -469,7 +469,7 @@ class OwnersKeptAtFailover(MockShareGroup):
     """A new leader goes on with the owners and locks of the old one, and gives them new deadlines."""
 
     def fail_over(self) -> None:
-        acquired = {offset: record.owner for offset, record in self.log.items() if record.state is State.ACQUIRED}
+        acquired = {offset: record.owner for offset, record in self.log.items() if record.state is MockState.ACQUIRED}
         super().fail_over()
         for offset, owner in acquired.items():
             self.acquire(owner, self.log[offset])

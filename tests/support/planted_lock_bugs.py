@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import define, field
 
-from tests.support.mock_share_group import MockShareGroup, Record, State
+from tests.support.mock_share_group import MockRecord, MockShareGroup, MockState
 
 NEVER_MS: Final = 1_000_000
 """Later than any run lasts. [ms]"""
@@ -22,14 +22,14 @@ class ClosedSessionCancelsOtherLocks(MockShareGroup):
         ended = {record.deadline_ms for record in self.log.values() if record.owner == member}
         super().close_session(member)
         for record in self.log.values():
-            if record.state is State.ACQUIRED and record.deadline_ms in ended:
+            if record.state is MockState.ACQUIRED and record.deadline_ms in ended:
                 record.deadline_ms = NEVER_MS
 
 
 class LockJoinsTheEarliest(MockShareGroup):
     """What a member gets expires with what it has had for longer."""
 
-    def acquire(self, member: str, record: Record) -> None:
+    def acquire(self, member: str, record: MockRecord) -> None:
         owned = [other.deadline_ms for other in self.log.values() if other.owner == member]
         super().acquire(member, record)
         record.deadline_ms = min([record.deadline_ms, *owned])
@@ -50,10 +50,10 @@ class ClosedSessionKeepsLaterLocks(MockShareGroup):
 class ArchivedComesBackAfterFailover(MockShareGroup):
     """That a record was delivered often enough is not persisted."""
 
-    def release(self, offset: int, record: Record) -> None:
+    def release(self, offset: int, record: MockRecord) -> None:
         super().release(offset, record)
-        if record.state is State.TERMINAL and not self.writes_fail:
-            self.stored[offset] = State.AVAILABLE, record.count - 1
+        if record.state is MockState.TERMINAL and not self.writes_fail:
+            self.stored[offset] = MockState.AVAILABLE, record.count - 1
 
 
 class UnwrittenTakenForAccepted(MockShareGroup):
@@ -63,7 +63,7 @@ class UnwrittenTakenForAccepted(MockShareGroup):
         super().fail_over()
         for offset, record in self.log.items():
             if offset < max(self.stored, default=0) and offset not in self.stored:
-                record.state = State.TERMINAL
+                record.state = MockState.TERMINAL
 
 
 @define
@@ -79,7 +79,7 @@ class FullWindowHidesItsGaps(MockShareGroup):
         is_full = last - min(unwritten, default=last) + 1 >= self.settings.max_record_locks
         self.hidden = unwritten if is_full else set()
 
-    def readable(self) -> Iterator[tuple[int, Record]]:
+    def readable(self) -> Iterator[tuple[int, MockRecord]]:
         return ((offset, record) for offset, record in super().readable() if offset not in self.hidden)
 
 

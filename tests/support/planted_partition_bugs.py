@@ -7,21 +7,21 @@ from typing import Any, Final
 
 from sharestate.testing.record_acquisition import Request
 from sharestate.testing.record_model import RecordModel, Write
-from sharestate.testing.records_in_flight import Record
+from sharestate.testing.records_in_flight import ModelRecord
 from tests.support import planted_batch_bugs
 
 
 class RollsNothingBack(RecordModel):
     """A write that fails leaves the change as it was, as if it had succeeded."""
 
-    def _restore(self, record: Record) -> None:
+    def _restore(self, record: ModelRecord) -> None:
         self._unlock(record)
 
 
 class RollsBackToAvailable(RecordModel):
     """A write that fails makes its records available, whoever had them."""
 
-    def _restore(self, record: Record) -> None:
+    def _restore(self, record: ModelRecord) -> None:
         super()._restore(record)
         if record.state == "ACQUIRED":
             record.state, record.member = "AVAILABLE", ""
@@ -86,7 +86,7 @@ class ExpiresWhatIsPending(RecordModel):
 class ForgetsTheLockOfAFailedWrite(RecordModel):
     """A write that fails leaves its records with their owner for ever: their locks are gone."""
 
-    def _restore(self, record: Record) -> None:
+    def _restore(self, record: ModelRecord) -> None:
         super()._restore(record)
         self._unlock(record)
 
@@ -94,7 +94,7 @@ class ForgetsTheLockOfAFailedWrite(RecordModel):
 class RenewsAtAFailure(RecordModel):
     """A write that fails gives the owner a whole new lock."""
 
-    def _restore(self, record: Record) -> None:
+    def _restore(self, record: ModelRecord) -> None:
         super()._restore(record)
         if record.state == "ACQUIRED":
             self._lock([record])
@@ -157,7 +157,7 @@ class LogStartLeavesReleases(RecordModel):
 class LogStartLeavesAvailable(RecordModel):
     """The log start archives nothing."""
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: ModelRecord) -> None:
         """Do nothing."""
 
 
@@ -175,7 +175,7 @@ class LogStartTakesAcquired(RecordModel):
 class BringsBackWhatWasGivenUp(RecordModel):
     """A record that the log start has archived is back when the write that was on its way fails."""
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: ModelRecord) -> None:
         super()._give_up(record)
         record.is_given_up = False
 
@@ -232,7 +232,7 @@ class ReleasesEverybody(RecordModel):
 class ReleasesTerminal(RecordModel):
     """A record that is released at its limit is not archived."""
 
-    def _begin(self, record: Record, state: str) -> None:
+    def _begin(self, record: ModelRecord, state: str) -> None:
         super()._begin(record, state)
         record.state = state
 
@@ -298,7 +298,7 @@ class CountsCompleteBelowTheStart(RecordModel):
 class RoundsDeadlines(RecordModel):
     """Locks expire at whole 20 ms, together."""
 
-    def _lock(self, records: Iterable[Record]) -> None:
+    def _lock(self, records: Iterable[ModelRecord]) -> None:
         chosen = list(records)
         super()._lock(chosen)
         for record in chosen:

@@ -40,7 +40,7 @@ def planted(bug: type[Faulty]) -> type[Faulty]:
 
 
 @define
-class Entry:
+class StoredEntry:
     """What is stored of one share partition."""
 
     state_epoch: int
@@ -53,7 +53,7 @@ class Entry:
 class Faulty:
     """A correct one; what is on its disk outlasts it."""
 
-    def __init__(self, disk: dict[Key, Entry]) -> None:
+    def __init__(self, disk: dict[Key, StoredEntry]) -> None:
         """Begin with what is on a disk."""
         self.disk = disk
         self.entries = deepcopy(disk)
@@ -95,10 +95,10 @@ class Faulty:
         before = self.entries.get(key)
         if before and asked.state_epoch < before.state_epoch:
             return PartitionErrorData(partition=key[2], error_code=ErrorCode.FENCED_STATE_EPOCH)
-        self.entries[key] = self.begun(Entry(asked.state_epoch, asked.start_offset), before)
+        self.entries[key] = self.begun(StoredEntry(asked.state_epoch, asked.start_offset), before)
         return PartitionErrorData(partition=key[2])
 
-    def begun(self, entry: Entry, before: Entry | None) -> Entry:
+    def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         entry.leader_epoch = before.leader_epoch if before else 0
         return entry
 
@@ -127,7 +127,7 @@ class Faulty:
             self.change(entry, asked)
         return PartitionErrorData(partition=key[2], error_code=code)
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         if asked.start_offset > entry.start:
             entry.complete = asked.delivery_complete_count
         elif asked.start_offset == entry.start:
@@ -151,7 +151,7 @@ class Faulty:
         return PartitionErrorData(partition=key[2])
 
     def summary(self, key: Key, asked: Any) -> PartitionStateSummaryData:  # noqa: ANN401 - an entry of the request
-        entry = self.entries.get(key, Entry(0, -1))
+        entry = self.entries.get(key, StoredEntry(0, -1))
         return PartitionStateSummaryData(
             partition=key[2],
             state_epoch=entry.state_epoch,
@@ -197,7 +197,7 @@ class OnlyCountsCompared(Faulty):
 class CompleteCountKept(Faulty):
     """Initializing anew keeps the delivery complete count."""
 
-    def begun(self, entry: Entry, before: Entry | None) -> Entry:
+    def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         entry.complete = before.complete if before else -1
         return super().begun(entry, before)
 
@@ -206,7 +206,7 @@ class CompleteCountKept(Faulty):
 class HigherStartKept(Faulty):
     """Initializing anew keeps a start offset that is higher."""
 
-    def begun(self, entry: Entry, before: Entry | None) -> Entry:
+    def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         entry.start = max(entry.start, before.start if before else -1)
         return super().begun(entry, before)
 
@@ -215,7 +215,7 @@ class HigherStartKept(Faulty):
 class OnlyOneReopened(Faulty):
     """When it is opened again only the first share partition is there."""
 
-    def __init__(self, disk: dict[Key, Entry]) -> None:
+    def __init__(self, disk: dict[Key, StoredEntry]) -> None:
         super().__init__(dict([*disk.items()][:1]))
 
 
@@ -223,7 +223,7 @@ class OnlyOneReopened(Faulty):
 class CountsInBytes(Faulty):
     """When it is opened again delivery counts have eight bits."""
 
-    def __init__(self, disk: dict[Key, Entry]) -> None:
+    def __init__(self, disk: dict[Key, StoredEntry]) -> None:
         super().__init__(disk)
         for entry in self.entries.values():
             entry.records = {offset: (state, count % 256) for offset, (state, count) in entry.records.items()}
@@ -233,7 +233,7 @@ class CountsInBytes(Faulty):
 class AcknowledgedMergedWithArchived(Faulty):
     """An archived record after an acknowledged one with the same delivery count is stored as acknowledged."""
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         super().change(entry, asked)
         for offset, (state, count) in sorted(entry.records.items()):
             if state == 4 and entry.records.get(offset - 1) == (2, count):
@@ -244,7 +244,7 @@ class AcknowledgedMergedWithArchived(Faulty):
 class HoleFilled(Faulty):
     """A hole of one offset between equal records is filled with them."""
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         super().change(entry, asked)
         for offset, state in sorted(entry.records.items()):
             if offset + 1 not in entry.records and entry.records.get(offset + 2) == state:
@@ -278,7 +278,7 @@ class FencedStartTaken(Faulty):
 class CutAfterTen(Faulty):
     """Of a write with more than ten batches the first ten are stored."""
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         super().change(entry, evolve(asked, state_batches=tuple(asked.state_batches)[:10]))
 
 
@@ -334,7 +334,7 @@ class PartitionsInBytes(Faulty):
 class BelowStartDroppedEverywhere(Faulty):
     """What lies below the new start offset of one share partition is dropped from all."""
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         super().change(entry, asked)
         for other in self.entries.values():
             other.records = {offset: state for offset, state in other.records.items() if offset >= asked.start_offset}
@@ -344,7 +344,7 @@ class BelowStartDroppedEverywhere(Faulty):
 class SameStartKeepsRecords(Faulty):
     """Initializing anew with the same start offset keeps the records."""
 
-    def begun(self, entry: Entry, before: Entry | None) -> Entry:
+    def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         if before and before.start == entry.start:
             entry.records = before.records
         return super().begun(entry, before)
@@ -365,11 +365,11 @@ class DeletionOfOneGroupHitsAll(Faulty):
 class ArchivedLostInEighthRequest(Faulty):
     """Every eighth request that is a write leaves out what is archived."""
 
-    def __init__(self, disk: dict[Key, Entry]) -> None:
+    def __init__(self, disk: dict[Key, StoredEntry]) -> None:
         super().__init__(disk)
         self.writes = 0
 
-    def change(self, entry: Entry, asked: PartitionStateBatchData) -> None:
+    def change(self, entry: StoredEntry, asked: PartitionStateBatchData) -> None:
         super().change(entry, asked)
         self.writes += 1
         if self.writes % 8 == 0:

@@ -226,7 +226,7 @@ def runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """
     A kind of event.
 
@@ -249,71 +249,71 @@ _SHARES: Final = (1, 2, 3)
 """So few that something is left for the next member: several own records at the same time, from the same time on."""
 
 KINDS: Final = (
-    Kind(
+    EventKind(
         "member_fetches",
         3,
         lambda _: True,
         lambda events, pick: (pick(events.members), pick(_MAX_RECORDS)),
     ),
-    Kind("every_member_fetches", 2, ClientEvents.is_any_available, lambda _, pick: (pick(_SHARES),)),
-    Kind(
+    EventKind("every_member_fetches", 2, ClientEvents.is_any_available, lambda _, pick: (pick(_SHARES),)),
+    EventKind(
         "member_fetches_all",
         2,
         lambda events: events.model.waiting(),
         lambda events, pick: (pick(events.members),),
     ),
-    Kind(
+    EventKind(
         "member_acknowledges_all",
         2,
         ClientEvents.owners,
         lambda events, pick: (pick(events.owners()), events.type(pick)),
     ),
-    Kind(
+    EventKind(
         "member_renews_later",
         2,
         lambda events: events.renews and "advance_clock" in events.has and events.times_before_expiry_ms(),
         lambda events, pick: (pick(events.owners()), pick(events.times_before_expiry_ms())),
     ),
-    Kind(
+    EventKind(
         "member_acknowledges_all",
         2,
         ClientEvents.owners_for_a_while,
         lambda events, pick: (pick(events.owners_for_a_while()), "RENEW"),
     ),
-    Kind("member_acknowledges", 3, lambda events: events.model.records, ClientEvents.acknowledgement),
-    Kind("producer_sends", 2, ClientEvents.may_produce, ClientEvents.batch),
-    Kind(
+    EventKind("member_acknowledges", 3, lambda events: events.model.records, ClientEvents.acknowledgement),
+    EventKind("producer_sends", 2, ClientEvents.may_produce, ClientEvents.batch),
+    EventKind(
         "transaction_ends",
         2,
         ClientEvents.producers,
         lambda events, pick: (pick(events.producers()), pick(("abort", "commit"))),
     ),
-    Kind(
+    EventKind(
         "time_passes",
         3,
         lambda events: "advance_clock" in events.has and events.owners(),
         lambda events, pick: (pick(events.durations_ms()),),
     ),
-    Kind(
+    EventKind(
         "member_leaves",
         1,
         lambda events: "close_session" in events.has and events.owners(),
         lambda events, pick: (pick(events.owners()),),
     ),
-    Kind(
+    EventKind(
         "leader_fails_over",
         1,
         lambda events: "fail_over" in events.has and events.was_delivered() and not events.model.writes_fail,
         lambda _events, _pick: (),
     ),
-    Kind(
+    EventKind(
         "writes_fail",
         1,
         lambda events: "fail_writes" in events.has and not events.model.writes_fail,
         lambda _events, _pick: (),
     ),
-    Kind("writes_succeed", 2, lambda events: events.model.writes_fail, lambda _events, _pick: ()),
-    Kind(
+    EventKind("writes_succeed", 2, lambda events: events.model.writes_fail, lambda _events, _pick: ()),
+    EventKind(
         "records_are_deleted",
         1,
         lambda events: "delete_records" in events.has and events.log_starts(),

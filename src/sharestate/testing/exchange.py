@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from sharestate.conversation.traces import Header, write_trace
+from sharestate.conversation.traces import TraceHeader, write_trace
 from sharestate.testing.generator.operations import converse
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def trace(name: str, conversation: Iterable[Exchange], unanswered: Iterable[Requ
     """
     steps = [(exchange.request, exchange.response) for exchange in conversation]
     steps += [(request, NO_RESPONSE) for request in unanswered]
-    header = Header(source="sharestate", name=name, status="FAILED", partitions=1, calls=len(steps))
+    header = TraceHeader(source="sharestate", name=name, status="FAILED", partitions=1, calls=len(steps))
     stream = StringIO()
     write_trace(stream, header, steps)
     return stream.getvalue()

@@ -54,7 +54,7 @@ class CheckedAnswers(ScriptedAnswers):
         return super().carry_out(effects, future)
 
 
-class CheckedPartition(ServedPartition):
+class CheckedServedPartition(ServedPartition):
     """A served partition whose state is checked after every request."""
 
     def __init__(self, opening: requests.Open, profile: Profile) -> None:
@@ -62,7 +62,7 @@ class CheckedPartition(ServedPartition):
         super().__init__(opening, profile)
         self._answers = CheckedAnswers(self._partition, self._events)
 
-    def run(self, request: requests.Request) -> Response:
+    def run(self, request: requests.RequestLine) -> Response:
         """
         Run *request* and return the response.
 
@@ -88,7 +88,7 @@ class InProcessServer:
     def __init__(self, profile: Profile) -> None:
         """Serve under *profile*."""
         self.profile = profile
-        self._served: CheckedPartition | None = None
+        self._served: CheckedServedPartition | None = None
 
     def __call__(self, value: Request) -> Response:
         """
@@ -101,7 +101,7 @@ class InProcessServer:
         """
         request = read_request(value)
         if isinstance(request.command, Open):
-            self._served = CheckedPartition(request.command, self.profile)
+            self._served = CheckedServedPartition(request.command, self.profile)
             response: Response = self._served.response(None, quiet=request.quiet)
             return response
         if self._served is None:

@@ -65,7 +65,7 @@ DEFAULTS: Final = {"max_record_locks": 200, "delivery_count_limit": 5}
 """The settings that invariants look at, as ``open`` has them if it does not say. [records], [deliveries]"""
 
 
-class Settings:
+class SettingsInForce:
     """The settings of the group that are in force."""
 
     def __init__(self, profile: Profile) -> None:
@@ -136,7 +136,7 @@ def _has_failed_future(exchange: Exchange) -> bool:
 
 def records_are_archived_exactly_at_the_limit(profile: Profile) -> Watch:
     """A record that is released, or whose lock expires, is archived if it was its last delivery, and only then."""
-    settings = Settings(profile)
+    settings = SettingsInForce(profile)
     while True:
         exchange = yield
         settings.see(exchange)
@@ -186,7 +186,7 @@ def the_window_is_overfilled_by_one_log_batch_at_most(profile: Profile) -> Watch
 
     Not with quirk B6: a log batch that begins below the SPSO is taken as a whole.
     """
-    settings = Settings(profile)
+    settings = SettingsInForce(profile)
     while True:
         exchange = yield
         settings.see(exchange)
@@ -265,7 +265,7 @@ def _acquirable(state: dict[str, Any]) -> set[int]:
 
 def a_last_attempt_is_alone(profile: Profile) -> Watch:
     """Where the delivery count limit is above 2, a record's last delivery is of that record alone (KAFKA-17541)."""
-    settings = Settings(profile)
+    settings = SettingsInForce(profile)
     while True:
         exchange = yield
         settings.see(exchange)
@@ -276,7 +276,7 @@ def a_last_attempt_is_alone(profile: Profile) -> Watch:
 
 def what_keeps_failing_is_halved(profile: Profile) -> Watch:
     """From its threshold on a batch is delivered by halves, quarters and so on, with nothing else (KAFKA-17541)."""
-    settings = Settings(profile)
+    settings = SettingsInForce(profile)
     while True:
         exchange = yield
         settings.see(exchange)

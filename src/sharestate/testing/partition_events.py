@@ -119,7 +119,7 @@ CONFIGURED: Final[dict[str, tuple[Any, ...]]] = {
 """What the settings of a group may become while a share partition is in use."""
 
 
-class StoredState(NamedTuple):
+class ReadState(NamedTuple):
     """
     What a share coordinator has stored.
 
@@ -141,7 +141,7 @@ STORED: Final = (((), 1),) * 2 * len(_SHAPES) + tuple(product(_SHAPES, (1, 2, 3,
 """What the first leader may find: the parts of the state, and how often they were delivered."""
 
 
-def stored_state(pick: Pick) -> StoredState:
+def stored_state(pick: Pick) -> ReadState:
     """Pick what the first leader finds: most is to be delivered again, or was never stored; now and then nothing."""
     shape, count = pick(STORED)
     offset, batches = 0, []
@@ -149,7 +149,7 @@ def stored_state(pick: Pick) -> StoredState:
         if state is not None:
             batches.append((offset, offset + size - 1, state, count))
         offset += size
-    return StoredState(0, tuple(batches))
+    return ReadState(0, tuple(batches))
 
 
 @define
@@ -161,7 +161,7 @@ class Coordinator:
     """Delivery count and number of the state of each offset."""
 
     @classmethod
-    def of(cls, state: StoredState) -> Self:
+    def of(cls, state: ReadState) -> Self:
         """Return a share coordinator that has stored *state*."""
         records = {o: (count, number) for first, last, number, count in state.batches for o in range(first, last + 1)}
         return cls(state.start_offset, records)
@@ -173,7 +173,7 @@ class Coordinator:
             self.records[offset] = max((count, state), self.records.get(offset, (0, 0)))
         self.records = {offset: stored for offset, stored in self.records.items() if offset >= self.start_offset}
 
-    def state(self) -> StoredState:
+    def state(self) -> ReadState:
         """Return what the next leader reads: equal neighbors are one batch."""
         batches: list[tuple[int, int, int, int]] = []
         for offset, (count, state) in sorted(self.records.items()):
@@ -181,11 +181,11 @@ class Coordinator:
                 batches[-1] = (batches[-1][0], offset, state, count)
             else:
                 batches.append((offset, offset, state, count))
-        return StoredState(self.start_offset, tuple(batches))
+        return ReadState(self.start_offset, tuple(batches))
 
 
 @define
-class PartitionEvents:
+class EventPicker:
     """Picks what happens next, given what is in flight."""
 
     model: RecordModel

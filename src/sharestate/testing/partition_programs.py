@@ -16,7 +16,7 @@ from hypothesis import Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from sharestate.testing.partition_events import Event, PartitionSettings, StoredState
+from sharestate.testing.partition_events import Event, PartitionSettings, ReadState
 from sharestate.testing.shrinking import Pass, shrunk, with_plainer_steps, without_pairs, without_ranges
 
 MOST_EVENTS: Final = 8_000
@@ -79,8 +79,8 @@ def search(
 
 
 def _shorter_of_others(
-    found: Run, run: Callable[[int], None], replay: Replay, plain_settings: Mapping[str, Any]
-) -> Run:
+    found: ProgramRun, run: Callable[[int], None], replay: Replay, plain_settings: Mapping[str, Any]
+) -> ProgramRun:
     """Return *found*, or a shorter program that fails in the same way, from one of the first seeds; if it is long."""
     left = MOST_OTHERS
     for seed in range(MOST_SEEDS):
@@ -109,7 +109,7 @@ class Origin(NamedTuple):
     place: int
 
 
-class Step(NamedTuple):
+class ProgramStep(NamedTuple):
     """
     One event of a program.
 
@@ -174,7 +174,7 @@ class References:
         return event
 
 
-class Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """
     What has become of a program.
 
@@ -185,15 +185,15 @@ class Run(NamedTuple):
         leaders: The starts that would find what each further leader has found, by the index of the step.
     """
 
-    steps: list[Step]
+    steps: list[ProgramStep]
     events: list[Event]
     error: Exception | None
     leaders: dict[int, Event]
 
-    def later_starts(self) -> Iterator[list[Step]]:
+    def later_starts(self) -> Iterator[list[ProgramStep]]:
         """Go through the programs that begin with a further leader, the last one first."""
         for index, start in sorted(self.leaders.items(), reverse=True):
-            yield [Step(self.steps[index].number, start), *self.steps[index + 1 :]]
+            yield [ProgramStep(self.steps[index].number, start), *self.steps[index + 1 :]]
 
     def text(self, machine: str) -> str:
         """Return the program as Hypothesis prints it: it runs when it is pasted."""
@@ -207,11 +207,11 @@ class Run(NamedTuple):
         return "\n".join(lines)
 
 
-Replay: TypeAlias = Callable[[Sequence[Step]], Run]
+Replay: TypeAlias = Callable[[Sequence[ProgramStep]], ProgramRun]
 """A function that runs steps as far as they are possible, up to a failure."""
 
 
-def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[str, Any]) -> Run | None:
+def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[str, Any]) -> ProgramRun | None:
     """
     Return the shortest program found that fails as *events* do; None if they do not fail when they are run again.
 
@@ -220,12 +220,12 @@ def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[st
         replay: Runs steps.
         plain_settings: The plainest value of each setting that may be another one.
     """
-    found = replay([Step(number, event) for number, event in enumerate(events)])
+    found = replay([ProgramStep(number, event) for number, event in enumerate(events)])
     if found.error is None:
         return None
     kind, left = type(found.error), MOST_EVENTS
 
-    def shows(candidate: list[Step]) -> Run | None:
+    def shows(candidate: list[ProgramStep]) -> ProgramRun | None:
         nonlocal left
         if left <= 0:
             return None
@@ -233,7 +233,7 @@ def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[st
         left -= len(run.steps)
         return run if type(run.error) is kind else None
 
-    plainer: Pass[Run] = with_plainer_steps(lambda step: _smaller_steps(step, plain_settings))
+    plainer: Pass[ProgramRun] = with_plainer_steps(lambda step: _smaller_steps(step, plain_settings))
     while True:
         before = found
         found = next(filter(None, map(shows, found.later_starts())), found)
@@ -244,13 +244,13 @@ def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[st
             return found
 
 
-def _from_zero(steps: list[Step]) -> list[Step]:
+def _from_zero(steps: list[ProgramStep]) -> list[ProgramStep]:
     """Return the same steps with lower offsets, of which the lowest that is acquired or stored is 0."""
     events = [step.event for step in steps]
     firsts = [batch[0] for _, _, _, state in events[:1] for batch in state.batches]
     firsts += [min(event[2], event[3][0][0]) for event in events if event[0] == "member_acquires"]
     less = min(firsts, default=0)
-    return [Step(step.number, _lowered(step.event, less)) for step in steps]
+    return [ProgramStep(step.number, _lowered(step.event, less)) for step in steps]
 
 
 def _lowered(event: Event, less: int) -> Event:
@@ -258,7 +258,7 @@ def _lowered(event: Event, less: int) -> Event:
     match event:
         case ("partition_starts", settings, log, state):
             batches = tuple((first - less, last - less, *more) for first, last, *more in state.batches)
-            return "partition_starts", settings, log, StoredState(max(0, state.start_offset - less), batches)
+            return "partition_starts", settings, log, ReadState(max(0, state.start_offset - less), batches)
         case ("member_acquires", member, first, found, aborted, most):
             log_batches = [(begin - less, end - less, *more) for begin, end, *more in found]
             transactions = [(producer, max(0, begin - less)) for producer, begin in aborted]
@@ -275,18 +275,20 @@ def _lowered(event: Event, less: int) -> Event:
             return event
 
 
-def _smaller_steps(step: Step, plain_settings: Mapping[str, Any]) -> Iterator[Step]:
+def _smaller_steps(step: ProgramStep, plain_settings: Mapping[str, Any]) -> Iterator[ProgramStep]:
     """Go through the plainer events that may stand in the place of one."""
     name, *arguments = step.event
     smaller = _SMALLER.get(name)
     if name == "partition_starts":
-        yield from (Step(step.number, (name, *plainer)) for plainer in _plainer_starts(plain_settings, *arguments))
+        yield from (
+            ProgramStep(step.number, (name, *plainer)) for plainer in _plainer_starts(plain_settings, *arguments)
+        )
     elif smaller is not None:
-        yield from (Step(step.number, (name, *plainer)) for plainer in smaller(*arguments))
+        yield from (ProgramStep(step.number, (name, *plainer)) for plainer in smaller(*arguments))
 
 
 def _plainer_starts(
-    plain_settings: Mapping[str, Any], settings: PartitionSettings, log: str, state: StoredState
+    plain_settings: Mapping[str, Any], settings: PartitionSettings, log: str, state: ReadState
 ) -> Iterator[Sequence[Any]]:
     if log != "single records":
         yield settings, "single records", state

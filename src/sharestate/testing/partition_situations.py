@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from sharestate.testing.partition_events import AGES_MS, Event
 from sharestate.testing.partition_log import LogBatch
 from sharestate.testing.record_model import RecordModel
-from sharestate.testing.records_in_flight import Record
+from sharestate.testing.records_in_flight import ModelRecord
 
 _Batches: TypeAlias = Sequence[LogBatch]
 
@@ -24,7 +24,7 @@ def situations(model: RecordModel, event: Event) -> Iterator[str]:
             yield situation
 
 
-def _records(model: RecordModel, first: int, last: int) -> list[Record]:
+def _records(model: RecordModel, first: int, last: int) -> list[ModelRecord]:
     return [record for offset, record in model.records.items() if first <= offset <= last]
 
 
@@ -89,7 +89,7 @@ def _is_for_another(model: RecordModel, member: str, ranges: Iterable[Any]) -> b
     )
 
 
-def _expired(model: RecordModel, ms: int) -> list[Record]:
+def _expired(model: RecordModel, ms: int) -> list[ModelRecord]:
     return [r for r in model.records.values() if r.deadline_ms is not None and r.deadline_ms < model.now_ms + ms]
 
 

@@ -23,7 +23,7 @@ NONE_YET: Final = -1
 
 
 @frozen
-class Rules:
+class PersisterRules:
     """
     Where releases of Kafka differ.
 
@@ -62,7 +62,7 @@ class StoredPartition:
 class PersisterModel:
     """All that is stored."""
 
-    rules: Rules = Rules()
+    rules: PersisterRules = PersisterRules()
     stored: dict[Place, StoredPartition] = field(factory=dict)
 
     def initialize(self, place: Place, state_epoch: int, start_offset: int) -> int:

@@ -43,7 +43,7 @@ from sharestate.persister.requests import (
     TopicData,
     WriteStateParameters,
 )
-from sharestate.testing.persister_model import NONE_YET, Batch, PersisterModel, Place, Rules, as_ranges
+from sharestate.testing.persister_model import NONE_YET, Batch, PersisterModel, PersisterRules, Place, as_ranges
 from sharestate.testing.thorough import PHASES
 from sharestate.values.requests import StateBatch
 
@@ -172,7 +172,7 @@ class PersisterMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         """Begin with a new persister, in which a leader with epoch 2 has read the first share partition."""
         super().__init__()
-        rules = Rules(
+        rules = PersisterRules(
             moves_back=self.follows.lets_start_offset_move_back, takes_any_count=self.follows.takes_any_complete_count
         )
         self._model = PersisterModel(rules)

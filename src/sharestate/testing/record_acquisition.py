@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
-from sharestate.testing.records_in_flight import Batch, Record, RecordsInFlight
+from sharestate.testing.records_in_flight import ModelBatch, ModelRecord, RecordsInFlight
 
 Request = dict[str, Any]
 """A request of the line protocol."""
@@ -112,7 +112,7 @@ class RecordAcquisition(RecordsInFlight):
         after = self._not_below_start(overlap[-1].last + 1)
         return taken + self._take_new(fetch, after, fetch.last, fetch.room - len(taken))
 
-    def _meet_at(self, fetch: Fetch, base: int, floor: Batch | None) -> None:
+    def _meet_at(self, fetch: Fetch, base: int, floor: ModelBatch | None) -> None:
         """Note which bugs of Kafka show where an acquisition begins."""
         if floor is not None and floor.last < fetch.first < self.start:
             self.met.add("B6")
@@ -139,12 +139,12 @@ class RecordAcquisition(RecordsInFlight):
         taken = list(range(first, last + 1))[: room if fetch.is_strict else None]
         if self.rules.is_by_record:
             for offset in range(first, last + 1):
-                self._add(fetch.member, Batch(offset, offset), int(offset in taken))
+                self._add(fetch.member, ModelBatch(offset, offset), int(offset in taken))
         elif fetch.is_strict:
-            self._add(fetch.member, Batch(first, last), len(taken))
+            self._add(fetch.member, ModelBatch(first, last), len(taken))
         else:
             for begin, end in self._pieces(fetch, first, last):
-                self._add(fetch.member, Batch(begin, end), end - begin + 1)
+                self._add(fetch.member, ModelBatch(begin, end), end - begin + 1)
         if first == min(self.records):
             self.start = first
         self.end = max(self.end, last)
@@ -159,10 +159,10 @@ class RecordAcquisition(RecordsInFlight):
                 first = begin
         return [*pieces, (first, last)]
 
-    def _add(self, member: str, batch: Batch, count: int) -> None:
+    def _add(self, member: str, batch: ModelBatch, count: int) -> None:
         """Let the first *count* records of a new batch be acquired, and the others be available."""
         for offset in batch.offsets:
-            self.records[offset] = Record("AVAILABLE", 0, batch)
+            self.records[offset] = ModelRecord("AVAILABLE", 0, batch)
         chosen = [self.records[offset] for offset in batch.offsets[:count]]
         for record in chosen:
             record.state, record.count, record.member = "ACQUIRED", 1, member
@@ -172,7 +172,7 @@ class RecordAcquisition(RecordsInFlight):
 
     # ---- what is delivered again
 
-    def _is_throttled(self, fetch: Fetch, batch: Batch) -> bool:
+    def _is_throttled(self, fetch: Fetch, batch: ModelBatch) -> bool:
         """Return whether a batch has a record that was fetched and has been delivered often."""
         fetched = [offset for offset in batch.offsets if fetch.first <= offset <= fetch.last]
         return any(self._is_free(offset) and self.records[offset].count >= self._threshold() for offset in fetched)
@@ -180,7 +180,7 @@ class RecordAcquisition(RecordsInFlight):
     def _threshold(self) -> int:
         return max(2, (int(self.config["delivery_count_limit"]) + 1) // 2)
 
-    def _take_again(self, fetch: Fetch, batch: Batch, room: int, *, is_throttled: bool) -> list[int]:
+    def _take_again(self, fetch: Fetch, batch: ModelBatch, room: int, *, is_throttled: bool) -> list[int]:
         is_fetched = fetch.first <= batch.first and batch.last <= fetch.last
         is_too_large = fetch.is_strict and len(batch.offsets) > room
         if not batch.is_split and not self._is_free(batch.first):
@@ -198,7 +198,7 @@ class RecordAcquisition(RecordsInFlight):
             self._lock([self.records[offset]])
         return taken
 
-    def _choose(self, batch: Batch, offsets: list[int], room: int | None) -> list[int]:
+    def _choose(self, batch: ModelBatch, offsets: list[int], room: int | None) -> list[int]:
         """Return what is acquired of a batch record by record: the more often it failed, the less."""
         limit = self.config["delivery_count_limit"]
         taken: list[int] = []

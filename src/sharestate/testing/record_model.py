@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import Factory, define, frozen
 
 from sharestate.testing.record_acquisition import RecordAcquisition, Request
-from sharestate.testing.records_in_flight import DEFAULTS, DONE, Batch, Record
+from sharestate.testing.records_in_flight import DEFAULTS, DONE, ModelBatch, ModelRecord
 
 TYPES: Final = {0: "ARCHIVED", 1: "ACKNOWLEDGED", 2: "AVAILABLE", 3: "ARCHIVED"}
 """What a record becomes by the number of an acknowledgement type; 4 is RENEW."""
@@ -225,10 +225,10 @@ class RecordModel(RecordAcquisition):
         for first, last, number, count in batches:
             if missing is None and first > max(self.records, default=self.start - 1) + 1:
                 missing = max(self.records, default=self.start - 1) + 1
-            batch = Batch(first, last)
+            batch = ModelBatch(first, last)
             for offset in batch.offsets:
-                own = Batch(offset, offset) if self.rules.is_by_record else batch
-                self.records[offset] = Record(STATES[number], count, own)
+                own = ModelBatch(offset, offset) if self.rules.is_by_record else batch
+                self.records[offset] = ModelRecord(STATES[number], count, own)
         if batches:
             self.end = max(self.records)
             self.gap = None if missing is None else (missing, self.end)
@@ -267,7 +267,7 @@ class RecordModel(RecordAcquisition):
                 return refusal
         return ""
 
-    def _touched(self, first: int, last: int) -> list[Batch]:
+    def _touched(self, first: int, last: int) -> list[ModelBatch]:
         """Return the batches that a range touches, with the floor of where it begins, or of the SPSO within it."""
         batches = self._from_floor(first, last)
         if batches or first >= self.start:
@@ -293,7 +293,7 @@ class RecordModel(RecordAcquisition):
             changed.append(offset)
         return ""
 
-    def _renew(self, record: Record, offset: int) -> None:
+    def _renew(self, record: ModelRecord, offset: int) -> None:
         if record.batch.is_split:
             self._lock([record])
         elif offset == record.batch.first:  # the others have the same lock
@@ -313,18 +313,18 @@ class RecordModel(RecordAcquisition):
                     changed.append(offset)
         return self._persist(changed)
 
-    def _begin(self, record: Record, state: str) -> None:
+    def _begin(self, record: ModelRecord, state: str) -> None:
         """Change a record, until a write says whether the change stands."""
         record.before = record.state, record.count, record.member
         self._put(record, state)
 
-    def _put(self, record: Record, state: str) -> None:
+    def _put(self, record: ModelRecord, state: str) -> None:
         """Let a record have no owner, and another state: if it was delivered often enough, it is not available."""
         if state == "AVAILABLE" and record.count >= self.config["delivery_count_limit"]:
             state = "ARCHIVING" if self._has_queue() else "ARCHIVED"
         record.state, record.member, record.cause = state, "", "delivery_count_exceeded"
 
-    def _restore(self, record: Record) -> None:
+    def _restore(self, record: ModelRecord) -> None:
         record.state, record.count, record.member = record.before
 
     # ---- writes
@@ -358,7 +358,7 @@ class RecordModel(RecordAcquisition):
         letters = []
         for offset in changed:
             record = self.records[offset]
-            batch = record.batch if not record.batch.is_split else Batch(offset, offset)
+            batch = record.batch if not record.batch.is_split else ModelBatch(offset, offset)
             if record.state == "ARCHIVING" and offset == batch.first:
                 letters.append(Letter(batch.first, batch.last, record.count, record.cause))
         return letters

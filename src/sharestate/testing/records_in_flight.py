@@ -54,7 +54,7 @@ class Rules:
 
 
 @define(eq=False)
-class Batch:
+class ModelBatch:
     """
     Offsets that were cached together, of which the log need not have all.
 
@@ -73,7 +73,7 @@ class Batch:
 
 
 @define
-class Record:
+class ModelRecord:
     """One record in flight."""
 
     state: str
@@ -82,7 +82,7 @@ class Record:
     count: int
     """How often it was delivered."""
 
-    batch: Batch
+    batch: ModelBatch
     """The batch that it was cached in."""
 
     member: str = ""
@@ -123,7 +123,7 @@ class RecordsInFlight:
     end: int = 0
     """The last offset in flight; the next one to be fetched if there is none."""
 
-    records: dict[int, Record] = Factory(dict)
+    records: dict[int, ModelRecord] = Factory(dict)
     gap: tuple[int, int] | None = None
     """Where offsets that the leader before has never persisted begin, and what the end was then."""
 
@@ -144,7 +144,7 @@ class RecordsInFlight:
         """Return how many locks there are that have not expired."""
         return len({r.lock for r in self.records.values() if r.deadline_ms is not None and not r.lock_is_over})
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[ModelBatch]:
         """Return the batches, in ascending order."""
         return [record.batch for offset, record in sorted(self.records.items()) if record.batch.first == offset]
 
@@ -163,33 +163,33 @@ class RecordsInFlight:
     def _has_queue(self) -> bool:
         return bool(self.rules.has_dead_letters and self.config["dlq_topic"] and self.config["dlq_supported"])
 
-    def _lock(self, records: Iterable[Record]) -> None:
+    def _lock(self, records: Iterable[ModelRecord]) -> None:
         """Give records one lock."""
         self.locks += 1
         for record in records:
             record.lock, record.lock_is_over = self.locks, False
             record.deadline_ms = self.now_ms + self.config["record_lock_duration_ms"]
 
-    def _unlock(self, record: Record) -> None:
+    def _unlock(self, record: ModelRecord) -> None:
         record.deadline_ms, record.lock_is_over = None, False
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: ModelRecord) -> None:
         record.state, record.member = "ARCHIVED", ""
         record.is_given_up = record.write is not None
         self._unlock(record)
 
     # ---- batches
 
-    def _floor(self, offset: int) -> Batch | None:
+    def _floor(self, offset: int) -> ModelBatch | None:
         """Return the last batch that begins at *offset* or before."""
         return next((batch for batch in reversed(self.batches()) if batch.first <= offset), None)
 
-    def _from_floor(self, first: int, last: int) -> list[Batch]:
+    def _from_floor(self, first: int, last: int) -> list[ModelBatch]:
         """Return the batches from the floor of *first* to those that begin at *last*; none if there is no floor."""
         floor = self._floor(first)
         return [batch for batch in self.batches() if floor and floor.first <= batch.first <= last]
 
-    def _split(self, batch: Batch) -> None:
+    def _split(self, batch: ModelBatch) -> None:
         """Give each record a lock of its own, which expires when that of the batch would have."""
         if not batch.is_split:
             batch.is_split = True
@@ -201,7 +201,7 @@ class RecordsInFlight:
                     self.locks += 1
                     record.lock, record.lock_is_over = self.locks, False
 
-    def _archive(self, state: str, first: int, last: int, batches: Iterable[Batch]) -> bool:
+    def _archive(self, state: str, first: int, last: int, batches: Iterable[ModelBatch]) -> bool:
         """Archive the records of a range that are in a state, whatever is pending; return whether there were any."""
         is_archived = False
         for batch in batches:

@@ -37,17 +37,17 @@ from sharestate.testing.partition_events import (
     SMALL,
     Coordinator,
     Event,
-    PartitionEvents,
+    EventPicker,
     PartitionSettings,
     Pick,
-    StoredState,
+    ReadState,
     by_record,
     in_words,
     name_of,
     stored_state,
 )
 from sharestate.testing.partition_log import LOGS, LogBatch, PartitionLog, in_json, record_batch
-from sharestate.testing.partition_programs import References, Run, Step, add_events, search
+from sharestate.testing.partition_programs import ProgramRun, ProgramStep, References, add_events, search
 from sharestate.testing.partition_situations import situations
 from sharestate.testing.record_model import RecordModel
 from sharestate.testing.records_in_flight import Rules
@@ -63,13 +63,13 @@ __all__ = [
     "AcknowledgementBatch",
     "FetchedRecords",
     "PartitionSettings",
+    "ReadState",
     "Rules",
     "SharePartitionDiffersError",
     "SharePartitionMachine",
-    "StoredState",
 ]
 
-_NOTHING_STORED: Final = StoredState()
+_NOTHING_STORED: Final = ReadState()
 
 RUNS: Final = 1_600
 """Runs of a search at least, but sixteen for each example of the profile at most: they are short."""
@@ -111,7 +111,7 @@ def _logs(draw: DrawFn) -> str:
 
 
 @st.composite
-def _states(draw: DrawFn) -> StoredState:
+def _states(draw: DrawFn) -> ReadState:
     machine: SharePartitionMachine = draw(st.runner())
     return machine.pick_state(_picker(draw))
 
@@ -168,7 +168,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     # ---- to be implemented
 
-    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> Any:  # noqa: ANN401 - None, or an awaitable
+    def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Let a new leader take over, which has read *state*."""
         raise NotImplementedError
 
@@ -293,14 +293,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.teardown()
 
     @classmethod
-    def _replay(cls, steps: Sequence[Step]) -> Run:
+    def _replay(cls, steps: Sequence[ProgramStep]) -> ProgramRun:
         """Run the steps that are possible, up to the first that fails."""
-        machine, run = cls(), Run([], [], None, {})
+        machine, run = cls(), ProgramRun([], [], None, {})
         try:
             for step in steps:
                 event = machine._references.numbered(step.event)
                 if machine._events.is_possible(event):
-                    run.steps.append(Step(step.number, machine._references.named(event)))
+                    run.steps.append(ProgramStep(step.number, machine._references.named(event)))
                     run.events.append(event)
                     machine._run(step.number, event)
         except Exception as error:  # noqa: BLE001 - whatever the implementation raises
@@ -344,12 +344,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self._numbers: dict[int, int] = {}
         self._letters: dict[int, int] = {}
         changeable = frozenset(name for name in CONFIGURED if self._declared()[name] is None)
-        self._events = PartitionEvents(self._model, self._log, self._settings, self.members, self._has, changeable)
+        self._events = EventPicker(self._model, self._log, self._settings, self.members, self._has, changeable)
         self._references = References()
 
     @initialize(settings=_settings(), log=_logs(), state=_states())
     def partition_starts(
-        self, settings: PartitionSettings, log: str = "single records", state: StoredState = _NOTHING_STORED
+        self, settings: PartitionSettings, log: str = "single records", state: ReadState = _NOTHING_STORED
     ) -> None:
         """Start the share partition, of which *state* is stored; *log* is what fetches will find."""
         self._settings, self._log = settings, PartitionLog(log)
@@ -493,7 +493,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         finally:
             self._runner.close()
 
-    def pick_state(self, pick: Pick) -> StoredState:
+    def pick_state(self, pick: Pick) -> ReadState:
         """Pick what is stored when the first leader takes over."""
         return stored_state(pick)
 

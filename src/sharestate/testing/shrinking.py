@@ -10,7 +10,7 @@ MOST_PAIRS: Final = 30
 """From how many steps on no two are left out together: there would be too many of them. [steps]"""
 
 
-class Shown(Protocol):
+class ShownSteps(Protocol):
     """What steps have shown, such as a failure."""
 
     @property
@@ -18,7 +18,7 @@ class Shown(Protocol):
         """The steps that were needed up to it."""
 
 
-S = TypeVar("S", bound=Shown)
+S = TypeVar("S", bound=ShownSteps)
 
 Shows: TypeAlias = Callable[[list[Any]], S | None]
 """A function that tries steps, and returns what they show if that is the same as ever; else None."""

@@ -15,7 +15,7 @@ from sharestate.testing.search import (
     CommandPeer,
     DifferenceError,
     Divergence,
-    Finding,
+    FoundDifference,
     Level,
     Peer,
     PeerDiedError,
@@ -34,7 +34,7 @@ SHORT = 12
 """How many requests a counter-example may take."""
 
 
-def found(peer: Peer, profile: Profile, **options: Any) -> Finding:  # noqa: ANN401 - those of `compare`
+def found(peer: Peer, profile: Profile, **options: Any) -> FoundDifference:  # noqa: ANN401 - those of `compare`
     """Return the difference that a comparison finds."""
     with pytest.raises(DifferenceError) as caught:
         compare(peer, profile, **options)

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, MalformedInputError
-from sharestate.conversation.replay import Verdict, replay
+from sharestate.conversation.replay import ReplayVerdict, replay
 from sharestate.testing.search import Level, Plan, StateError, Task, read_divergences, search
 from tests.support.processes import runs, wait_until
 
@@ -54,8 +54,8 @@ def test_the_command_says_what_differs(tmp_path: Path) -> None:
     (file,) = tmp_path.iterdir()
     assert f"sharestate replay {file}" in ended.stdout
     assert "1 difference; next sequence " in ended.stdout.splitlines()[-1]
-    assert replay(file, KAFKA_4_4, Level.OBSERVABLE).verdict is Verdict.FAILED
-    assert replay(file, KAFKA_4_3, Level.OBSERVABLE).verdict is Verdict.PASSED
+    assert replay(file, KAFKA_4_4, Level.OBSERVABLE).verdict is ReplayVerdict.FAILED
+    assert replay(file, KAFKA_4_3, Level.OBSERVABLE).verdict is ReplayVerdict.PASSED
     assert ended.stderr == ""
 
 

@@ -18,9 +18,9 @@ from sharestate.testing.share_partitions import (
     EXPLANATIONS,
     FetchedRecords,
     PartitionSettings,
+    ReadState,
     Rules,
     SharePartitionDiffersError,
-    StoredState,
 )
 from tests.support import naive_bugs
 from tests.support.partition_machine import LibraryMachine, ModelMachine, difference_of, machine_of
@@ -36,7 +36,7 @@ AT_ONCE = [row["bug"] for row in ROWS if row["runs"] <= 20]
 
 def run(program: list[str], model_type: type[RecordModel], machine: type[ModelMachine] = ModelMachine) -> None:
     """Run a program as Hypothesis has printed it."""
-    names: dict[str, type] = {each.__name__: each for each in (PartitionSettings, StoredState)}
+    names: dict[str, type] = {each.__name__: each for each in (PartitionSettings, ReadState)}
     names["ModelMachine"] = machine_of(model_type, machine)
     exec("\n".join(program), names)  # noqa: S102 - that is what is tested
 
@@ -112,7 +112,7 @@ def test_a_setting_that_is_declared_is_not_drawn() -> None:
         acquire_mode = "record_limit"
         logs = ("single records",)
 
-        def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+        def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> None:
             drawn.add((settings.delivery_count_limit, settings.acquire_mode))
             super().start(settings, state, leader_epoch)
 
@@ -220,6 +220,6 @@ def test_a_share_partition_may_copy_bugs_of_kafka() -> None:
 
 def test_everything_that_is_printed_can_be_evaluated() -> None:
     """Settings and states have a representation that makes them again."""
-    settings, state = PartitionSettings(max_record_locks=2), StoredState(3, ((3, 3, 0, 1),))
+    settings, state = PartitionSettings(max_record_locks=2), ReadState(3, ((3, 3, 0, 1),))
 
     assert eval(repr((settings, state))) == (settings, state)  # noqa: S307 - that is what is tested

@@ -13,7 +13,7 @@ from sharestate.testing.search import DifferenceError, Level, compare
 from sharestate.testing.search.asked import Asked, asked, renumbered
 from sharestate.testing.search.later_start import starting_later
 from sharestate.testing.search.library import Answered, answered, given
-from sharestate.testing.search.shrinking import PASSES, Shown
+from sharestate.testing.search.shrinking import PASSES, ShownConversation
 from sharestate.testing.shrinking import shrunk, with_plainer_steps, without_pairs, without_ranges
 
 OPEN: Request = {"op": "open"}
@@ -82,10 +82,10 @@ def test_what_belongs_together_is_left_out_together() -> None:
         for place, op in enumerate(("open", "acquire", "state", "acknowledge", "acquire", "release"))
     ]
 
-    def shows(requests: list[Asked]) -> Shown | None:
+    def shows(requests: list[Asked]) -> ShownConversation | None:
         ops = [each.request["op"] for each in requests]
         is_shown = "state" in ops and ops.count("acquire") == ops.count("acknowledge") + 1
-        return Shown(requests, [None] * len(requests), ()) if is_shown else None
+        return ShownConversation(requests, [None] * len(requests), ()) if is_shown else None
 
     whole = shows(sequence)
     assert whole is not None

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sharestate.errors import ErrorCode, ExternalError, MalformedInputError, ShareStateError, TakeOverRequiredError
-from sharestate.persister.kafka.connection import Limits
+from sharestate.persister.kafka.connection import ConnectionLimits
 from sharestate.persister.kafka.security import Address, Security, addresses
-from sharestate.persister.kafka.state_manager import Answer, Close, Open, Reorder, Send, StateManager
+from sharestate.persister.kafka.state_manager import Answer, Close, OpenConnection, Reorder, Send, StateManager
 from sharestate.persister.protocol import CheckedPersister, P, R
 from sharestate.persister.requests import Parameters, Result
 from sharestate.values.checks import expect, integer
@@ -85,7 +85,7 @@ class KafkaPersister(CheckedPersister):
             take_over=expect(take_over, bool, "take_over"),
             reorder=reorder,
             client_id=client_id,
-            limits=Limits(
+            limits=ConnectionLimits(
                 integer(connect_timeout_ms, "connect_timeout_ms", 1, _MAX_TIMEOUT_MS),
                 integer(request_timeout_ms, "request_timeout_ms", 1, _MAX_TIMEOUT_MS),
             ),
@@ -193,7 +193,7 @@ class _Transport:
     def _carry_out(self) -> None:
         for action in self._manager.take_actions():
             match action:
-                case Open(number, address):
+                case OpenConnection(number, address):
                     connection = asyncio.ensure_future(self._connect(number, address))
                     self._connections[number] = connection
                     connection.add_done_callback(partial(self._forget, number))

@@ -25,7 +25,7 @@ LISTS: Final = ("batches", "answers", "dlq_answers", "aborted")
 
 
 @frozen
-class Shown:
+class ShownConversation:
     """A conversation that shows the difference with its last request."""
 
     steps: list[Asked]
@@ -38,7 +38,7 @@ class Shown:
     """What differs."""
 
 
-def _starting_later(shown: Shown, shows: Shows[Shown]) -> Shown:
+def _starting_later(shown: ShownConversation, shows: Shows[ShownConversation]) -> ShownConversation:
     """Begin with the state that the first requests lead to, in the place of those requests."""
     for requests in starting_later(shown.steps, shown.states):
         shorter = shows(requests)
@@ -47,7 +47,7 @@ def _starting_later(shown: Shown, shows: Shows[Shown]) -> Shown:
     return shown
 
 
-def _with_longer_advances(shown: Shown, shows: Shows[Shown]) -> Shown:
+def _with_longer_advances(shown: ShownConversation, shows: Shows[ShownConversation]) -> ShownConversation:
     """Let time pass once in the place of twice."""
     places = [place for place, each in enumerate(shown.steps) if each.request["op"] == "advance"]
     for first, second in pairwise(places):
@@ -103,7 +103,7 @@ def _with_plainer_batches(request: Request) -> Iterator[Request]:
             yield copy
 
 
-PASSES: Final[Sequence[Pass[Shown]]] = (
+PASSES: Final[Sequence[Pass[ShownConversation]]] = (
     without_ranges,
     _starting_later,
     with_plainer_steps(_plainer),

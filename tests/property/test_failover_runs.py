@@ -1,7 +1,7 @@
 """
 What a new leader reads, after anything that may happen to the writes of the leaders before it.
 
-`make failover` tries more of the histories; those of seed N are the same ones every time.
+`make failover` tries more of the runs; those of seed N are the same ones every time.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from sharestate.coordinator import (
     MemoryLog,
 )
 from sharestate.persister import CoordinatorPersister, Parameters, SqlitePersister, WriteStateParameters
-from sharestate.testing.write_histories import (
+from sharestate.testing.failover_runs import (
     Connect,
-    Delivery,
-    History,
-    Step,
+    FailoverRun,
+    FailoverStep,
+    WriteDelivery,
     failure,
     fewest_steps,
     in_memory,
     search,
 )
-from tests.support.write_histories import OVERTAKEN, seeds
+from tests.support.failover_runs import OVERTAKEN, seeds
 
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=3)
 
@@ -67,10 +67,10 @@ def following(policy: KipWritePolicy) -> Profile:
 
 
 def first_failure(
-    profile: Profile, rules: CoordinatorProfile, delivery: Delivery = Delivery.LATE, usual: int = 200
+    profile: Profile, rules: CoordinatorProfile, delivery: WriteDelivery = WriteDelivery.LATE, usual: int = 200
 ) -> str | None:
     """Return what goes wrong first with a persister in memory, and how; None if nothing does."""
-    return search(lambda: History(profile, in_memory(rules), delivery=delivery), seeds(usual))
+    return search(lambda: FailoverRun(profile, in_memory(rules), delivery=delivery), seeds(usual))
 
 
 # ---- by the rules of Kafka 4.4
@@ -89,13 +89,13 @@ def test_nothing_confirmed_is_lost_or_comes_back(profile: Profile) -> None:
 @every_policy
 def test_nor_with_a_log_that_each_leader_loads(profile: Profile) -> None:
     """Neither by what a share coordinator finds that loads its log anew for each leader."""
-    assert search(lambda: History(profile, in_log(COORDINATOR_4_4)), seeds(100)) is None
+    assert search(lambda: FailoverRun(profile, in_log(COORDINATOR_4_4)), seeds(100)) is None
 
 
 @every_policy
 def test_nor_with_a_file_that_each_leader_opens(profile: Profile, tmp_path: Path) -> None:
     """Neither by what is in a file that is closed and opened for each leader."""
-    assert search(lambda: History(profile, in_file(COORDINATOR_4_4, tmp_path)), seeds(15)) is None
+    assert search(lambda: FailoverRun(profile, in_file(COORDINATOR_4_4, tmp_path)), seeds(15)) is None
 
 
 # ---- by the rules of Kafka 4.2 and 4.3
@@ -105,51 +105,51 @@ def test_nor_with_a_file_that_each_leader_opens(profile: Profile, tmp_path: Path
 @pytest.mark.parametrize("bound", [None, 3])
 def test_the_policy_of_the_kip_takes_writes_in_any_order(rules: CoordinatorProfile, bound: int | None) -> None:
     """By the KIP's policy a write may overtake others that are unanswered: what is stored stays true."""
-    assert first_failure(following(KipWritePolicy(bound=bound)), rules, Delivery.OVERTAKING) is None
+    assert first_failure(following(KipWritePolicy(bound=bound)), rules, WriteDelivery.OVERTAKING) is None
 
 
 @pytest.mark.parametrize(("profile", "expected"), [(KAFKA_4_4, "104 is never terminal"), (KAFKA_4_4.healed, None)])
 def test_what_is_archived_in_memory_only_is_never_terminal(profile: Profile, expected: str | None) -> None:
     """A lock that expires during a write that then fails may archive a record without a write (B15), until healed."""
     steps = [
-        Step("fetch", (0, 3, 0)),
-        Step("fetch", (2, 0, 0)),
-        Step("release", (2, 0, 0)),
-        Step("answer", (0, 0, 0)),
-        Step("fetch", (0, 0, 0)),
-        Step("move_log_start", (4, 0, 0)),
-        Step("acknowledge", (0, 0, 1)),
-        Step("crash", (1, 0, 0)),
-        Step("fetch", (0, 0, 0)),
-        Step("pass_time", (39, 0, 0)),
-        Step("acknowledge", (0, 0, 0)),
-        Step("pass_time", (62, 0, 0)),
-        Step("answer", (0, 2, 0)),
+        FailoverStep("fetch", (0, 3, 0)),
+        FailoverStep("fetch", (2, 0, 0)),
+        FailoverStep("release", (2, 0, 0)),
+        FailoverStep("answer", (0, 0, 0)),
+        FailoverStep("fetch", (0, 0, 0)),
+        FailoverStep("move_log_start", (4, 0, 0)),
+        FailoverStep("acknowledge", (0, 0, 1)),
+        FailoverStep("crash", (1, 0, 0)),
+        FailoverStep("fetch", (0, 0, 0)),
+        FailoverStep("pass_time", (39, 0, 0)),
+        FailoverStep("acknowledge", (0, 0, 0)),
+        FailoverStep("pass_time", (62, 0, 0)),
+        FailoverStep("answer", (0, 2, 0)),
     ]
 
-    assert failure(lambda: History(profile, in_memory()), steps) == expected
+    assert failure(lambda: FailoverRun(profile, in_memory()), steps) == expected
 
 
 @pytest.mark.parametrize("amendment", Amendment)
 def test_no_amendment_can_be_left_out(amendment: Amendment) -> None:
-    """Without any one of them some history loses a record, brings one back, or forgets a delivery."""
+    """Without any one of them some run loses a record, brings one back, or forgets a delivery."""
     policy = KipWritePolicy(amendments=frozenset(Amendment) - {amendment})
 
-    assert first_failure(following(policy), COORDINATOR_4_3, Delivery.OVERTAKING) is not None
+    assert first_failure(following(policy), COORDINATOR_4_3, WriteDelivery.OVERTAKING) is not None
 
 
 @in_4_2_and_4_3
 def test_brokers_writes_are_true_as_long_as_none_overtakes_another(rules: CoordinatorProfile) -> None:
     """They carry a start offset each, so an earlier one that comes late moves the stored one back."""
-    assert first_failure(KAFKA_4_3.healed, rules, Delivery.IN_ORDER) is None
-    assert "comes back" in str(first_failure(KAFKA_4_3.healed, rules, Delivery.OVERTAKING))
+    assert first_failure(KAFKA_4_3.healed, rules, WriteDelivery.IN_ORDER) is None
+    assert "comes back" in str(first_failure(KAFKA_4_3.healed, rules, WriteDelivery.OVERTAKING))
 
 
 @in_4_2_and_4_3
 @every_policy
 def test_a_write_that_comes_twice_brings_records_back(profile: Profile, rules: CoordinatorProfile) -> None:
     """By either policy: the start offset of a write that was answered long ago replaces a higher one."""
-    assert "comes back" in str(first_failure(profile, rules, Delivery.LATE))
+    assert "comes back" in str(first_failure(profile, rules, WriteDelivery.LATE))
 
 
 @pytest.mark.parametrize(
@@ -161,18 +161,20 @@ def test_a_write_that_comes_twice_brings_records_back(profile: Profile, rules: C
 def test_f3(connect: Callable[..., Connect], rules: CoordinatorProfile, expected: str | None, tmp_path: Path) -> None:
     """A write that is overtaken takes the stored start offset back, through every persister, until Kafka 4.4 (F3)."""
     place = [tmp_path] if connect is in_file else []
-    found = failure(lambda: History(KAFKA_4_3, connect(rules, *place), delivery=Delivery.OVERTAKING), OVERTAKEN)
+    found = failure(
+        lambda: FailoverRun(KAFKA_4_3, connect(rules, *place), delivery=WriteDelivery.OVERTAKING), OVERTAKEN
+    )
 
     assert found == expected
 
 
-def test_a_history_is_shown_in_its_fewest_steps() -> None:
+def test_a_run_is_shown_in_its_fewest_steps() -> None:
     """Of steps that do not lead to a fault none is left, and numbers are as low as they can be."""
 
-    def begin() -> History:
-        return History(KAFKA_4_3, in_memory(COORDINATOR_4_3), delivery=Delivery.OVERTAKING)
+    def begin() -> FailoverRun:
+        return FailoverRun(KAFKA_4_3, in_memory(COORDINATOR_4_3), delivery=WriteDelivery.OVERTAKING)
 
-    more = [Step("pass_time", (1, 0, 0)), *OVERTAKEN, Step("fetch", (5, 5, 5))]
+    more = [FailoverStep("pass_time", (1, 0, 0)), *OVERTAKEN, FailoverStep("fetch", (5, 5, 5))]
     fewest = fewest_steps(begin, more)
 
     assert failure(begin, fewest) is not None
@@ -247,23 +249,23 @@ class JumpsAhead(Faulty):
     ],
 )
 def test_a_persister_that_does_not_keep_its_word_is_found(kind: type[Faulty], expected: str) -> None:
-    """Within a hundred histories, of which the few steps are shown that lead to it."""
+    """Within a hundred runs, of which the few steps are shown that lead to it."""
 
-    def begin() -> History:
+    def begin() -> FailoverRun:
         persister = kind()
-        return History(KAFKA_4_4, lambda: persister)
+        return FailoverRun(KAFKA_4_4, lambda: persister)
 
     assert expected in str(search(begin, range(100)))
 
 
-def test_a_shown_history_can_be_run_again() -> None:
+def test_a_shown_run_can_be_run_again() -> None:
     """The steps that are shown are Python, and fail again with the same message."""
 
-    def begin() -> History:
+    def begin() -> FailoverRun:
         persister = JumpsAhead()
-        return History(KAFKA_4_4, lambda: persister)
+        return FailoverRun(KAFKA_4_4, lambda: persister)
 
     message, _, steps = str(search(begin, range(100))).partition(", seed")
     shown = steps.partition("\n")[2]
 
-    assert failure(begin, eval(shown, {"Step": Step})) == message  # noqa: S307 - our own output
+    assert failure(begin, eval(shown, {"FailoverStep": FailoverStep})) == message  # noqa: S307 - our own output

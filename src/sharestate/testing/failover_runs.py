@@ -1,5 +1,5 @@
 """
-Random histories of leaders of a share partition, one after the other, and of what lies between them and a persister.
+Random runs of leaders of a share partition, one after the other, and of what lies between them and a persister.
 
 Writes fail, are late, overtake each other, come twice, or lose their answers, and some arrive when another leader has
 taken over. A new leader may read the state at any moment: no record may be lost then, no durable one delivered again,
@@ -10,9 +10,9 @@ aborted. In the end everybody accepts everything, and the SPSO has to be at the 
 
 >>> from random import Random
 >>> from sharestate.values.profiles import KAFKA_4_4
->>> history = History(KAFKA_4_4.healed, in_memory())
->>> history.run(random_steps(Random(1)))
->>> history.finish()
+>>> failovers = FailoverRun(KAFKA_4_4.healed, in_memory())
+>>> failovers.run(random_steps(Random(1)))
+>>> failovers.finish()
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from sharestate.persister.requests import (
     PartitionIdData,
     PartitionStateData,
 )
-from sharestate.testing.history_search import (
+from sharestate.testing.failover_search import (
     EVERYTHING,
     WRITES,
-    HistoryError,
+    FailoverError,
+    FailoverStep,
     Mix,
-    Step,
     failure,
     fewest_steps,
     random_steps,
@@ -83,13 +83,13 @@ __all__ = [
     "EVERYTHING",
     "WRITES",
     "Connect",
-    "Delivery",
-    "History",
-    "HistoryError",
+    "FailoverError",
+    "FailoverRun",
+    "FailoverStep",
     "Mix",
-    "Outcome",
-    "Sent",
-    "Step",
+    "SentWrite",
+    "WriteDelivery",
+    "WriteOutcome",
     "failure",
     "fewest_steps",
     "in_memory",
@@ -123,7 +123,7 @@ _NOT_DONE: Final = frozenset({Cause.READ, Cause.PASSED, Cause.CONFIRMED, Cause.R
 """The causes of transitions that make no record terminal, or in memory only."""
 
 
-class Sent(NamedTuple):
+class SentWrite(NamedTuple):
     """
     A pending write, and what its success makes durable.
 
@@ -138,7 +138,7 @@ class Sent(NamedTuple):
     counted: Mapping[int, int]
 
 
-class Delivery(Enum):
+class WriteDelivery(Enum):
     """When a write may reach the persister. One of an earlier leader may reach it at any time, and is fenced."""
 
     IN_ORDER = "after those before it"
@@ -146,7 +146,7 @@ class Delivery(Enum):
     LATE = "at any time, and twice"
 
 
-class Outcome(NamedTuple):
+class WriteOutcome(NamedTuple):
     """
     What becomes of a pending write.
 
@@ -162,12 +162,12 @@ class Outcome(NamedTuple):
 
 
 _OUTCOMES: Final = (
-    Outcome(is_applied=True, is_confirmed=True, is_late=False),
-    Outcome(is_applied=True, is_confirmed=True, is_late=True),
-    Outcome(is_applied=False, is_confirmed=False, is_late=False),
-    Outcome(is_applied=False, is_confirmed=False, is_late=True),
-    Outcome(is_applied=True, is_confirmed=False, is_late=False),
-    Outcome(is_applied=True, is_confirmed=True, is_late=False),
+    WriteOutcome(is_applied=True, is_confirmed=True, is_late=False),
+    WriteOutcome(is_applied=True, is_confirmed=True, is_late=True),
+    WriteOutcome(is_applied=False, is_confirmed=False, is_late=False),
+    WriteOutcome(is_applied=False, is_confirmed=False, is_late=True),
+    WriteOutcome(is_applied=True, is_confirmed=False, is_late=False),
+    WriteOutcome(is_applied=True, is_confirmed=True, is_late=False),
 )
 
 
@@ -177,7 +177,7 @@ def in_memory(rules: CoordinatorProfile = LATEST_COORDINATOR) -> Connect:
     return lambda: persister
 
 
-class History:
+class FailoverRun:
     """
     One share partition under one leader after the other.
 
@@ -189,7 +189,7 @@ class History:
         config: The group's settings, until a step changes them.
 
     Raises:
-        HistoryError: The persister does not take the initialization.
+        FailoverError: The persister does not take the initialization.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class History:
         connect: Connect,
         *,
         key: SharePartitionKey = KEY,
-        delivery: Delivery = Delivery.LATE,
+        delivery: WriteDelivery = WriteDelivery.LATE,
         config: ShareConfig = CONFIG,
     ) -> None:
         """Initialize the state, and start the first leader."""
@@ -212,8 +212,8 @@ class History:
         self._transactions = TransactionIndex()
         self._log_start = self._log_end = BEGIN
         self._now_ms = 0
-        self._sent: list[Sent] = []
-        self._late: list[Sent] = []
+        self._sent: list[SentWrite] = []
+        self._late: list[SentWrite] = []
         """The writes on their way that nobody waits for: they were answered, or their leader is gone."""
         self._dead_letters: list[int] = []
         """The numbers of the requests that the dead-letter queue has not answered."""
@@ -227,14 +227,14 @@ class History:
         self._begin()
         self._lead()
 
-    def run(self, steps: Iterable[Step]) -> None:
+    def run(self, steps: Iterable[FailoverStep]) -> None:
         """
         Carry out *steps*.
 
         Raises:
-            HistoryError: The persisted state loses a record, brings a durable one back, or forgets a delivery; the SPSO
-                passes a record that is not terminal; or a write of the leader is refused, or one of an earlier leader
-                accepted.
+            FailoverError: The persisted state loses a record, brings a durable one back, or forgets a delivery; the
+                SPSO passes a record that is not terminal; or a write of the leader is refused, or one of an earlier
+                leader accepted.
         """
         for kind, numbers in steps:
             _STEPS[kind](self, *numbers)
@@ -246,7 +246,7 @@ class History:
         What was on its way arrives at last, and another leader comes to the same end.
 
         Raises:
-            HistoryError: The SPSO is not there after 400 fetches, or a record is not terminal; or as for ``run``.
+            FailoverError: The SPSO is not there after 400 fetches, or a record is not terminal; or as for ``run``.
         """
         self._accept_everything()
         while self._late:
@@ -261,9 +261,9 @@ class History:
             self._accept_all()
         if self._unfinished():
             message = f"{self._unfinished()[0]} is never terminal"
-            raise HistoryError(message)
+            raise FailoverError(message)
         message = f"the SPSO stays at {self._partition.start_offset}, and the log ends at {self._log_end}"
-        raise HistoryError(message)
+        raise FailoverError(message)
 
     def _unfinished(self) -> list[int]:
         return [offset for offset in self._owed() if offset not in self._terminal]
@@ -336,13 +336,13 @@ class History:
         """
         if not self._sent:
             return
-        if self._delivery is Delivery.IN_ORDER:
+        if self._delivery is WriteDelivery.IN_ORDER:
             which = 0
         sent = self._sent.pop(which // 2 % len(self._sent) if which % 2 == 0 else -1)
         outcome = _OUTCOMES[how % len(_OUTCOMES)]
         if outcome.is_applied:
             self._apply(sent)
-        if outcome.is_late and self._delivery is Delivery.LATE:
+        if outcome.is_late and self._delivery is WriteDelivery.LATE:
             self._late.append(sent)
         number = sent.write.number
         if outcome.is_confirmed:
@@ -404,7 +404,7 @@ class History:
     def crash(self, applied: int, _1: int, _2: int) -> None:
         """Replace the leader; some of its pending writes arrive before the next one reads the state, others later."""
         for index, sent in enumerate(self._sent):
-            if index < applied % 8 if self._delivery is Delivery.IN_ORDER else applied >> index & 1:
+            if index < applied % 8 if self._delivery is WriteDelivery.IN_ORDER else applied >> index & 1:
                 self._apply(sent)
             else:
                 self._late.append(sent)
@@ -455,13 +455,13 @@ class History:
             if offset < start or state in TERMINAL:
                 if offset not in self._terminal:
                     message = f"{offset} is lost"
-                    raise HistoryError(message)
+                    raise FailoverError(message)
             elif offset in self._confirmed and state != RecordState.ARCHIVING:  # then it goes to the queue, if twice
                 message = f"{offset} comes back"
-                raise HistoryError(message)
+                raise FailoverError(message)
             elif count < self._counted.get(offset, 0):
                 message = f"a delivery of {offset} is forgotten"
-                raise HistoryError(message)
+                raise FailoverError(message)
 
     def _owed(self) -> list[int]:
         return [
@@ -489,7 +489,7 @@ class History:
         )
         if answer != Written():
             message = f"the initialization was answered {answer}"
-            raise HistoryError(message)
+            raise FailoverError(message)
 
     def _reading(self) -> ReadShareGroupState:
         return ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch)
@@ -499,21 +499,21 @@ class History:
         if isinstance(answer, Loaded):
             return answer.state
         message = f"a read with leader epoch {read.leader_epoch} was answered {answer}"
-        raise HistoryError(message)
+        raise FailoverError(message)
 
-    def _apply(self, sent: Sent) -> None:
+    def _apply(self, sent: SentWrite) -> None:
         answer = write_answer(_done(send_write(self._persister, sent.write)), self._key)
         if answer != Written():
             message = f"a write of the leader was answered {answer}"
-            raise HistoryError(message)
+            raise FailoverError(message)
         self._terminal |= sent.terminal
         self._has_written = True
 
-    def _expect_fenced(self, sent: Sent) -> None:
+    def _expect_fenced(self, sent: SentWrite) -> None:
         answer = write_answer(_done(send_write(self._persister, sent.write)), self._key)
         if not isinstance(answer, Refused) or answer.code != ErrorCode.FENCED_LEADER_EPOCH:
             message = f"a write of an earlier leader was answered {answer}"
-            raise HistoryError(message)
+            raise FailoverError(message)
 
     # ---- the share partition
 
@@ -551,15 +551,15 @@ class History:
             for offset in self._unfinished():
                 if offset < self._partition.start_offset:
                     message = f"the SPSO passes {offset}, which is not terminal"
-                    raise HistoryError(message)
+                    raise FailoverError(message)
         return effects
 
 
-def _sent(write: WriteShareGroupState, transitions: Iterable[Transition]) -> Sent:
+def _sent(write: WriteShareGroupState, transitions: Iterable[Transition]) -> SentWrite:
     changes = [change for change in transitions if change.write == write.number]
     terminal = [change for change in changes if change.state in TERMINAL]
     counted = [change for change in changes if change.state is RecordState.AVAILABLE]
-    return Sent(
+    return SentWrite(
         write,
         frozenset(offset for change in terminal for offset in _offsets(change)),
         {offset: change.delivery_count for change in counted for offset in _offsets(change)},
@@ -585,7 +585,7 @@ def _records_of(stored: PersistedState) -> dict[int, tuple[int, int]]:
     }
 
 
-_STEPS: Final[Mapping[str, Callable[[History, int, int, int], None]]] = {
-    kind: getattr(History, kind) for kind in EVERYTHING
+_STEPS: Final[Mapping[str, Callable[[FailoverRun, int, int, int], None]]] = {
+    kind: getattr(FailoverRun, kind) for kind in EVERYTHING
 }
 """The kinds of steps."""
