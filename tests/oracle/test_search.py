@@ -38,7 +38,7 @@ def test_a_short_search_finds_no_difference(oracle: Oracle, tmp_path: Path) -> N
 def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path) -> None:
     """With an old rule planted a search stops, with few requests, to which Kafka answers as without the plant."""
     profile = profile_of(oracle.kafka)
-    command, plants = tuple(oracle.command()), ("tests.oracle.planted_release_count",)
+    command, plants = tuple(oracle.command()), ("tests.planted.rules.release_count",)
     task = KafkaTask(command=command, profile=profile, kafka=oracle.kafka, plants=plants)
 
     progress = search(Plan(task=task, operations=20_000))

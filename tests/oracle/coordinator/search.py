@@ -33,8 +33,8 @@ from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.progress import bar_of
 from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
-from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
+from tests.planted.share_coordinator import PLANTED
 
 Json = Any
 

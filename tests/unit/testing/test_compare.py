@@ -24,8 +24,8 @@ from sharestate.testing.search import (
     finding,
     plain,
 )
+from tests.planted.brokers import BUGS
 from tests.support.naive_broker import NaiveBroker
-from tests.support.naive_bugs import BUGS
 
 PLAINLY = KAFKA_4_3.healed
 """The rules of the naive broker."""

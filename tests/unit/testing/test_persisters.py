@@ -12,9 +12,9 @@ from sharestate.coordinator import COORDINATOR_PROFILES, CoordinatorProfile, Mem
 from sharestate.persister import CoordinatorPersister, PartitionStateBatchData, WriteStateParameters
 from sharestate.testing.persister_model import PersisterModel
 from sharestate.testing.persisters import PLACES, PersisterDiffersError, PersisterMachine
+from tests.planted.persisters import BUGS, Faulty
+from tests.planted.record import PERSISTERS, steps_of
 from tests.support.persister_machine import difference_of, machine_of
-from tests.support.planted_persister_bugs import BUGS, Faulty
-from tests.support.record_planted_persister_bugs import PERSISTERS, steps_of
 
 ROWS: list[dict[str, Any]] = json.loads(PERSISTERS.read_text())["rows"]
 

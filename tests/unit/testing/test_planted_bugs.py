@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from sharestate.testing.share_groups import GroupSettings, GuaranteeBrokenError
+from tests.planted.record import SHARE_GROUPS, steps_of
+from tests.planted.share_groups import BUGS
 from tests.support.mock_machine import machine_of
 from tests.support.mock_share_group import MockShareGroup
-from tests.support.planted_bugs import BUGS
-from tests.support.record_planted_bugs import FILE, steps_of
 
-CONTENT: dict[str, Any] = json.loads(FILE.read_text())
+CONTENT: dict[str, Any] = json.loads(SHARE_GROUPS.read_text())
 ROWS: list[dict[str, Any]] = CONTENT["rows"]
 
 

@@ -23,9 +23,9 @@ from sharestate.testing.share_groups import (
     GuaranteeBrokenError,
     ShareGroupMachine,
 )
+from tests.planted.share_groups import BUGS
 from tests.support.mock_machine import MockMachine, broken_by, machine_of
 from tests.support.mock_share_group import MockShareGroup
-from tests.support.planted_bugs import BUGS
 
 SETTINGS = GroupSettings(delivery_count_limit=2, lock_duration_ms=1_000)
 

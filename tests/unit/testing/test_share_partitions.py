@@ -22,10 +22,10 @@ from sharestate.testing.share_partitions import (
     Rules,
     SharePartitionDiffersError,
 )
-from tests.support import naive_bugs
+from tests.planted import brokers
+from tests.planted.record import BROKERS, PARTITIONS, steps_of
+from tests.planted.share_partitions import BUGS, DeliversWhatIsPending, ForgetsTheLockOfAFailedWrite
 from tests.support.partition_machine import LibraryMachine, ModelMachine, difference_of, machine_of
-from tests.support.planted_partition_bugs import BUGS, DeliversWhatIsPending, ForgetsTheLockOfAFailedWrite
-from tests.support.record_planted_partition_bugs import BROKERS, PARTITIONS, steps_of
 
 ROWS: list[dict[str, Any]] = json.loads(PARTITIONS.read_text())["rows"]
 BROKER_ROWS: list[dict[str, Any]] = json.loads(BROKERS.read_text())["rows"]
@@ -44,7 +44,7 @@ def run(program: list[str], model_type: type[RecordModel], machine: type[ModelMa
 def test_every_planted_bug_has_a_row() -> None:
     """Those that are planted are those in the docs, with the same words."""
     assert {row["bug"]: row["what"] for row in ROWS} == {name: bug.__doc__ for name, bug in BUGS.items()}
-    assert {row["bug"]: row["what"] for row in BROKER_ROWS} == {bug.__name__: bug.__doc__ for bug in naive_bugs.BUGS}
+    assert {row["bug"]: row["what"] for row in BROKER_ROWS} == {bug.__name__: bug.__doc__ for bug in brokers.BUGS}
     assert all(row["steps"] <= 12 for row in BROKER_ROWS)
 
 

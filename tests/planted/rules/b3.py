@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sharestate.partition import release
 from sharestate.partition.cells import NO_MEMBER
 from sharestate.partition.record_machine import Input
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from sharestate.partition.batches import Batch

@@ -8,7 +8,7 @@ from typing import Final
 from sharestate.partition import record_machine, writes
 from sharestate.partition.record_machine import TRANSITIONS, Input
 from sharestate.values.records import RecordState
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 RELEASE: Final = "4.4.0"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharestate.partition import acquire
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 NEVER = 2**31
 

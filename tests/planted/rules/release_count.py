@@ -7,7 +7,7 @@ from types import MappingProxyType
 from sharestate.partition import record_machine
 from sharestate.partition.record_machine import TRANSITIONS, Input, Rule
 from sharestate.values.records import RecordState
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 CLOSED = (RecordState.ACQUIRED, Input.SESSION_CLOSE)
 

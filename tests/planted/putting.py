@@ -1,7 +1,7 @@
 """
 Putting an older rule of Kafka into the library, or leaving one out, to see that a search notices.
 
-The function ``plant`` of each module ``planted_NAME`` switches off one change that Kafka made between October 2025 and
+The function ``plant`` of each module in ``rules`` switches off one change that Kafka made between October 2025 and
 4.3.1, or in the ``RELEASE`` that the module names.
 """
 

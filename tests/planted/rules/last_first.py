@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharestate.partition import initialize
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

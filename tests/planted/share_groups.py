@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from sharestate.testing.share_groups import AcknowledgementBatch
+from tests.planted.locks import LOCK_BUGS
 from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
-from tests.support.planted_lock_bugs import LOCK_BUGS
 
 PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
 

@@ -23,7 +23,7 @@ from sharestate.coordinator import (
     shard,
     stored_state,
 )
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 
 @frozen

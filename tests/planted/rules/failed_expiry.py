@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sharestate.partition import writes
 from sharestate.partition.state import FinalWrite
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from sharestate.partition.state import PartitionState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharestate.partition import acquire
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from sharestate.partition.acquire import AddBatches, Request

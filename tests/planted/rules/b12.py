@@ -11,7 +11,7 @@ from sharestate.conversation.requests import CompleteRead, CompleteWrite, Initia
 from sharestate.conversation.served_partition import ServedPartition
 from sharestate.leader.answers import Failed
 from sharestate.testing.generator.dead_letters import EQUAL
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from sharestate.conversation.requests import Command

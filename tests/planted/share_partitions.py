@@ -8,7 +8,7 @@ from typing import Any, Final
 from sharestate.testing.record_acquisition import Request
 from sharestate.testing.record_model import RecordModel, Write
 from sharestate.testing.records_in_flight import ModelRecord
-from tests.support import planted_batch_bugs
+from tests.planted import log_batches
 
 
 class RollsNothingBack(RecordModel):
@@ -356,6 +356,6 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "deadlines rounded": RoundsDeadlines,
     "locks expire by offset": ExpiresInOrderOfOffsets,
     "acknowledged beyond the end": TakesWhatIsBeyondTheEnd,
-    **planted_batch_bugs.BUGS,
+    **log_batches.BUGS,
 }
 """All of them by name; the docstring of each says what it does."""

@@ -25,8 +25,7 @@ from sharestate.persister import (
     TopicData,
     WriteStateParameters,
 )
-
-from .planted_epochs import (
+from tests.planted.persister_epochs import (
     CallsFencedReadsInvalid,
     ForgetsStateEpochs,
     FreesOldLeaders,

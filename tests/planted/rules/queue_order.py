@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sharestate.partition.state import PartitionState
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sharestate.partition import acquire
 from sharestate.partition.acquire import plan_new
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sharestate.partition.acquire import TakeRecords
 from sharestate.values.records import AcquiredRecords
-from tests.oracle.planting import put
+from tests.planted.putting import put
 
 if TYPE_CHECKING:
     from sharestate.partition.acquire import Request
