@@ -26,7 +26,7 @@ from sharestate import (
     StateBatch,
     WriteShareGroupState,
 )
-from sharestate.testing.share_partitions import (
+from sharestate.testing.partitions import (
     PartitionSettings,
     ReadState,
     SharePartitionDiffersError,

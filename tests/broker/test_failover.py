@@ -24,7 +24,7 @@ from sharestate.persister import (
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.persister.kafka.security import Address
 from sharestate.persister.kafka.state_manager import Reorder
-from sharestate.testing.failover_runs import FailoverRun, WriteDelivery, failure, search
+from sharestate.testing.persisters.failover_runs import FailoverRun, WriteDelivery, failure, search
 from tests.broker.kafka_broker import KafkaBroker
 from tests.support.failover_runs import OVERTAKEN, seeds
 from tests.support.kafka_broker import WRITE, FakeBroker

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from attrs import Factory, define
 
-from sharestate.testing.record_acquisition import Fetch, Request
-from sharestate.testing.record_model import STATES, Letter, RecordModel, Write
-from sharestate.testing.records_in_flight import ModelBatch, ModelRecord
+from sharestate.testing.record_model.acquisition import Fetch, Request
+from sharestate.testing.record_model.in_flight import ModelBatch, ModelRecord
+from sharestate.testing.record_model.model import STATES, Letter, RecordModel, Write
 
 
 class LosesTheRestOfABatch(RecordModel):

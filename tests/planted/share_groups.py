@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from sharestate.testing.share_groups import AcknowledgementBatch
+from sharestate.testing.groups import AcknowledgementBatch
 from tests.planted.locks import LOCK_BUGS
 from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
 

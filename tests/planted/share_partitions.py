@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sharestate.testing.record_acquisition import Request
-from sharestate.testing.record_model import RecordModel, Write
-from sharestate.testing.records_in_flight import ModelRecord
+from sharestate.testing.record_model.acquisition import Request
+from sharestate.testing.record_model.in_flight import ModelRecord
+from sharestate.testing.record_model.model import RecordModel, Write
 from tests.planted import log_batches
 
 

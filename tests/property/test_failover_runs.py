@@ -24,7 +24,7 @@ from sharestate.coordinator import (
     MemoryLog,
 )
 from sharestate.persister import CoordinatorPersister, Parameters, SqlitePersister, WriteStateParameters
-from sharestate.testing.failover_runs import (
+from sharestate.testing.persisters.failover_runs import (
     Connect,
     FailoverRun,
     FailoverStep,

@@ -15,10 +15,16 @@ from sharestate.partition import write_policies
 from sharestate.partition.advance import start_offset_after
 from sharestate.partition.state import WriteContent
 from sharestate.partition.write_policies import ExpiredRecords, KipWrites, UnsureRecords, merged
-from sharestate.testing.failover_runs import FailoverError, FailoverRun, FailoverStep, in_memory, random_steps
 from sharestate.testing.generator.mix import STEPS, WILD, Mix
 from sharestate.testing.generator.operations import converse, seeded
-from sharestate.testing.in_process import InProcessServer
+from sharestate.testing.persisters.failover_runs import (
+    FailoverError,
+    FailoverRun,
+    FailoverStep,
+    in_memory,
+    random_steps,
+)
+from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.values.snapshot import KipMemoryRow, KipWriteRow
 from tests.support.failover_runs import seeds
 

@@ -24,7 +24,7 @@ from sharestate.testing import (
     observe,
     seeded,
 )
-from sharestate.testing.record_oracle import RecordOracle
+from sharestate.testing.protocol.record_oracle import RecordOracle
 from sharestate.testing.search import by_record
 from sharestate.testing.search.library import given
 from tests.support.failover_runs import seeds

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
-from sharestate.testing.record_oracle import rules_of
+from sharestate.testing.protocol.record_oracle import rules_of
 from tests.support.failover_runs import TIMES
 from tests.support.partition_machine import LibraryMachine
 

@@ -13,7 +13,15 @@ import pytest
 from attrs import evolve
 
 from sharestate import KAFKA_4_4, KIP_932, PROFILES, Profile, Quirk
-from sharestate.testing.failover_runs import CONFIG, EVERYTHING, FailoverRun, failure, in_memory, random_steps, search
+from sharestate.testing.persisters.failover_runs import (
+    CONFIG,
+    EVERYTHING,
+    FailoverRun,
+    failure,
+    in_memory,
+    random_steps,
+    search,
+)
 from tests.support.failover_runs import seeds
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from sharestate.testing.failover_runs import FailoverStep
+from sharestate.testing.persisters.failover_runs import FailoverStep
 
 TIMES: Final = int(os.environ.get("SHARESTATE_TIMES", "1"))
 """How many times as many runs as usual are tried: `make failover`, `make stalls` and `make adversary` set it."""

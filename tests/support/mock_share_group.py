@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import define, field
 
-from sharestate.testing.share_groups import READ_COMMITTED, AcknowledgementBatch, GroupSettings
+from sharestate.testing.groups import READ_COMMITTED, AcknowledgementBatch, GroupSettings
 
 INVALID_RECORD_STATE: Final = 121
 COORDINATOR_NOT_AVAILABLE: Final = 15

@@ -23,14 +23,14 @@ from sharestate import (
     StateBatch,
 )
 from sharestate.testing.generator.model import batch_to_json
-from sharestate.testing.record_model import Letter, RecordModel, Write
-from sharestate.testing.share_partitions import (
+from sharestate.testing.partitions import (
     PartitionSettings,
     ReadState,
     Rules,
     SharePartitionDiffersError,
     SharePartitionMachine,
 )
+from sharestate.testing.record_model.model import Letter, RecordModel, Write
 from tests.support.searches import error_of
 
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)

@@ -9,7 +9,7 @@ import pytest
 from sharestate import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.dead_letters import DeadLetterRecord, DeadLetterSettings, SourceRecord
 from sharestate.testing import DeadLetterQueueContract
-from sharestate.testing.contract import broken_clauses, clauses
+from sharestate.testing.persisters.clauses import broken_clauses, clauses
 from tests.planted.queue_clauses import BREAKS, AnswersOnlyTheFirst, LeavesOutTheLast
 
 

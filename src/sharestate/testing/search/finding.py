@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from sharestate.json_lines import brief
-from sharestate.testing.exchange import Exchange, trace
+from sharestate.testing.protocol.exchange import Exchange, trace
 from sharestate.testing.search.asked import Asked, asked, renumbered
 from sharestate.testing.search.judging import read_response
 from sharestate.testing.search.shrinking import PASSES, ShownConversation
