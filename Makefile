@@ -110,17 +110,17 @@ test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect,
 	  $(call step,pytest -m spark, SHARESTATE_REQUIRE=broker$(COMMA)spark $(SPARK_BIN)/python -m pytest $(SPARK_PYTEST) \
 	    $(or $(TESTS),tests/spark)))
 
-# The histories of `make test` are the first of them; the same seeds stand for the same histories.
+# The runs of `make test` are the first of them; the same seeds stand for the same runs.
 failover: TIMES ?= 40
-failover: $(READY) ## Try TIMES= as many random histories of leaders, their failovers and their persisters; takes minutes
-	$(call judge,failover, $(call step,$(TIMES) times the histories of make test, \
+failover: $(READY) ## Try TIMES= as many random runs of leaders, their failovers and their persisters; takes minutes
+	$(call judge,failover, $(call step,$(TIMES) times the runs of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
-	    tests/property/test_write_histories.py))
+	    tests/property/test_failover_runs.py))
 
-# With the default 20,000 histories for each healed profile.
+# With the default 20,000 runs for each healed profile.
 stalls: TIMES ?= 160
-stalls: $(READY) ## Try TIMES= as many random histories that have to end with the SPSO at the log end; takes minutes
-	$(call judge,stalls, $(call step,$(TIMES) times the histories of make test, \
+stalls: $(READY) ## Try TIMES= as many random runs that have to end with the SPSO at the log end; takes minutes
+	$(call judge,stalls, $(call step,$(TIMES) times the runs of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_stalls.py))
 

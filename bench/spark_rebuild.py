@@ -25,7 +25,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from bench.tables import table
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, encode_record
-from sharestate.state_topic import LoggedRecord, StateTopic
+from sharestate.state_topic import StateTopic, TopicRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def without_spark(path: Path) -> int:
     topic = StateTopic()
     for batch in pq.ParquetFile(path).iter_batches():
         for key, value, _, partition, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            topic.add(LoggedRecord(str(path), None, None, partition, offset, None, key, value))
+            topic.add(TopicRecord(str(path), None, None, partition, offset, None, key, value))
     return len(topic.share_partitions())
 
 

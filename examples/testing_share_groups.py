@@ -14,7 +14,7 @@ from attrs import define
 
 from examples.mock_broker import Log, MockBroker
 from sharestate import NO_PRODUCER_ID, AcknowledgementBatch, AcknowledgeType, AcquiredRecords, ControlType, ShareConfig
-from sharestate.testing.share_groups import (
+from sharestate.testing.groups import (
     READ_COMMITTED,
     Allowance,
     GroupSettings,

@@ -26,11 +26,11 @@ from sharestate import (
     StateBatch,
     WriteShareGroupState,
 )
-from sharestate.testing.share_partitions import (
+from sharestate.testing.partitions import (
     PartitionSettings,
+    ReadState,
     SharePartitionDiffersError,
     SharePartitionMachine,
-    StoredState,
 )
 
 KEY = SharePartitionKey(group_id="payments", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
@@ -93,7 +93,7 @@ class LeaderMachine(SharePartitionMachine):
 
     leader_type: ClassVar[type[Leader]] = Leader
 
-    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+    def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> None:
         config = ShareConfig(
             delivery_count_limit=settings.delivery_count_limit,
             record_lock_duration_ms=settings.lock_duration_ms,

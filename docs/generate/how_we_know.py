@@ -19,8 +19,8 @@ the code. The library is compared with
   ([the oracle](oracle.md));
 - **the KIP's tables**, letter for letter: `sharestate kip`, and [the KIP's slips](kip932.md);
 - **its own invariants**: after every step of random sequences each of them holds (`partition/invariants.py` for the
-  state, `testing/always.py` for requests and responses), a restored snapshot behaves identically, and the recorded
-  transitions add up to the state;
+  state, `testing/protocol/always.py` for requests and responses), a restored snapshot behaves identically, and the
+  recorded transitions add up to the state;
 - **what a crash leaves**: the file of a `SqlitePersister`, cut off at each frame and inside it, torn as a disk may tear
   it, and written by processes that are killed, has what was answered, at most one request more, and no part of one
   (`make crash`);

@@ -9,13 +9,13 @@ from typing import Final
 from generate.kafka_bugs import anchor
 from generate.kafka_bugs import page as kafka_bugs
 from generate.markdown import NOTICE, table
-from sharestate.testing.allowances import KNOWN_BUGS, LEFT_OPEN, Door
-from sharestate.testing.always import ALWAYS, BROKER, HEALED, WITH_QUEUE, WITHOUT_QUEUE
-from sharestate.testing.coordinator_invariants import COORDINATOR_HEALED
-from sharestate.testing.explanations import EXPLANATIONS
-from sharestate.testing.in_process import effects_are_values
-from sharestate.testing.over_time import HEALED_OVER_TIME, OVER_TIME
-from sharestate.testing.sometimes import REFUSALS, SOMETIMES, SOMETIMES_WITH_QUEUE
+from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN, Door
+from sharestate.testing.protocol.always import ALWAYS, BROKER, HEALED, WITH_QUEUE, WITHOUT_QUEUE
+from sharestate.testing.protocol.coordinator_invariants import COORDINATOR_HEALED
+from sharestate.testing.protocol.explanations import EXPLANATIONS
+from sharestate.testing.protocol.in_process import effects_are_values
+from sharestate.testing.protocol.over_time import HEALED_OVER_TIME, OVER_TIME
+from sharestate.testing.protocol.sometimes import REFUSALS, SOMETIMES, SOMETIMES_WITH_QUEUE
 
 INTRODUCTION: Final = """\
 What must hold, what a run has to show, and what is not judged: the data of [the test kit](testing.md). A broken
@@ -25,7 +25,7 @@ COORDINATOR_TEXT: Final = """\
 Of every release, but for the last two: `a_write_takes_nothing_back` holds from 4.4 on, and is in `COORDINATOR_4_4`;
 `an_initialization_takes_nothing_back` holds in no release, and is in `COORDINATOR_HEALED` only. They judge the
 exchanges of [the protocol of share coordinators](coordinator-protocol.md), and are in
-`sharestate.testing.coordinator_invariants`."""
+`sharestate.testing.protocol`."""
 
 GROUPS: Final[tuple[tuple[str, str, tuple[Callable[..., object], ...]], ...]] = (
     ("Under every profile", "", (*ALWAYS, *OVER_TIME)),
@@ -50,10 +50,10 @@ REFUSED_TEXT: Final = "Refused acknowledgements, by a part of the message; some 
 
 ALLOWANCES_TEXT: Final = """\
 Implementations may differ in these, and none of the doors that are named judges them. Each is a row of
-`sharestate.testing.allowances.LEFT_OPEN`."""
+`sharestate.testing.protocol.LEFT_OPEN`."""
 
 BUGS_TEXT: Final = """\
-Every release of Kafka has these bugs. They are rows of `sharestate.testing.allowances.KNOWN_BUGS`. From the clients'
+Every release of Kafka has these bugs. They are rows of `sharestate.testing.protocol.KNOWN_BUGS`. From the clients'
 side they are allowed where a machine names them in its `allowances`: an implementation of your own need not have them,
 and healed profiles do not. The invariants of share coordinators allow theirs always, but for `COORDINATOR_HEALED`. A
 peer of `compare` brings its own `divergences`."""

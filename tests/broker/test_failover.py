@@ -24,11 +24,11 @@ from sharestate.persister import (
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.persister.kafka.security import Address
 from sharestate.persister.kafka.state_manager import Reorder
-from sharestate.testing.write_histories import Delivery, History, failure, search
+from sharestate.testing.persisters.failover_runs import FailoverRun, WriteDelivery, failure, search
 from tests.broker.kafka_broker import KafkaBroker
+from tests.support.failover_runs import OVERTAKEN, seeds
 from tests.support.kafka_broker import WRITE, FakeBroker
-from tests.support.kafka_cluster import Cluster
-from tests.support.write_histories import OVERTAKEN, seeds
+from tests.support.kafka_cluster import ClusterPersister
 
 pytestmark = pytest.mark.broker
 
@@ -36,8 +36,8 @@ GROUPS: Final = count()
 RULES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
 
 
-class Histories:
-    """Where histories happen: a persister beside a broker, and a topic."""
+class Runs:
+    """Where runs happen: a persister beside a broker, and a topic."""
 
     def __init__(self, broker: KafkaBroker, persister: Persister) -> None:
         """Make a topic."""
@@ -45,33 +45,33 @@ class Histories:
         self.topic_id = broker.create_topic(f"failover-{next(GROUPS)}", 1)
         self._persister = persister
 
-    def begin(self, profile: Profile, delivery: Delivery) -> History:
-        """Begin a history of a group of its own."""
+    def begin(self, profile: Profile, delivery: WriteDelivery) -> FailoverRun:
+        """Begin a run of a group of its own."""
         key = SharePartitionKey(group_id=f"failover-{next(GROUPS)}", topic_id=self.topic_id, partition=0)
-        return History(profile, lambda: self._persister, key=key, delivery=delivery)
+        return FailoverRun(profile, lambda: self._persister, key=key, delivery=delivery)
 
 
 @pytest.fixture(scope="session")
-def histories(broker: KafkaBroker) -> Iterator[Histories]:
-    """Histories beside a broker."""
+def runs(broker: KafkaBroker) -> Iterator[Runs]:
+    """Runs beside a broker."""
     with KafkaPersister(broker.address, take_over=True) as persister:
-        yield Histories(broker, persister)
+        yield Runs(broker, persister)
 
 
 @pytest.mark.parametrize("profile", [KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)
-def test_nothing_confirmed_is_lost_or_comes_back(histories: Histories, profile: Profile) -> None:
+def test_nothing_confirmed_is_lost_or_comes_back(runs: Runs, profile: Profile) -> None:
     """A broker of 4.4 stores what is true, whatever becomes of writes; one of 4.3 does if they keep their order."""
-    takes_back = RULES[histories.broker.kafka].lets_start_offset_move_back
-    delivery = Delivery.IN_ORDER if takes_back else Delivery.LATE
+    takes_back = RULES[runs.broker.kafka].lets_start_offset_move_back
+    delivery = WriteDelivery.IN_ORDER if takes_back else WriteDelivery.LATE
 
-    assert search(lambda: histories.begin(profile, delivery), seeds(30)) is None
+    assert search(lambda: runs.begin(profile, delivery), seeds(30)) is None
 
 
-def test_f3(histories: Histories) -> None:
+def test_f3(runs: Runs) -> None:
     """A write that is overtaken takes back the start offset that a broker of 4.3 has stored, of 4.4 it does not."""
-    found = failure(lambda: histories.begin(KAFKA_4_3, Delivery.OVERTAKING), OVERTAKEN)
+    found = failure(lambda: runs.begin(KAFKA_4_3, WriteDelivery.OVERTAKING), OVERTAKEN)
 
-    assert found == ("100 comes back" if histories.broker.kafka == "4.3.1" else None)
+    assert found == ("100 comes back" if runs.broker.kafka == "4.3.1" else None)
 
 
 class Relay(FakeBroker):
@@ -107,15 +107,15 @@ def relay(broker: KafkaBroker) -> Iterator[Relay]:
 
 
 @pytest.mark.parametrize("reorder", ["never", "as-kafka"])
-def test_a_retried_write_is_overtaken(histories: Histories, relay: Relay, reorder: Reorder) -> None:
+def test_a_retried_write_is_overtaken(runs: Runs, relay: Relay, reorder: Reorder) -> None:
     """
     Of three writes the second is told that the coordinator is loading, and is sent again after the third.
 
     A broker of 4.3 then has the second one's start offset, and nothing of the first one's records, which the third one
     has let it drop: they are delivered again (F3). A broker of 4.4 keeps the third one's start offset.
     """
-    place = f"overtaken-{next(GROUPS)}", histories.topic_id
-    cluster = Cluster(relay, bootstrap=[relay.address], reorder=reorder)
+    place = f"overtaken-{next(GROUPS)}", runs.topic_id
+    cluster = ClusterPersister(relay, bootstrap=[relay.address], reorder=reorder)
 
     def written(start_offset: int, first: int, last: int) -> WriteStateParameters:
         batches = (StateBatch(first, last, 2, 1),)
@@ -135,5 +135,5 @@ def test_a_retried_write_is_overtaken(histories: Histories, relay: Relay, reorde
 
     reader = PartitionIdLeaderEpochData(partition=0, leader_epoch=0)
     state = cluster.submit(ReadStateParameters.of(*place, reader)).result(0).find(place[1], 0)
-    comes_back = reorder == "as-kafka" and histories.broker.kafka == "4.3.1"
+    comes_back = reorder == "as-kafka" and runs.broker.kafka == "4.3.1"
     assert (state.start_offset, state.state_batches) == (0 if comes_back else 5, (StateBatch(5, 14, 2, 1),))

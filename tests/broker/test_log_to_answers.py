@@ -15,7 +15,7 @@ from tests.broker.conftest import running
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.loads import Group, Load, Run, Topic
 from tests.broker.random_load import carry_out, prepare
-from tests.support.recipes import Command, commands, run
+from tests.support.recipes import PageCommand, commands, run
 
 pytestmark = pytest.mark.broker
 
@@ -62,7 +62,7 @@ def test_the_page_is_followed_while_a_broker_runs(tmp_path: Path, monkeypatch: p
         assert report["explained"]["fetches_with_records"] == fetches_with_records(place / "kafka-request.log") > 0
 
 
-def configure_by_hand(broker: KafkaBroker, steps: list[Command]) -> None:
+def configure_by_hand(broker: KafkaBroker, steps: list[PageCommand]) -> None:
     """Run what the page has for ``kafka-configs.sh``, which prints what the page says."""
     for step in steps:
         program, *words = shlex.split(step.text.replace("broker1:9092", broker.address))

@@ -11,7 +11,7 @@ from generate.citations import RULES
 from generate.data import DATA, read_rows
 from sharestate import KAFKA_4_3, Quirk
 from sharestate.conversation.compare import Level
-from sharestate.conversation.replay import Verdict, replay
+from sharestate.conversation.replay import ReplayVerdict, replay
 
 ROWS: Final = read_rows("kafka-bugs.json", "kafka_bugs")
 FIXED: Final = read_rows("kafka-bugs.json", "kafka_bugs", "fixed")
@@ -55,7 +55,7 @@ def test_bugs_found_here_are_shown_by_the_library_too(row: dict[str, Any]) -> No
     level = Level.OBSERVABLE if row["id"] in KEEP_A_FLAG else Level.FULL
     outcome = replay(DATA / row["conversation"], KAFKA_4_3, level)
 
-    assert outcome.verdict is Verdict.PASSED, outcome
+    assert outcome.verdict is ReplayVerdict.PASSED, outcome
 
 
 def test_bugs_found_here_are_those_with_a_recording() -> None:

@@ -17,7 +17,7 @@ import pytest
 from sharestate.history import Event, open_history
 from tests.support.broker_answers import Answers, Key, answers_of
 from tests.support.protocol_pages import rows, sections
-from tests.support.recipes import Command, commands, lay_out, logs_of, run
+from tests.support.recipes import PageCommand, commands, lay_out, logs_of, run
 
 PAGE: Final = "log-to-answers.md"
 ONE: Final = "k440-settings"
@@ -25,7 +25,7 @@ THREE: Final = "k440-three"
 STAMP: Final = "%Y-%m-%dT%H:%M:%S.%f"
 
 
-def followed(steps: Iterable[Command]) -> str:
+def followed(steps: Iterable[PageCommand]) -> str:
     """Run commands of the page, each of which prints what the page says, and return all that is printed."""
     printed = []
     for step in steps:

@@ -41,7 +41,7 @@ def test_what_is_taught_is_at_least_provisional() -> None:
             taught.add(f"{package}.{name}" if is_module else package or module)
 
     assert {name for name in taught if name not in ROOMS or ROOMS[name].stability == INTERNAL} == set()
-    assert {"sharestate", "sharestate.testing.share_groups", "sharestate.spark"} <= taught
+    assert {"sharestate", "sharestate.testing.groups", "sharestate.spark"} <= taught
 
 
 def test_each_row_is_of_a_module() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
-from sharestate.conversation import CoordinatorConversation, Level, Verdict, open_trace, replay, write_trace
+from sharestate.conversation import CoordinatorConversation, Level, ReplayVerdict, open_trace, replay, write_trace
 from sharestate.coordinator import COORDINATOR_PROFILES, CoordinatorProfile
 from tests.support.coordinator_data import DATA, RECORDINGS, differences, exchanges
 
@@ -32,7 +32,7 @@ def test_we_answer_as_kafka_did(recording: Path, kafka: str, profile: Profile, t
 
     outcome = replay(trace_file, profile, Level.FULL)
 
-    assert (outcome.verdict, outcome.deviation) == (Verdict.PASSED, None)
+    assert (outcome.verdict, outcome.deviation) == (ReplayVerdict.PASSED, None)
 
 
 @pytest.mark.parametrize("kafka", ["4.2.1", "4.4.0"])

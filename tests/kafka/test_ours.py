@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from sharestate import PROFILES, Quirk
-from sharestate.conversation import Level, Verdict, open_trace, replay
+from sharestate.conversation import Level, ReplayVerdict, open_trace, replay
 from sharestate.conversation.replay import read_known_differences
 
 DATA: Final = Path(__file__).parents[1] / "data"
@@ -74,7 +74,7 @@ def test_we_answer_as_the_rules_say(pair: Pair, profile: str) -> None:
     """Every response is the one written by hand, with flags and internals."""
     outcome = replay(DATA / pair.ours, PROFILES[profile], Level.FULL)
 
-    assert outcome.verdict is Verdict.PASSED, outcome
+    assert outcome.verdict is ReplayVerdict.PASSED, outcome
 
 
 @each_pair

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, Profile
-from sharestate.conversation import Level, Verdict, open_trace, replay
+from sharestate.conversation import Level, ReplayVerdict, open_trace, replay
 from sharestate.conversation.replay import judged, read_known_differences
 
 DATA: Final = Path(__file__).parents[1] / "data"
@@ -42,7 +42,7 @@ def test_we_answer_as_kafka_did(trace: Path, profile: Profile) -> None:
     rows = KNOWN.by_name(profile, Level.OBSERVABLE)
     outcome = judged(replay(trace, profile, Level.OBSERVABLE), rows)
 
-    assert outcome.verdict in {Verdict.PASSED, Verdict.KNOWN}, outcome
+    assert outcome.verdict in {ReplayVerdict.PASSED, ReplayVerdict.KNOWN}, outcome
 
 
 def vectors_of_4_4() -> list[Any]:

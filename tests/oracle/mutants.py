@@ -1,9 +1,9 @@
 """
 Grade the searches: ``python -m tests.oracle.mutants [WORD]`` sees whether they notice each change within a minute.
 
-They are those of each ``planted_*.py``, beside Kafka's SharePartition, and of ``coordinator/planted.py``, beside its
-share coordinator; with WORD, those whose names have it, such as ``coordinator``. The exit status is 1 if one goes
-unnoticed.
+They are those of each module in ``tests/planted/rules``, beside Kafka's SharePartition, and of
+``tests/planted/share_coordinator.py``, beside its share coordinator; with WORD, those whose names have it, such as
+``coordinator``. The exit status is 1 if one goes unnoticed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from attrs import evolve
 from sharestate.testing.search import Plan, search
 from tests.oracle.build import OracleError, build
 from tests.oracle.coordinator import search as coordinator_search
-from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.task import KafkaTask
+from tests.planted.share_coordinator import PLANTED
 
 MOST_OPERATIONS: Final = 120_000
 """About a minute's work on two cores. [operations]"""
 
+
+RULES: Final = Path(__file__).parents[1] / "planted" / "rules"
 
 RELEASE: Final = "4.3.1"
 """The release of a module that names none."""
@@ -35,7 +37,7 @@ RELEASE: Final = "4.3.1"
 
 def planted() -> list[str]:
     """Return the names of the planted modules."""
-    return sorted(f"tests.oracle.{file.stem}" for file in Path(__file__).parent.glob("planted_*.py"))
+    return sorted(f"tests.planted.rules.{file.stem}" for file in RULES.glob("*.py"))
 
 
 def release_of(module: str) -> str:

@@ -24,7 +24,7 @@ from typing import Final
 from attrs import define, evolve, frozen
 
 from sharestate.conversation.replay import NO_CALLS, NOT_SENT
-from sharestate.conversation.traces import Header, Step, open_trace, write_trace
+from sharestate.conversation.traces import TraceHeader, TraceStep, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.testing.search.command import CommandPeer
@@ -53,10 +53,10 @@ MANIFEST: Final = (
 class Conversation:
     """What one test does with share partitions, as requests, and what they were answered."""
 
-    header: Header
+    header: TraceHeader
     """What the recorder says of the test."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     """The requests and responses."""
 
 
@@ -135,10 +135,10 @@ def in_order(noted: Conversation, kafka: CommandPeer) -> Conversation:
     """Return *noted* with one clock and a timer that fires in order, where Kafka's test timer has none."""
     requests = [request for step in noted.steps if (request := canonical(step)) is not None]
     answers = ask(kafka, requests)
-    return evolve(noted, steps=tuple(map(Step, range(2, len(requests) + 2), requests, answers)))
+    return evolve(noted, steps=tuple(map(TraceStep, range(2, len(requests) + 2), requests, answers)))
 
 
-def canonical(step: Step) -> Json:
+def canonical(step: TraceStep) -> Json:
     """Return the request of *step* for one clock and a timer in order; None if it is not needed then."""
     request = {name: value for name, value in step.request.items() if name != "clock"}
     if step.op in {"timers", *NOT_SENT} or (step.op == "advance" and step.request.get("clock") == "time"):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from sharestate.conversation.compare import Difference, Level, differences
-from sharestate.conversation.replay import NOT_SENT, Verdict, judged, read_known_differences, replay
-from sharestate.testing.search import CommandPeer, Plan, Progress, search
+from sharestate.conversation.replay import NOT_SENT, ReplayVerdict, judged, read_known_differences, replay
+from sharestate.testing.search import CommandPeer, Plan, SearchProgress, search
 from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import HERE, LINES, OracleError, build, last_tested, line_of
 from tests.oracle.record import STORED, Conversation, Recordings, ask, compared, read, record, write
@@ -122,7 +122,7 @@ def answered_otherwise(made: Recordings, names: Iterable[str], profile: Profile)
         for name in sorted(names):
             outcome = judged(replay(Path(scratch) / f"{name}.jsonl", profile, Level.OBSERVABLE), rows)
             is_white_box = outcome.deviation is not None and outcome.deviation.request["op"] == "fire_lock"
-            if outcome.verdict is Verdict.FAILED and outcome.deviation is not None and not is_white_box:
+            if outcome.verdict is ReplayVerdict.FAILED and outcome.deviation is not None and not is_white_box:
                 found.append(Changed(name, outcome.deviation.line, outcome.deviation.differences))
     return found
 
@@ -180,7 +180,7 @@ def part_of_tests(
     return Part("Kafka's own tests", tuple(text), len(others))
 
 
-def part_of_search(progress: Progress, profile: Profile) -> Part:
+def part_of_search(progress: SearchProgress, profile: Profile) -> Part:
     """Return what the search has found."""
     tally = progress.tally
     told = (

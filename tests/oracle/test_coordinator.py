@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from sharestate import KAFKA_4_3, KAFKA_4_4
-from sharestate.conversation import CoordinatorConversation, Level, Verdict, replay
+from sharestate.conversation import CoordinatorConversation, Level, ReplayVerdict, replay
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4
 from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import RELEASES, OracleUnavailableError
@@ -62,8 +62,8 @@ def test_a_rule_of_another_release_is_found_and_made_small(task: Task, tmp_path:
 
     file = tmp_path / "found.jsonl"
     write(finding, "4.3.1", file)
-    assert replay(file, KAFKA_4_4, Level.FULL).verdict is Verdict.FAILED
-    assert replay(file, KAFKA_4_3, Level.FULL).verdict is Verdict.PASSED
+    assert replay(file, KAFKA_4_4, Level.FULL).verdict is ReplayVerdict.FAILED
+    assert replay(file, KAFKA_4_3, Level.FULL).verdict is ReplayVerdict.PASSED
 
 
 @pytest.mark.oracle

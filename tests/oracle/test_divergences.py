@@ -10,7 +10,7 @@ import pytest
 from sharestate.json_lines import write_json
 from sharestate.testing import Request
 from sharestate.testing.search import KAFKA_DIVERGENCES
-from sharestate.testing.search.judging import Judge, Verdict
+from sharestate.testing.search.judging import Judge, Judgement
 from sharestate.testing.search.library import answered, given
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4, Profile
 from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
@@ -39,7 +39,7 @@ def recorded(name: str) -> tuple[list[Request], list[str]]:
     return [line["request"] for line in lines], [write_json(line["response"]) for line in lines]
 
 
-def judged(requests: list[Request], responses: list[str], profile: Profile = KAFKA_4_4) -> Verdict:
+def judged(requests: list[Request], responses: list[str], profile: Profile = KAFKA_4_4) -> Judgement:
     """Return what becomes of *requests* under *profile*, to which Kafka has answered *responses*."""
     steps = answered(given(requests), profile)
     return Judge(profile=profile, divergences=DIVERGENCES).verdict(range(len(steps)), steps, responses)

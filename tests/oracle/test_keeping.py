@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sharestate.testing.search import Progress
+from sharestate.testing.search import SearchProgress
 from tests.oracle.search.keeping import KeepError, keep
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def progress() -> Progress:
+def progress() -> SearchProgress:
     """Return what a search of two sequences has come to."""
-    made = Progress(next=2)
+    made = SearchProgress(next=2)
     made.tally.add_sequence("ordinary", 30)
     made.tally.add_sequence("wild", 12)
     made.tally.latent["wild", "B7"] += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sharestate.conversation.traces import Step
+from sharestate.conversation.traces import TraceStep
 from sharestate.json_lines import Json
 from tests.oracle.record import STORED as STORED_BY_LINE
 from tests.oracle.record import Conversation, Recordings, canonical, compared, read, write
@@ -28,7 +28,7 @@ NAME = "testFetchLockReleasedByDifferentId"
 )
 def test_a_request_is_put_into_order(request_: Json, wanted: Json) -> None:
     """There is one clock, a timer in order, and nothing that is no request."""
-    assert canonical(Step(2, request_, {})) == wanted
+    assert canonical(TraceStep(2, request_, {})) == wanted
 
 
 @pytest.fixture

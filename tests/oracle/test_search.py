@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharestate.conversation.compare import Level
-from sharestate.conversation.replay import Verdict, replay
+from sharestate.conversation.replay import ReplayVerdict, replay
 from sharestate.testing import invariants_of, mix_for, observe, seeded
 from sharestate.testing.search import CommandPeer, Plan, StateError, compare, search
 from tests.oracle.build import RELEASES, Oracle
@@ -38,7 +38,7 @@ def test_a_short_search_finds_no_difference(oracle: Oracle, tmp_path: Path) -> N
 def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path) -> None:
     """With an old rule planted a search stops, with few requests, to which Kafka answers as without the plant."""
     profile = profile_of(oracle.kafka)
-    command, plants = tuple(oracle.command()), ("tests.oracle.planted_release_count",)
+    command, plants = tuple(oracle.command()), ("tests.planted.rules.release_count",)
     task = KafkaTask(command=command, profile=profile, kafka=oracle.kafka, plants=plants)
 
     progress = search(Plan(task=task, operations=20_000))
@@ -48,7 +48,7 @@ def test_a_planted_change_is_found_and_made_small(oracle: Oracle, tmp_path: Path
     assert finding.steps <= 5
     file = tmp_path / "found.jsonl"
     file.write_text(finding.conversation)
-    assert replay(file, profile, Level.OBSERVABLE).verdict is Verdict.PASSED
+    assert replay(file, profile, Level.OBSERVABLE).verdict is ReplayVerdict.PASSED
 
 
 def test_a_search_is_taken_up_where_it_was_left(oracle: Oracle, tmp_path: Path) -> None:

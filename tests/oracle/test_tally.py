@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sharestate.testing.search.judging import Verdict
-from sharestate.testing.search.tally import Tally, tally_of
+from sharestate.testing.search.judging import Judgement
+from sharestate.testing.search.tally import SearchTally, tally_of
 from tests.oracle.search.divergences import DIVERGENCES, KafkaDivergence
 from tests.oracle.search.mixes import MIXES
 from tests.oracle.search.rates import ENOUGH, too_often
@@ -15,12 +15,12 @@ from tests.oracle.search.rates import ENOUGH, too_often
 ROW = DIVERGENCES[0]
 
 
-def met(times: int, mix: str, row: KafkaDivergence = ROW) -> Tally:
+def met(times: int, mix: str, row: KafkaDivergence = ROW) -> SearchTally:
     """Return the tally of a search that has met *row* so often in ENOUGH operations."""
-    tally = Tally()
+    tally = SearchTally()
     tally.add_sequence(mix, ENOUGH)
     for _ in range(times):
-        tally.add(mix, Verdict(None, row))
+        tally.add(mix, Judgement(None, row))
     return tally
 
 
@@ -37,9 +37,9 @@ def test_a_row_must_not_be_met_too_often(row: KafkaDivergence, mix: str) -> None
 
 def test_few_operations_say_nothing_about_rates() -> None:
     """A rate is judged only when there are enough operations."""
-    tally = Tally()
+    tally = SearchTally()
     tally.add_sequence("ordinary", ENOUGH - 1)
-    tally.add("ordinary", Verdict(None, ROW))
+    tally.add("ordinary", Judgement(None, ROW))
 
     assert tally.rate("ordinary", ROW.id) > 0
     assert too_often(tally) == []

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sharestate.testing.exchange import Exchange, exchanges, records
 from sharestate.testing.generator.mix import ORDINARY, STEPS, Mix
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.strategies import sequences
+from sharestate.testing.protocol.exchange import Exchange, exchanges, records
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.strategies import sequences
 from sharestate.values.profiles import KAFKA_4_3, PROFILES, Profile
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from sharestate.conversation import BadRequestError, Conversation
 from sharestate.testing.generator.mix import WILD
 from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse
-from sharestate.testing.strategies import sequences
+from sharestate.testing.protocol.strategies import sequences
 from tests.support.partitions import every_profile
 
 BAD_LINES: Final = st.one_of(

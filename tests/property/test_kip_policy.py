@@ -17,10 +17,16 @@ from sharestate.partition.state import WriteContent
 from sharestate.partition.write_policies import ExpiredRecords, KipWrites, UnsureRecords, merged
 from sharestate.testing.generator.mix import STEPS, WILD, Mix
 from sharestate.testing.generator.operations import converse, seeded
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.write_histories import History, HistoryError, Step, in_memory, random_steps
+from sharestate.testing.persisters.failover_runs import (
+    FailoverError,
+    FailoverRun,
+    FailoverStep,
+    in_memory,
+    random_steps,
+)
+from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.values.snapshot import KipMemoryRow, KipWriteRow
-from tests.support.write_histories import seeds
+from tests.support.failover_runs import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,7 +174,7 @@ class Compared(KipWrites):
     most_expiries = 0
 
     def __init__(self, policy: KipWritePolicy, memory: KipMemoryRow | None = None) -> None:
-        """Begin with nothing, as every leader of a history does."""
+        """Begin with nothing, as every leader of a run does."""
         super().__init__(policy, memory)
         self.plain = Plain(policy)
 
@@ -208,9 +214,9 @@ class Restored(KipWrites):
         return content
 
 
-def slow_life(seed: int) -> list[Step]:
-    """Return a history in which some of the answers never come."""
-    random = Random(seed)  # noqa: S311 - a replayable history
+def slow_life(seed: int) -> list[FailoverStep]:
+    """Return a run in which some of the answers never come."""
+    random = Random(seed)  # noqa: S311 - a replayable run
     share = random.random()
     return [
         step
@@ -236,8 +242,8 @@ def test_every_write_is_that_of_the_plain_rule(policy: KipWritePolicy, monkeypat
     Compared.written = Compared.most_expiries = 0
     for seed in range(HISTORIES):
         try:
-            History(evolve(KIP_932, write_policy=policy), in_memory()).run(slow_life(seed))
-        except HistoryError:  # without one of the amendments records are lost, which is another test's subject
+            FailoverRun(evolve(KIP_932, write_policy=policy), in_memory()).run(slow_life(seed))
+        except FailoverError:  # without one of the amendments records are lost, which is another test's subject
             assert len(policy.amendments) < len(Amendment)
 
     assert Compared.written > HISTORIES

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 from attrs import evolve
 
-from sharestate.testing.always import the_complete_count_is_right
-from sharestate.testing.exchange import Exchange, exchanges
 from sharestate.testing.generator.mix import ORDINARY, WILD, Mix
 from sharestate.testing.generator.model import Request, Response
 from sharestate.testing.generator.operations import converse, seeded
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.observing import observe
+from sharestate.testing.protocol.always import the_complete_count_is_right
+from sharestate.testing.protocol.exchange import Exchange, exchanges
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.observing import observe
 from sharestate.values.profiles import KAFKA_4_3
 
 NEVER = {"fire_lock", "lock_fetch", "unlock_fetch"}

@@ -24,10 +24,10 @@ from sharestate.testing import (
     observe,
     seeded,
 )
-from sharestate.testing.record_oracle import RecordOracle
+from sharestate.testing.protocol.record_oracle import RecordOracle
 from sharestate.testing.search import by_record
 from sharestate.testing.search.library import given
-from tests.support.write_histories import seeds
+from tests.support.failover_runs import seeds
 
 TOP = Path(__file__).parents[2]
 
@@ -67,7 +67,7 @@ def test_an_old_rule_in_the_library_is_found(plant: str) -> None:
     """Where the library follows a rule that Kafka has changed since, the model says otherwise."""
     # In a process of its own: the library remembers what its rules have said.
     program = (
-        f"from tests.oracle.planted_{plant} import plant; plant()\n"
+        f"from tests.planted.rules.{plant} import plant; plant()\n"
         "from sharestate import KAFKA_4_4\n"
         "from sharestate.testing import InProcessServer\n"
         "from tests.property.test_record_oracle import all_judged\n"

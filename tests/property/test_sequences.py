@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharestate.testing.generator.mix import ORDINARY, WILD, mix_for
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.observing import invariants_of, observe
-from sharestate.testing.strategies import sequences
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.observing import invariants_of, observe
+from sharestate.testing.protocol.strategies import sequences
 from sharestate.values.profiles import PROFILES, Profile
 
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)

@@ -30,7 +30,7 @@ from sharestate import (
     TransactionIndex,
 )
 from sharestate.persister import InitializeStateParameters, PartitionStateData
-from sharestate.testing.share_groups import (
+from sharestate.testing.groups import (
     Allowance,
     GroupSettings,
     Guarantee,

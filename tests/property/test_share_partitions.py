@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, Profile
-from sharestate.testing.record_oracle import rules_of
+from sharestate.testing.protocol.record_oracle import rules_of
+from tests.support.failover_runs import TIMES
 from tests.support.partition_machine import LibraryMachine
-from tests.support.write_histories import TIMES
 
 
 @pytest.mark.parametrize("profile", [KAFKA_4_3.healed, KAFKA_4_4.healed, KIP_932], ids=lambda profile: profile.name)

@@ -26,8 +26,8 @@ from sharestate import (
 from sharestate.testing.generator.mix import STEPS, WILD, Mix, mix_for
 from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.strategies import sequences
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.strategies import sequences
 
 LATE: Final = Mix(trouble=70, steps={**STEPS, "complete": 4, "log": 20}, longest_batch=150)
 """A slow persister and large batches, so that writes in flight carry many ranges."""

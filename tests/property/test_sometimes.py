@@ -5,11 +5,11 @@ from itertools import product
 
 import pytest
 
-from sharestate.testing.exchange import Exchange, exchanges
 from sharestate.testing.generator.mix import ORDINARY, STEPS, WILD, Mix, mix_for
 from sharestate.testing.generator.operations import seeded
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, seen
+from sharestate.testing.protocol.exchange import Exchange, exchanges
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, seen
 from sharestate.values.profiles import KAFKA_4_3, KAFKA_4_4, Profile
 
 LATE = Mix(trouble=70, steps={**STEPS, "log": 30, "complete": 5})

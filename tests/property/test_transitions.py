@@ -22,13 +22,13 @@ from sharestate import (
     ShareStateError,
     Transition,
 )
-from sharestate.testing.exchange import exchanges
 from sharestate.testing.generator.mix import STEPS, WILD, Mix, mix_for
 from sharestate.testing.generator.model import Steps
 from sharestate.testing.generator.operations import seeded
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.strategies import sequences
-from sharestate.testing.transition_fold import RecordFold, records_of
+from sharestate.testing.protocol.exchange import exchanges
+from sharestate.testing.protocol.in_process import InProcessServer
+from sharestate.testing.protocol.strategies import sequences
+from sharestate.testing.protocol.transition_fold import RecordFold, records_of
 
 LATE: Final = Mix(trouble=70, steps={**STEPS, "log": 20, "complete": 8}, longest_batch=40)
 """A slow persister, so that much happens while writes are in flight."""

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import CoordinatorConfig, CoordinatorProfile, CoordinatorShard, Outcome, encode_record
 from sharestate.spark import STATE_RECORDS
-from sharestate.state_topic import LoggedRecord, StateTopic
+from sharestate.state_topic import StateTopic, TopicRecord
 
 TOPIC: Final = "__share_group_state"
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=4, cold_snapshot_interval_ms=200)
@@ -21,11 +21,11 @@ UNKNOWN_KEY: Final = b"\x00\x07" + b"later"
 """A key of a record type that no release has."""
 
 
-def history(profile: CoordinatorProfile, partition: int, random: Random, steps: int = 120) -> list[LoggedRecord]:
+def history(profile: CoordinatorProfile, partition: int, random: Random, steps: int = 120) -> list[TopicRecord]:
     """Return what is left of a partition of the state topic after random requests, its redundant records deleted."""
     shard = CoordinatorShard(profile, CONFIG)
     offsets = count(random.randrange(10**6))
-    records: list[LoggedRecord] = []
+    records: list[TopicRecord] = []
     for step in range(steps):
         now_ms = 1_700_000_000_000 + 37 * step
         if random.random() < 0.03:
@@ -39,7 +39,7 @@ def history(profile: CoordinatorProfile, partition: int, random: Random, steps: 
     return [record for record in records if least is None or (record.offset or 0) >= least]
 
 
-def plain(records: Iterable[LoggedRecord], profile: CoordinatorProfile) -> StateTopic:
+def plain(records: Iterable[TopicRecord], profile: CoordinatorProfile) -> StateTopic:
     """Return what the loop without Spark makes of *records*."""
     topic = StateTopic(profile)
     for record in records:
@@ -47,7 +47,7 @@ def plain(records: Iterable[LoggedRecord], profile: CoordinatorProfile) -> State
     return topic
 
 
-def frame(spark: SparkSession, records: Iterable[LoggedRecord], random: Random | None = None) -> DataFrame:
+def frame(spark: SparkSession, records: Iterable[TopicRecord], random: Random | None = None) -> DataFrame:
     """Return *records* with the columns of a Kafka source, shuffled by *random* if there is one."""
     rows = list(_rows(records))
     if random is not None:
@@ -55,14 +55,14 @@ def frame(spark: SparkSession, records: Iterable[LoggedRecord], random: Random |
     return spark.createDataFrame(rows, STATE_RECORDS)
 
 
-def _rows(records: Iterable[LoggedRecord]) -> Iterator[tuple[object, ...]]:
+def _rows(records: Iterable[TopicRecord]) -> Iterator[tuple[object, ...]]:
     for each in records:
         time = None if each.timestamp_ms is None else datetime.fromtimestamp(each.timestamp_ms / 1000, UTC)
         yield each.key, each.value, TOPIC, each.state_partition, each.offset, time, 0
 
 
-def _logged(partition: int, offset: int, now_ms: int, key: bytes, value: bytes | None) -> LoggedRecord:
-    return LoggedRecord("history", None, None, partition, offset, now_ms, key, value)
+def _logged(partition: int, offset: int, now_ms: int, key: bytes, value: bytes | None) -> TopicRecord:
+    return TopicRecord("history", None, None, partition, offset, now_ms, key, value)
 
 
 def _request(shard: CoordinatorShard, random: Random, now_ms: int) -> Outcome:

@@ -25,7 +25,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError
 from sharestate.spark import HEALTH, RECORD_COUNTS, STATES, count_records, health_table, rebuild_state
-from sharestate.state_topic import LoggedRecord, StateTopic
+from sharestate.state_topic import StateTopic, TopicRecord
 from tests.spark.histories import TOPIC, UNKNOWN_KEY, frame, history, plain
 
 pytestmark = pytest.mark.spark
@@ -39,9 +39,9 @@ START: Final = ShareSnapshot(
 CHANGE: Final = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=-1, state_batches=(StateBatch(7, 9, 2, 1),))
 
 
-def logged(offset: int, value: ShareSnapshot | ShareUpdate | None, partition: int = 0) -> LoggedRecord:
+def logged(offset: int, value: ShareSnapshot | ShareUpdate | None, partition: int = 0) -> TopicRecord:
     """Return a record of one share partition."""
-    return LoggedRecord("test", None, None, partition, offset, 1000 + offset, *encode_record(StateRecord(KEY, value)))
+    return TopicRecord("test", None, None, partition, offset, 1000 + offset, *encode_record(StateRecord(KEY, value)))
 
 
 def by_share_partition(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -73,13 +73,13 @@ def without_spark(topic: StateTopic, ends: dict[tuple[int | None, str], int]) ->
     )
 
 
-def last_offsets(records: Iterable[LoggedRecord]) -> dict[tuple[int | None, str], int]:
+def last_offsets(records: Iterable[TopicRecord]) -> dict[tuple[int | None, str], int]:
     """Return where the last record of each share partition is."""
     known = (each for each in records if each.key != UNKNOWN_KEY)
     return {(each.state_partition, str(each.decode().key)): each.offset or 0 for each in known}
 
 
-def random_histories(profile: CoordinatorProfile, seed: int, partitions: int = 24) -> list[LoggedRecord]:
+def random_histories(profile: CoordinatorProfile, seed: int, partitions: int = 24) -> list[TopicRecord]:
     """Return the records of several partitions of a state topic."""
     return [record for number in range(partitions) for record in history(profile, number, Random(f"{seed} {number}"))]
 
@@ -221,7 +221,7 @@ def test_the_lag_is_what_is_left_to_finish(spark: SparkSession) -> None:
 
 def test_kinds_are_counted_and_unknown_types_skipped(spark: SparkSession) -> None:
     """A record of a type that no release knows changes no state, and is counted."""
-    unknown = LoggedRecord("test", None, None, 0, 3, None, UNKNOWN_KEY, b"123")
+    unknown = TopicRecord("test", None, None, 0, 3, None, UNKNOWN_KEY, b"123")
     records = [logged(0, START), logged(1, CHANGE), logged(2, CHANGE), unknown, logged(9, None)]
 
     (row,) = count_records(frame(spark, records)).drop("topic", "size").collect()
@@ -242,16 +242,16 @@ def test_kinds_are_counted_and_unknown_types_skipped(spark: SparkSession) -> Non
     ("records", "message"),
     [
         ([logged(0, START), logged(1, CHANGE), logged(1, CHANGE)], "offset 1: offset: there twice"),
-        ([LoggedRecord("", None, None, 0, 4, None, b"\0", b"")], "offset 4: key: byte 0: "),
-        ([LoggedRecord("", None, None, 0, 4, None, b"\5", b"")], "offset 4: key: byte 0: "),  # of no unknown type
-        ([LoggedRecord("", None, None, 0, None, None, *encode_record(StateRecord(KEY, START)))], "offset: null"),
+        ([TopicRecord("", None, None, 0, 4, None, b"\0", b"")], "offset 4: key: byte 0: "),
+        ([TopicRecord("", None, None, 0, 4, None, b"\5", b"")], "offset 4: key: byte 0: "),  # of no unknown type
+        ([TopicRecord("", None, None, 0, None, None, *encode_record(StateRecord(KEY, START)))], "offset: null"),
         (
-            [LoggedRecord("", None, None, 2, 8, None, encode_record(StateRecord(KEY, CHANGE))[0], None)],
+            [TopicRecord("", None, None, 2, 8, None, encode_record(StateRecord(KEY, CHANGE))[0], None)],
             f"topic {TOPIC}, partition 2, offset 8: value: byte 0: a tombstone of an update",
         ),
     ],
 )
-def test_what_is_no_record_ends_the_job(spark: SparkSession, records: list[LoggedRecord], message: str) -> None:
+def test_what_is_no_record_ends_the_job(spark: SparkSession, records: list[TopicRecord], message: str) -> None:
     """The error is the library's own, and names topic, partition and offset."""
     with pytest.raises(PythonException) as caught:
         rebuild_state(frame(spark, records)).collect()

@@ -28,7 +28,7 @@ from sharestate.spark import (
     read_replay_stream,
     replay_stream,
 )
-from sharestate.state_topic import LoggedRecord
+from sharestate.state_topic import TopicRecord
 from tests.spark import stream_job
 from tests.spark.conftest import HERE
 from tests.spark.histories import frame, history, plain
@@ -55,11 +55,11 @@ def in_files(events: Iterable[Event], directory: Path, files: int) -> None:
         os.utime(path, (1_700_000_000 + number,) * 2)  # by which Spark orders them
 
 
-def record_files(spark: SparkSession, directory: Path, files: int) -> list[list[LoggedRecord]]:
+def record_files(spark: SparkSession, directory: Path, files: int) -> list[list[TopicRecord]]:
     """Write records of the state topic as Parquet files that a stream reads one after the other, and return them."""
     records = [record for number in range(8) for record in history(COORDINATOR_4_3, number, Random(number))]
     first = {record.state_partition: record.offset or 0 for record in reversed(records)}
-    parts: list[list[LoggedRecord]] = [[] for _ in range(files)]
+    parts: list[list[TopicRecord]] = [[] for _ in range(files)]
     for record in records:
         since_first = (record.offset or 0) - first[record.state_partition]
         parts[min(since_first // 40, files - 1)].append(record)
@@ -71,7 +71,7 @@ def record_files(spark: SparkSession, directory: Path, files: int) -> list[list[
     return parts
 
 
-def expected_states(parts: Iterable[list[LoggedRecord]]) -> list[dict[str, Any]]:
+def expected_states(parts: Iterable[list[TopicRecord]]) -> list[dict[str, Any]]:
     """Return the states that the loop without Spark has after *parts*."""
     records = list(chain.from_iterable(parts))
     return without_spark(plain(records, COORDINATOR_4_3), last_offsets(records))

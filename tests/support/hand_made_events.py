@@ -10,7 +10,7 @@ from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
 
 
-class Life:
+class HandMadeLife:
     """
     What happens to a share partition; each method adds an event.
 

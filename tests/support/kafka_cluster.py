@@ -8,16 +8,16 @@ from concurrent.futures import Future
 from typing import Any
 
 from sharestate.persister import CheckedPersister, Parameters
-from sharestate.persister.kafka.connection import Limits
+from sharestate.persister.kafka.connection import ConnectionLimits
 from sharestate.persister.kafka.security import Address, Security
-from sharestate.persister.kafka.state_manager import Answer, Close, Open, Reorder, Send, StateManager
+from sharestate.persister.kafka.state_manager import Answer, Close, OpenConnection, Reorder, Send, StateManager
 from tests.support.kafka_broker import FakeBroker
 
 FIRST = Address("first", 9092)
 SECOND = Address("second", 9092)
 
 
-class Cluster(CheckedPersister):
+class ClusterPersister(CheckedPersister):
     """
     A persister over a StateManager.
 
@@ -46,7 +46,7 @@ class Cluster(CheckedPersister):
             security=security or Security(),
             take_over=take_over,
             reorder=reorder,
-            limits=Limits(connect_timeout_ms=10_000, request_timeout_ms=30_000),
+            limits=ConnectionLimits(connect_timeout_ms=10_000, request_timeout_ms=30_000),
         )
         self.now_ms = 0
         self.is_holding = False
@@ -109,7 +109,7 @@ class Cluster(CheckedPersister):
         while actions := self.manager.take_actions():
             for action in actions:
                 match action:
-                    case Open(number, address):
+                    case OpenConnection(number, address):
                         self._open(number, address)
                     case Send(number, data) if self.is_holding:
                         self.held.append((number, data))

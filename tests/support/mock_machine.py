@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from sharestate.testing.share_groups import (
+from sharestate.testing.groups import (
     AcknowledgementBatch,
     AcquireMode,
     GroupSettings,

@@ -12,14 +12,14 @@ from typing import Final
 
 from attrs import define, field
 
-from sharestate.testing.share_groups import READ_COMMITTED, AcknowledgementBatch, GroupSettings
+from sharestate.testing.groups import READ_COMMITTED, AcknowledgementBatch, GroupSettings
 
 INVALID_RECORD_STATE: Final = 121
 COORDINATOR_NOT_AVAILABLE: Final = 15
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
 
-class State(Enum):
+class MockState(Enum):
     """The state of a record."""
 
     AVAILABLE = 0
@@ -28,12 +28,12 @@ class State(Enum):
 
 
 @define
-class Record:
+class MockRecord:
     """One offset of the log, as the group sees it."""
 
     producer: str | None = None
     is_control: bool = False
-    state: State = State.AVAILABLE
+    state: MockState = MockState.AVAILABLE
     count: int = 0
     owner: str = ""
     deadline_ms: int = 0
@@ -45,13 +45,13 @@ class MockShareGroup:
 
     settings: GroupSettings
     now_ms: int = 0
-    log: dict[int, Record] = field(factory=dict)
+    log: dict[int, MockRecord] = field(factory=dict)
     log_start: int = 0
     log_end: int = 0
     batches: int = 0
     undecided: set[str] = field(factory=set)
     aborted: set[int] = field(factory=set)
-    stored: dict[int, tuple[State, int]] = field(factory=dict)
+    stored: dict[int, tuple[MockState, int]] = field(factory=dict)
     writes_fail: bool = False
 
     # ---- the log
@@ -59,7 +59,7 @@ class MockShareGroup:
     def produce(self, count: int, producer: str | None) -> list[int]:
         """Append a batch; every third one is followed by an offset that the log does not have."""
         offsets = [*range(self.log_end, self.log_end + count)]
-        self.log.update({offset: Record(producer) for offset in offsets})
+        self.log.update({offset: MockRecord(producer) for offset in offsets})
         self.batches += 1
         self.log_end += count + (self.batches % 3 == 0)
         if producer is not None:
@@ -80,7 +80,7 @@ class MockShareGroup:
         for offset in self.undecided_offsets(producer):
             self.log[offset].producer = None
         self.undecided.discard(producer)
-        self.log[self.log_end] = Record(is_control=True)
+        self.log[self.log_end] = MockRecord(is_control=True)
         self.log_end += 1
         return self.log_end - 1
 
@@ -107,26 +107,26 @@ class MockShareGroup:
 
     def room(self) -> int:
         """Return how many records may still be acquired."""
-        return self.settings.max_record_locks - sum(record.state is State.ACQUIRED for record in self.log.values())
+        return self.settings.max_record_locks - sum(record.state is MockState.ACQUIRED for record in self.log.values())
 
-    def readable(self) -> Iterator[tuple[int, Record]]:
+    def readable(self) -> Iterator[tuple[int, MockRecord]]:
         """Go through the records that members may get."""
         for offset, record in sorted(self.log.items()):
             if offset >= self.log_start and not record.is_control and self.is_visible(offset, record):
                 yield offset, record
 
-    def is_visible(self, offset: int, record: Record) -> bool:
+    def is_visible(self, offset: int, record: MockRecord) -> bool:
         """Return whether the isolation level lets a record through."""
         is_decided = record.producer is None and offset not in self.aborted
         return is_decided or self.settings.isolation_level != READ_COMMITTED
 
-    def may_acquire(self, member: str, record: Record) -> bool:  # noqa: ARG002 - for bugs
+    def may_acquire(self, member: str, record: MockRecord) -> bool:  # noqa: ARG002 - for bugs
         """Return whether a record is free for a member."""
-        return record.state is State.AVAILABLE
+        return record.state is MockState.AVAILABLE
 
-    def acquire(self, member: str, record: Record) -> None:
+    def acquire(self, member: str, record: MockRecord) -> None:
         """Give a record to a member."""
-        record.state = State.ACQUIRED
+        record.state = MockState.ACQUIRED
         record.owner = member
         record.count += 1
         record.deadline_ms = self.deadline_ms()
@@ -165,9 +165,9 @@ class MockShareGroup:
         if type_ == RENEW and not self.settings.renew_acknowledge_enable:
             return False
         record = self.log.get(offset)
-        return record is not None and record.state is State.ACQUIRED and record.owner == member
+        return record is not None and record.state is MockState.ACQUIRED and record.owner == member
 
-    def change(self, offset: int, record: Record, type_: int) -> None:
+    def change(self, offset: int, record: MockRecord, type_: int) -> None:
         """Carry out an acknowledgement of one record."""
         if type_ == RENEW:
             record.deadline_ms = self.deadline_ms()
@@ -178,23 +178,23 @@ class MockShareGroup:
         else:
             self.reject(offset, record)
 
-    def accept(self, offset: int, record: Record) -> None:
+    def accept(self, offset: int, record: MockRecord) -> None:
         """Carry out ACCEPT."""
-        self.become(offset, record, State.TERMINAL)
+        self.become(offset, record, MockState.TERMINAL)
 
-    def reject(self, offset: int, record: Record) -> None:
+    def reject(self, offset: int, record: MockRecord) -> None:
         """Carry out REJECT."""
-        self.become(offset, record, State.TERMINAL)
+        self.become(offset, record, MockState.TERMINAL)
 
-    def release(self, offset: int, record: Record) -> None:
+    def release(self, offset: int, record: MockRecord) -> None:
         """Carry out RELEASE."""
-        self.become(offset, record, State.TERMINAL if self.is_at_limit(record) else State.AVAILABLE)
+        self.become(offset, record, MockState.TERMINAL if self.is_at_limit(record) else MockState.AVAILABLE)
 
-    def is_at_limit(self, record: Record) -> bool:
+    def is_at_limit(self, record: MockRecord) -> bool:
         """Return whether a record is not delivered again."""
         return record.count >= self.settings.delivery_count_limit
 
-    def become(self, offset: int, record: Record, state: State) -> None:
+    def become(self, offset: int, record: MockRecord, state: MockState) -> None:
         """Change a record's state, and store it."""
         record.state = state
         record.owner = ""
@@ -205,7 +205,7 @@ class MockShareGroup:
         """Release what a member owns."""
         self.expire_locks()
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED and record.owner == member and not self.writes_fail:
+            if record.state is MockState.ACQUIRED and record.owner == member and not self.writes_fail:
                 self.release(offset, record)
 
     # ---- time and leaders
@@ -218,19 +218,19 @@ class MockShareGroup:
     def expire_locks(self) -> None:
         """Release what was acquired for too long."""
         for offset, record in self.log.items():
-            if record.state is State.ACQUIRED and self.has_expired(record):
+            if record.state is MockState.ACQUIRED and self.has_expired(record):
                 self.expire(offset, record)
 
-    def has_expired(self, record: Record) -> bool:
+    def has_expired(self, record: MockRecord) -> bool:
         """Return whether a lock has expired."""
         return self.now_ms > record.deadline_ms
 
-    def expire(self, offset: int, record: Record) -> None:
+    def expire(self, offset: int, record: MockRecord) -> None:
         """Handle an expired lock."""
         self.release(offset, record)
 
     def fail_over(self) -> None:
         """Begin anew with what is stored."""
         for offset, record in self.log.items():
-            record.state, record.count = self.stored.get(offset, (State.AVAILABLE, 0))
+            record.state, record.count = self.stored.get(offset, (MockState.AVAILABLE, 0))
             record.owner = ""

@@ -11,7 +11,7 @@ from sharestate.testing.search import OwnLogPeer
 
 
 @define
-class Record:
+class NaiveRecord:
     """A record of the log: who has it until when, and how often it was delivered."""
 
     state: str = "available"
@@ -28,7 +28,7 @@ class NaiveBroker(OwnLogPeer):
         self.limit = config["delivery_count_limit"]
         self.lock_ms = config["record_lock_duration_ms"]
         self.most_in_flight = config["max_record_locks"]
-        self.records: dict[int, Record] = {}
+        self.records: dict[int, NaiveRecord] = {}
         self.log: dict[int, bool] = {}
         self.now_ms = self.begin = self.end = 0
 
@@ -45,7 +45,7 @@ class NaiveBroker(OwnLogPeer):
         for offset in offsets:
             if offset not in self.log or offset < self.begin:
                 continue
-            record = self.records.setdefault(offset, Record())
+            record = self.records.setdefault(offset, NaiveRecord())
             if record.state == "available" and room > 0:
                 room -= 1
                 if not self.records.keys() - {offset}:
@@ -88,7 +88,7 @@ class NaiveBroker(OwnLogPeer):
         record = self.records.get(offset)
         return record is not None and record.state == "acquired" and record.member == member
 
-    def settle(self, record: Record, kind: AcknowledgeType) -> None:
+    def settle(self, record: NaiveRecord, kind: AcknowledgeType) -> None:
         """Do what an acknowledgement of this type says."""
         if kind is AcknowledgeType.RENEW:
             record.deadline_ms = self.now_ms + self.lock_ms
@@ -99,7 +99,7 @@ class NaiveBroker(OwnLogPeer):
         else:
             record.state = "acknowledged" if kind is AcknowledgeType.ACCEPT else "archived"
 
-    def release(self, record: Record) -> None:
+    def release(self, record: NaiveRecord) -> None:
         """Make a record available again, unless it was delivered too often."""
         record.member = ""
         record.state = "archived" if record.delivery_count >= self.limit else "available"
@@ -116,7 +116,7 @@ class NaiveBroker(OwnLogPeer):
                     self.release(record)
                 self.advance()
 
-    def has_expired(self, record: Record) -> bool:
+    def has_expired(self, record: NaiveRecord) -> bool:
         """Return whether the lock is over."""
         return record.deadline_ms < self.now_ms
 

@@ -23,14 +23,14 @@ from sharestate import (
     StateBatch,
 )
 from sharestate.testing.generator.model import batch_to_json
-from sharestate.testing.record_model import Letter, RecordModel, Write
-from sharestate.testing.share_partitions import (
+from sharestate.testing.partitions import (
     PartitionSettings,
+    ReadState,
     Rules,
     SharePartitionDiffersError,
     SharePartitionMachine,
-    StoredState,
 )
+from sharestate.testing.record_model.model import Letter, RecordModel, Write
 from tests.support.searches import error_of
 
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
@@ -51,7 +51,7 @@ class LibraryMachine(SharePartitionMachine):
 
     profile: ClassVar[Profile]
 
-    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+    def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> None:
         self.now_ms = 0
         self.writes: list[Any] = []
         self.dead_letters: list[Any] = []
@@ -142,7 +142,7 @@ class ModelMachine(SharePartitionMachine):
     model_rules: ClassVar[Rules] = Rules()
     runs: ClassVar[int] = 0
 
-    def start(self, settings: PartitionSettings, state: StoredState, leader_epoch: int) -> None:
+    def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> None:
         type(self).runs += leader_epoch == 1
         self.settings = settings
         self.model = self.model_type(self.model_rules, default_answer="hold", default_letter_answer="hold")

@@ -8,7 +8,7 @@ from hypothesis import Phase, settings
 
 from sharestate import Persister
 from sharestate.testing.persisters import PersisterDiffersError, PersisterMachine
-from tests.support.planted_persister_bugs import Faulty
+from tests.planted.persisters import Faulty
 
 
 class FaultyMachine(PersisterMachine):

@@ -17,17 +17,17 @@ from tests.support.broker_answers import RUNS, brokers_of
 from tests.support.protocol_pages import sections
 
 
-class Command(NamedTuple):
+class PageCommand(NamedTuple):
     """A command on a page, and what the page says that it prints."""
 
     text: str
     output: str
 
 
-def commands(page: str, heading: str) -> list[Command]:
+def commands(page: str, heading: str) -> list[PageCommand]:
     """Return the commands below a *heading* of a *page*, in order; lines that go on are put together."""
     return [
-        Command(*(each.partition("\n")[::2]))
+        PageCommand(*(each.partition("\n")[::2]))
         for block in re.findall(r"```console\n(.*?)```", sections(page)[heading], re.DOTALL)
         for each in block.replace(" \\\n    ", " ").split("$ ")[1:]
     ]

@@ -17,7 +17,7 @@ BEFORE_LENGTH: Final = 12
 """The bytes that the length of a batch does not count: its base offset, and itself."""
 
 
-class Record(NamedTuple):
+class SegmentRecord(NamedTuple):
     """A record as it stands in the log."""
 
     offset: int
@@ -29,7 +29,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def records(path: Path) -> Iterator[Record]:
+def records(path: Path) -> Iterator[SegmentRecord]:
     """Yield every record of a segment; *attributes* are those of the batch."""
     data = path.read_bytes()
     while data:
@@ -43,7 +43,7 @@ def records(path: Path) -> Iterator[Record]:
             offset = base + _varint(reader)
             key, value = _bytes(reader), _bytes(reader)
             headers = tuple((_text(reader), _bytes(reader)) for _ in range(_varint(reader)))
-            yield Record(offset, attributes, producer_id, timestamp, key, value, headers)
+            yield SegmentRecord(offset, attributes, producer_id, timestamp, key, value, headers)
         data = data[BEFORE_LENGTH + length :]
 
 

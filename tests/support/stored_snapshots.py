@@ -69,7 +69,7 @@ JSON_KINDS: Final[dict[str, object]] = {
 }
 
 
-class Place(NamedTuple):
+class SnapshotPlace(NamedTuple):
     """A value inside a snapshot."""
 
     file: Path

@@ -12,7 +12,7 @@ from examples import testing_share_partitions
 from examples.mock_broker import Consumer, MockBroker
 from examples.testing_share_groups import BROKEN, CORRECT
 from sharestate import AcknowledgeType, ControlType, ErrorCode
-from sharestate.testing.share_groups import ShareGroupMachine
+from sharestate.testing.groups import ShareGroupMachine
 from tests.support.mock_machine import broken_by
 from tests.support.partition_machine import difference_of
 

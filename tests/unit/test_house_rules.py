@@ -1,6 +1,7 @@
 """The house limits: files and functions stay readable in one go, and every public name says what it is for."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -32,10 +33,20 @@ SMALL = {
     "testing/search/known.py": "the one thing about known divergences that reads a file",
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/thorough.py": "what registers a profile when it is imported, which nothing else does",
-    "testing/transition_fold.py": "takes transitions from anywhere, and needs no generator",
+    "testing/protocol/transition_fold.py": "takes transitions from anywhere, and needs no generator",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""
+
+SAME_NAMES = {
+    "Change": "what a command begins in partition/, and what a log shows of a record in log_check/; none is exported",
+    "Column": "a column of the format of histories, and one of a table on Spark",
+    "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
+    "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
+    "Order": "the order of a history's events, and another order of some steps, which is not exported",
+    "Step": "a step of a schedule in log_check/, and a part of an acquisition in partition/; none is exported",
+}
+"""Public classes of the same name in two modules, and why each is no trap."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = Function | ast.ClassDef
@@ -105,3 +116,15 @@ def test_a_small_file_has_a_reason() -> None:
     small = {file for file, count in lines.items() if count < FEWEST_LINES and not file.endswith("__.py")}
 
     assert small == set(SMALL)
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    """A name stands for one thing in the whole package, but for those that say why not."""
+    names = Counter(
+        node.name
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+
+    assert {name for name, count in names.items() if count > 1} == set(SAME_NAMES)

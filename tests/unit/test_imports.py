@@ -92,9 +92,9 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
 @pytest.mark.parametrize(
     ("library", "module", "extra"),
     [
-        ("hypothesis", "sharestate.testing.share_groups", "testing"),
-        ("hypothesis", "sharestate.testing.share_partitions", "testing"),
-        ("hypothesis", "sharestate.testing.strategies", "testing"),
+        ("hypothesis", "sharestate.testing.groups", "testing"),
+        ("hypothesis", "sharestate.testing.partitions", "testing"),
+        ("hypothesis", "sharestate.testing.protocol.strategies", "testing"),
         ("kio", "sharestate.persister.kafka", "kafka"),
     ],
 )
@@ -110,6 +110,22 @@ import {module}
 
     *_, message = run.stderr.splitlines()
     assert message.endswith(f"{module} needs the extra '{extra}': pip install 'sharestate[{extra}]'")
+
+
+def test_contracts_need_no_library_of_an_extra() -> None:
+    """Beside them stands the machine for persisters, which says what to install when it is used."""
+    command = """
+import sys
+sys.modules["hypothesis"] = None
+from sharestate.testing.persisters import PersisterContract
+from sharestate.testing.persisters import PersisterMachine
+"""
+    run = subprocess.run([sys.executable, "-c", command], capture_output=True, check=False, text=True)
+
+    assert '"<string>", line 5,' in run.stderr
+    assert run.stderr.endswith(
+        "sharestate.testing.persisters needs the extra 'testing': pip install 'sharestate[testing]'\n"
+    )
 
 
 def test_spark_is_loaded_by_the_first_name_that_needs_it() -> None:

@@ -15,7 +15,7 @@ from tests.support.stored_snapshots import (
     OF_VERSION_4,
     OLDER,
     SNAPSHOTS,
-    Place,
+    SnapshotPlace,
     path_of,
     refused_at,
     restored,
@@ -40,7 +40,7 @@ def test_a_snapshot_of_an_older_version_is_written_as_version_5(file: Path) -> N
 def test_a_snapshot_of_version_1_says_nothing_of_write_policies(file: Path) -> None:
     """What version 1 did not know is refused in it by its path."""
     for way, value in ((("kip_memory",), None), (("profile", "write_policy"), 7), (("profile", "expires_per_call"), 0)):
-        assert refused_at(Place(file, way).replaced(value)) == path_of(way)
+        assert refused_at(SnapshotPlace(file, way).replaced(value)) == path_of(way)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_profile_with_every_quirk_of_version_2_has_every_quirk(
     file: Path, quirks: list[str], read: frozenset[Quirk]
 ) -> None:
     """Version 2 knew no B17: a release of Kafka shows it, and what is healed of something is healed of it too."""
-    line = Place(file, ("profile", "quirks")).replaced(quirks)
+    line = SnapshotPlace(file, ("profile", "quirks")).replaced(quirks)
 
     assert Snapshot.from_json(line).profile.quirks == read
 
@@ -70,19 +70,19 @@ def test_a_snapshot_of_version_3_says_nothing_of_dead_letters(file: Path) -> Non
         (("profile", "has_dead_letter_queue"), False),
         (("config", "dead_letter_queue"), False),
     ):
-        assert refused_at(Place(file, way).replaced(value)) == path_of(way)
-    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", "B23"])) == "profile.quirks[1]"
-    assert refused_at(Place(file, ("writes",)).replaced({})) == "writes"
-    assert refused_at(Place(file, ("writes",)).replaced([7])) == "writes[0]"
+        assert refused_at(SnapshotPlace(file, way).replaced(value)) == path_of(way)
+    assert refused_at(SnapshotPlace(file, ("profile", "quirks")).replaced(["B6", "B23"])) == "profile.quirks[1]"
+    assert refused_at(SnapshotPlace(file, ("writes",)).replaced({})) == "writes"
+    assert refused_at(SnapshotPlace(file, ("writes",)).replaced([7])) == "writes[0]"
 
 
 @each_before_3
 def test_a_quirk_that_version_2_did_not_know_is_refused_in_it(file: Path) -> None:
     """The error names its place."""
-    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", "B17"])) == "profile.quirks[1]"
+    assert refused_at(SnapshotPlace(file, ("profile", "quirks")).replaced(["B6", "B17"])) == "profile.quirks[1]"
     for nonsense in JSON_KINDS.values():
         if not isinstance(nonsense, list):
-            assert refused_at(Place(file, ("profile", "quirks")).replaced(nonsense)) == "profile.quirks"
+            assert refused_at(SnapshotPlace(file, ("profile", "quirks")).replaced(nonsense)) == "profile.quirks"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_profile_with_every_quirk_of_version_4_stalls_as_its_release_does(
     file: Path, quirks: list[str], more: list[str]
 ) -> None:
     """Version 4 knew no F4 to F7: a release of Kafka shows them, and what is healed of something is healed of them."""
-    line = Place(file, ("profile", "quirks")).replaced(quirks)
+    line = SnapshotPlace(file, ("profile", "quirks")).replaced(quirks)
 
     assert Snapshot.from_json(line).profile.quirks == frozenset(map(Quirk, [*quirks, *more]))
 
@@ -108,4 +108,4 @@ def test_a_profile_with_every_quirk_of_version_4_stalls_as_its_release_does(
 @pytest.mark.parametrize("file", OF_VERSION_4, ids=lambda file: file.stem)
 def test_a_quirk_that_version_4_did_not_know_is_refused_in_it(file: Path, quirk: str) -> None:
     """The error names its place."""
-    assert refused_at(Place(file, ("profile", "quirks")).replaced(["B6", quirk])) == "profile.quirks[1]"
+    assert refused_at(SnapshotPlace(file, ("profile", "quirks")).replaced(["B6", quirk])) == "profile.quirks[1]"

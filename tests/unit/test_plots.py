@@ -27,7 +27,7 @@ from sharestate import (
     StateBatch,
 )
 from sharestate.persister import StoredState
-from sharestate.plots import COLORS, Step, offset_line, offset_lines
+from sharestate.plots import COLORS, PlotStep, offset_line, offset_lines
 
 Spec = dict[str, Any]
 
@@ -256,8 +256,8 @@ def test_a_stored_state_without_a_start_offset_has_no_spso() -> None:
 def test_a_share_partition_that_is_not_loaded_shows_nothing() -> None:
     """Its offsets say nothing yet, and do not stretch the scale of other pictures."""
     fresh = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0))
-    spec = offset_lines([Step("fresh", fresh), Step("started", started())]).to_dict()
-    (alone,) = offset_lines([Step("started", started())]).to_dict()["vconcat"]
+    spec = offset_lines([PlotStep("fresh", fresh), PlotStep("started", started())]).to_dict()
+    (alone,) = offset_lines([PlotStep("started", started())]).to_dict()["vconcat"]
 
     assert (runs(spec), names(spec)) == ([], {})
     assert spec["vconcat"][1]["layer"][0]["encoding"]["x"] == alone["layer"][0]["encoding"]["x"]
@@ -266,7 +266,7 @@ def test_a_share_partition_that_is_not_loaded_shows_nothing() -> None:
 def test_steps_have_one_scale_their_titles_and_their_notes() -> None:
     """They stand below each other, and what is at one offset is at one place."""
     first, second = started(), busy()
-    spec = offset_lines([Step("first", first), Step("second\nand more", second, "note\nfor it")]).to_dict()
+    spec = offset_lines([PlotStep("first", first), PlotStep("second\nand more", second, "note\nfor it")]).to_dict()
     domains = {
         repr(layer["encoding"]["x"]["scale"])
         for line in (0, 1)

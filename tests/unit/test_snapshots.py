@@ -31,7 +31,7 @@ from tests.support.stored_snapshots import (
     LISTS,
     OLDER,
     STORED,
-    Place,
+    SnapshotPlace,
     Step,
     kind_of,
     reach,
@@ -112,13 +112,13 @@ def test_another_profile_is_refused(file: Path, profile: Profile) -> None:
 # ---- whatever is broken is refused
 
 
-def places(file: Path) -> Iterator[Place]:
+def places(file: Path) -> Iterator[SnapshotPlace]:
     """Yield every place of the snapshot in *file*."""
 
-    def inside(value: Any, way: tuple[Step, ...]) -> Iterator[Place]:  # noqa: ANN401 - JSON
+    def inside(value: Any, way: tuple[Step, ...]) -> Iterator[SnapshotPlace]:  # noqa: ANN401 - JSON
         steps: Any = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
         for step in steps:
-            yield Place(file, (*way, step))
+            yield SnapshotPlace(file, (*way, step))
             yield from inside(value[step], (*way, step))
 
     yield from inside(json.loads(stored(file)["snapshot"]), ())
@@ -168,7 +168,7 @@ COUNTS: Final = {
 """Numbers that are never negative."""
 
 
-def allowed(place: Place) -> set[str]:
+def allowed(place: SnapshotPlace) -> set[str]:
     """Return the kinds of JSON that may stand at *place*."""
     kinds = {kind_of(place.value())}
     if place.pattern in NULLABLE:
@@ -176,7 +176,7 @@ def allowed(place: Place) -> set[str]:
     return kinds - ({"text"} if place.pattern not in FREE_TEXT else set()) - ({"list"} if is_row(place) else set())
 
 
-def is_row(place: Place) -> bool:
+def is_row(place: SnapshotPlace) -> bool:
     """Return whether the list at *place* has a fixed number of items."""
     return isinstance(place.value(), list) and place.pattern not in LISTS
 
@@ -198,7 +198,7 @@ def test_a_value_of_another_kind_is_refused_by_its_path(file: Path) -> None:
 def test_a_missing_value_is_refused_by_its_path(file: Path) -> None:
     """Each member of an object in turn is left out, and each item of a row: the path is the member's, or the row's."""
     for place in places(file):
-        parent = Place(file, place.way[:-1])
+        parent = SnapshotPlace(file, place.way[:-1])
         if isinstance(place.way[-1], str):
             assert refused_at(place.without()) == place.path
         elif is_row(parent):
@@ -208,7 +208,10 @@ def test_a_missing_value_is_refused_by_its_path(file: Path) -> None:
 @each_stored
 def test_an_unknown_member_is_refused_by_its_path(file: Path) -> None:
     """An object has the members that it has, and no others: they would be lost."""
-    for place in [Place(file, ("nonsense",)), *(Place(file, (*p.way, "nonsense")) for p in places(file))]:
+    for place in [
+        SnapshotPlace(file, ("nonsense",)),
+        *(SnapshotPlace(file, (*p.way, "nonsense")) for p in places(file)),
+    ]:
         if isinstance(reach(json.loads(stored(file)["snapshot"]), place.way[:-1]), dict):
             assert refused_at(place.replaced(1)) == place.path
 
@@ -228,7 +231,7 @@ def test_a_number_that_is_out_of_range_is_refused_by_its_path(file: Path) -> Non
 @pytest.mark.parametrize("version", [0, 6, -1, 10**20])
 def test_another_version_is_refused(file: Path, version: int) -> None:
     """A snapshot of a version that is not known is not guessed at."""
-    assert refused_at(Place(file, ("sharestate_snapshot",)).replaced(version)) == "sharestate_snapshot"
+    assert refused_at(SnapshotPlace(file, ("sharestate_snapshot",)).replaced(version)) == "sharestate_snapshot"
 
 
 @pytest.mark.parametrize("text", ["", " ", "{", "[]", "7", "null", '"text"', "NaN", "[" * 9999, "\x00", "{}{}"])

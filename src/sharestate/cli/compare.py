@@ -16,10 +16,10 @@ from sharestate.conversation import Level
 from sharestate.errors import MalformedInputError
 from sharestate.testing.search.command import PeerDiedError
 from sharestate.testing.search.divergences import Divergence
-from sharestate.testing.search.finding import Finding
+from sharestate.testing.search.finding import FoundDifference
 from sharestate.testing.search.known import read_divergences
 from sharestate.testing.search.progress import bar_of
-from sharestate.testing.search.running import Plan, Progress, StateError, search
+from sharestate.testing.search.running import Plan, SearchProgress, StateError, search
 from sharestate.testing.search.worker import SEQUENCES, Task
 from sharestate.values.profiles import Profile
 
@@ -124,7 +124,7 @@ def _known(file: Path | None) -> tuple[Divergence, ...]:
         raise NoVerdict(message) from error
 
 
-def _shown(finding: Finding, directory: Path | None) -> str:
+def _shown(finding: FoundDifference, directory: Path | None) -> str:
     """Return *finding* for people; with a *directory* its conversation goes to a file there."""
     if directory is None:
         return str(finding)
@@ -134,7 +134,7 @@ def _shown(finding: Finding, directory: Path | None) -> str:
     return f"{str(finding).removesuffix(finding.conversation)}sharestate replay {file}\n"
 
 
-def _last_line(progress: Progress, seconds: float) -> str:
+def _last_line(progress: SearchProgress, seconds: float) -> str:
     tally, count, speed = progress.tally, len(progress.findings), progress.compared / max(seconds, 0.001)
     return (
         f"{tally.total:,} requests in {tally.sequences.total():,} sequences, {speed:,.0f} a second; "

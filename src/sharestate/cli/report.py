@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from sharestate.conversation.compare import Level
-from sharestate.conversation.replay import Outcome, Verdict
+from sharestate.conversation.replay import ReplayVerdict, TraceOutcome
 from sharestate.json_lines import Json, brief, printable
 from sharestate.values.profiles import Profile
 
@@ -38,19 +38,19 @@ class Report:
         self._profile = profile
         self._level = level
         self._lists_known = lists_known
-        self._counts: Counter[Verdict] = Counter()
-        self._shown: list[Outcome] = []
+        self._counts: Counter[ReplayVerdict] = Counter()
+        self._shown: list[TraceOutcome] = []
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: TraceOutcome) -> None:
         """Add the outcome of one trace."""
         self._counts[outcome.verdict] += 1
-        if outcome.verdict is not Verdict.PASSED:
+        if outcome.verdict is not ReplayVerdict.PASSED:
             self._shown.append(outcome)
 
     @property
     def has_failures(self) -> bool:
         """True if a trace failed."""
-        return self._counts[Verdict.FAILED] > 0
+        return self._counts[ReplayVerdict.FAILED] > 0
 
     def print(self, *, as_json: bool) -> None:
         """Print it on standard output."""
@@ -59,7 +59,7 @@ class Report:
         else:
             self._print_tables()
 
-    def _of(self, verdict: Verdict) -> list[Outcome]:
+    def _of(self, verdict: ReplayVerdict) -> list[TraceOutcome]:
         return [outcome for outcome in self._shown if outcome.verdict is verdict]
 
     # ---- for programs
@@ -69,7 +69,7 @@ class Report:
             "replay": REPORT_VERSION,
             "profile": self._profile.name,
             "level": self._level.value,
-            **{verdict.value: self._counts[verdict] for verdict in Verdict},
+            **{verdict.value: self._counts[verdict] for verdict in ReplayVerdict},
             "outcomes": [_outcome_json(outcome) for outcome in self._shown],
         }
 
@@ -79,9 +79,9 @@ class Report:
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = _PIPE_WIDTH
-        if failures := self._of(Verdict.FAILED):
+        if failures := self._of(ReplayVerdict.FAILED):
             console.print(_failures(failures), width=None if console.is_terminal else _UNFOLDED)
-        if known := self._of(Verdict.KNOWN):
+        if known := self._of(ReplayVerdict.KNOWN):
             counted = f"{len(known)} known {'difference' if len(known) == 1 else 'differences'}"
             if self._lists_known:
                 console.print(_known(known))
@@ -92,7 +92,8 @@ class Report:
 
     def _last_line(self) -> str:
         passed, known, failed, skipped = (
-            self._counts[verdict] for verdict in (Verdict.PASSED, Verdict.KNOWN, Verdict.FAILED, Verdict.SKIPPED)
+            self._counts[verdict]
+            for verdict in (ReplayVerdict.PASSED, ReplayVerdict.KNOWN, ReplayVerdict.FAILED, ReplayVerdict.SKIPPED)
         )
         expected = f"{passed + known} of {passed + known + failed} as expected"
         return expected + f", {failed} failed" * (failed > 0) + f", {skipped} skipped" * (skipped > 0)
@@ -104,12 +105,12 @@ def with_progress(traces: Sequence[Path]) -> Iterator[Path]:
     yield from track(traces, "replaying", console=console, transient=True, disable=not console.is_terminal)
 
 
-def _outcome_json(outcome: Outcome) -> Json:
+def _outcome_json(outcome: TraceOutcome) -> Json:
     members = asdict(outcome, value_serializer=lambda _instance, _field, value: getattr(value, "value", value))
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _failures(outcomes: list[Outcome]) -> Table:
+def _failures(outcomes: list[TraceOutcome]) -> Table:
     table = Table(title="Failures", title_justify="left", show_lines=True, show_header=False)
     table.add_column(overflow="fold")
     for outcome in outcomes:
@@ -117,7 +118,7 @@ def _failures(outcomes: list[Outcome]) -> Table:
     return table
 
 
-def _failure(outcome: Outcome) -> list[Text]:
+def _failure(outcome: TraceOutcome) -> list[Text]:
     lines = [_text(outcome.name, style="bold red")]
     if outcome.reason is not None:
         lines.append(_text(outcome.reason))
@@ -133,7 +134,7 @@ def _text(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def _known(outcomes: list[Outcome]) -> Table:
+def _known(outcomes: list[TraceOutcome]) -> Table:
     table = Table(Column("trace", overflow="fold"), "row", "why", title="Known differences", title_justify="left")
     for outcome in outcomes:
         table.add_row(_text(outcome.name), _text(outcome.row or ""), _text(outcome.reason or ""))

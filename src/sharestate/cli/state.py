@@ -21,10 +21,10 @@ from sharestate.errors import ShareStateError, UnreadableFileError
 from sharestate.explain import explain_stored, stored_lives
 from sharestate.json_lines import printable, write_json
 from sharestate.state_topic import (
-    LoggedRecord,
     RebuiltPartition,
     StateTopic,
     StateTopicFile,
+    TopicRecord,
     decoded_form,
     state_topic_files,
 )
@@ -98,7 +98,7 @@ def decode_command(*, servers: str | None, settings_path: Path | None, as_json: 
                 _print_records((each for file in files for each in progress.read(file)), names, as_json=as_json)
 
 
-def _print_records(logged: Iterable[LoggedRecord], names: Mapping[str, str], *, as_json: bool) -> None:
+def _print_records(logged: Iterable[TopicRecord], names: Mapping[str, str], *, as_json: bool) -> None:
     records = ((each, each.decode()) for each in logged)
     if as_json:
         _print(write_json(decoded_form(record)) for _, record in records)
@@ -290,7 +290,7 @@ def _opened(servers: str | None, settings_path: Path | None, paths: tuple[str, .
         raise NoVerdict(str(error)) from error
 
 
-def _logged(cluster: Cluster, *, shows_progress: bool = True) -> Iterable[LoggedRecord]:
+def _logged(cluster: Cluster, *, shows_progress: bool = True) -> Iterable[TopicRecord]:
     """Return the records that the topic has now in *cluster*, with a progress bar if standard error is a terminal."""
     offsets = cluster.state_offsets()
     console = Console(stderr=True)
@@ -321,7 +321,7 @@ class _Reading:
         self._task = bar.add_task("reading", total=None if None in sizes else sum(filter(None, sizes)))
         self._done = 0
 
-    def read(self, file: StateTopicFile) -> Iterator[LoggedRecord]:
+    def read(self, file: StateTopicFile) -> Iterator[TopicRecord]:
         """Yield the records of *file*."""
         for number, logged in enumerate(file):
             if number % _REFRESHED_AFTER == 0:

@@ -15,7 +15,7 @@ from rich.text import Text
 from sharestate.cli.tables import Cell, block, print_rows
 from sharestate.coordinator import ShareSnapshot, StateRecord
 from sharestate.json_lines import printable
-from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic
+from sharestate.state_topic import RebuiltPartition, StateTopic, TopicRecord
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
 
@@ -41,7 +41,7 @@ _NAMING: Final = 4
 
 
 def record_lines(
-    records: Iterable[tuple[LoggedRecord, StateRecord]], names: Mapping[str, str], width: int | None = None
+    records: Iterable[tuple[TopicRecord, StateRecord]], names: Mapping[str, str], width: int | None = None
 ) -> Iterator[str]:
     """
     Yield a heading, and a line for each record, in columns; or blocks if that is wider than *width* characters.
@@ -60,7 +60,7 @@ def record_lines(
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _row(logged: LoggedRecord, record: StateRecord, names: Mapping[str, str]) -> tuple[str, ...]:
+def _row(logged: TopicRecord, record: StateRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     key, value, _ = record
     state_epoch = value.state_epoch if isinstance(value, ShareSnapshot) else None
     numbers = (

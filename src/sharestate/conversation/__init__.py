@@ -7,10 +7,10 @@ for share partitions, and one for share coordinators.
 
 from sharestate.conversation.compare import Level
 from sharestate.conversation.coordinator import CoordinatorConversation
-from sharestate.conversation.replay import Outcome, Verdict, replay
+from sharestate.conversation.replay import ReplayVerdict, TraceOutcome, replay
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, serve
-from sharestate.conversation.traces import Header, Step, Trace, open_trace, write_trace
+from sharestate.conversation.traces import Trace, TraceHeader, TraceStep, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import bounded_lines
 
@@ -19,14 +19,14 @@ __all__ = [
     "BadRequestError",
     "Conversation",
     "CoordinatorConversation",
-    "Header",
     "Level",
     "LineServer",
-    "Outcome",
-    "Step",
+    "ReplayVerdict",
     "Trace",
+    "TraceHeader",
+    "TraceOutcome",
+    "TraceStep",
     "UnreadableFileError",
-    "Verdict",
     "bounded_lines",
     "open_trace",
     "replay",

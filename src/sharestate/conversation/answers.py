@@ -71,16 +71,16 @@ ReadMeaning: TypeAlias = ReadAnswer | Unanswered
 
 
 @frozen
-class Answered:
+class QueueAnswered:
     """The dead-letter queue has taken the records or has failed to: a share partition goes on the same way."""
 
 
-DeadLetterMeaning: TypeAlias = Answered | Unanswered
+DeadLetterMeaning: TypeAlias = QueueAnswered | Unanswered
 """The meaning of an answer of the dead-letter queue."""
 
 
 @frozen
-class Answer(Generic[M]):
+class GivenAnswer(Generic[M]):
     """An answer: its JSON and its meaning."""
 
     as_given: Json
@@ -206,14 +206,14 @@ _WRITE: Final = _answer(Written, {})
 _READ: Final = _answer(lambda **state: Loaded(PersistedState(**state)), _STATE)
 
 
-def write_answer(value: Json, path: str) -> Answer[WriteMeaning]:
+def write_answer(value: Json, path: str) -> GivenAnswer[WriteMeaning]:
     """Check an answer to a write."""
-    return Answer(value, _WRITE(value, path))
+    return GivenAnswer(value, _WRITE(value, path))
 
 
-def read_answer(value: Json, path: str) -> Answer[ReadMeaning]:
+def read_answer(value: Json, path: str) -> GivenAnswer[ReadMeaning]:
     """Check an answer to the read of the persisted state."""
-    return Answer(value, _READ(value, path))
+    return GivenAnswer(value, _READ(value, path))
 
 
 OK: Final = write_answer("ok", "")
@@ -228,24 +228,24 @@ NOTHING_PERSISTED: Final = read_answer("ok", "")
 _queue_throws: Final = exception_in("throws")
 
 _DEAD_LETTER_WORDS: Final[Mapping[str, DeadLetterMeaning]] = MappingProxyType(
-    {"ok": Answered(), "hold": Held(), "null_future": NoFuture()}
+    {"ok": QueueAnswered(), "hold": Held(), "null_future": NoFuture()}
 )
 _DEAD_LETTER_FORMS: Final[Mapping[str, Check[DeadLetterMeaning]]] = MappingProxyType(
     {
-        "error": record({"error": Field(_ERROR), "message": _MESSAGE}, lambda **_: Answered()),
-        "exception": record({"exception": Field(text), "message": _MESSAGE}, lambda **_: Answered()),
+        "error": record({"error": Field(_ERROR), "message": _MESSAGE}, lambda **_: QueueAnswered()),
+        "exception": record({"exception": Field(text), "message": _MESSAGE}, lambda **_: QueueAnswered()),
         "throws": lambda value, path: Thrown(_queue_throws(value, path)),
     }
 )
 
 
-def dead_letter_answer(value: Json, path: str) -> Answer[DeadLetterMeaning]:
+def dead_letter_answer(value: Json, path: str) -> GivenAnswer[DeadLetterMeaning]:
     """Check an answer of the dead-letter queue."""
     if isinstance(value, str) and value in _DEAD_LETTER_WORDS:
-        return Answer(value, _DEAD_LETTER_WORDS[value])
+        return GivenAnswer(value, _DEAD_LETTER_WORDS[value])
     for name, form in _DEAD_LETTER_FORMS.items():
         if isinstance(value, dict) and name in value:
-            return Answer(value, form(value, path))
+            return GivenAnswer(value, form(value, path))
     expected = f"one of {', '.join(_DEAD_LETTER_WORDS)}, or an object with one of {', '.join(_DEAD_LETTER_FORMS)}"
     return refuse(expected, value, path)
 
@@ -269,31 +269,31 @@ LOOKUP_KINDS: Final[Mapping[OffsetReset, str]] = {
 _EXCEPTION: Final = exception_in("exception")
 
 
-def _found(value: Json, path: str) -> Answer[Found]:
+def _found(value: Json, path: str) -> GivenAnswer[Found]:
     if isinstance(value, dict):
-        return Answer(value, _EXCEPTION(value, path))
-    return Answer(value, None if value is None else _OFFSET(value, path))
+        return GivenAnswer(value, _EXCEPTION(value, path))
+    return GivenAnswer(value, None if value is None else _OFFSET(value, path))
 
 
-_FIRST: Final[Answer[Found]] = Answer(0, 0)
+_FIRST: Final[GivenAnswer[Found]] = GivenAnswer(0, 0)
 
 
 @frozen(kw_only=True)
 class LookupTable:
     """The log's answer to each kind of look-up."""
 
-    earliest: Answer[Found] = _FIRST
+    earliest: GivenAnswer[Found] = _FIRST
     """The first offset of the log."""
 
-    latest: Answer[Found] = _FIRST
+    latest: GivenAnswer[Found] = _FIRST
     """The offset after the last record."""
 
-    timestamp: Answer[Found] = _FIRST
+    timestamp: GivenAnswer[Found] = _FIRST
     """The first offset at or after a time."""
 
-    def of(self, strategy: OffsetReset) -> Answer[Found]:
+    def of(self, strategy: OffsetReset) -> GivenAnswer[Found]:
         """Return the answer for *strategy*."""
-        answer: Answer[Found] = getattr(self, LOOKUP_KINDS[strategy])
+        answer: GivenAnswer[Found] = getattr(self, LOOKUP_KINDS[strategy])
         return answer
 
 

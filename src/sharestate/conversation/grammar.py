@@ -15,7 +15,7 @@ from sharestate.conversation import requests
 from sharestate.conversation.answers import (
     NO_TABLE,
     NOTHING_PERSISTED,
-    Answer,
+    GivenAnswer,
     Held,
     LookupTable,
     dead_letter_answer,
@@ -182,10 +182,10 @@ def _uuid(value: Json, path: str) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _brief(check: Check[Answer[M]]) -> Check[Answer[M]]:
+def _brief(check: Check[GivenAnswer[M]]) -> Check[GivenAnswer[M]]:
     """Return *check* for an answer that is not long, because events may repeat it for every record."""
 
-    def checked(value: Json, path: str) -> Answer[M]:
+    def checked(value: Json, path: str) -> GivenAnswer[M]:
         if len(brief(value, MAX_DEFAULT_ANSWER)) > MAX_DEFAULT_ANSWER:
             refuse(f"at most {MAX_DEFAULT_ANSWER} characters", value, path)
         return check(value, path)
@@ -215,7 +215,7 @@ def _complete(answer: tuple[Json, str], lookup: LookupTable | None, **numbers: i
     return requests.CompleteWrite(write=int(number), answer=_final(write_answer, *answer))
 
 
-def _final(check: Check[Answer[M]], value: Json, path: str) -> Answer[M]:
+def _final(check: Check[GivenAnswer[M]], value: Json, path: str) -> GivenAnswer[M]:
     answer = check(value, path)
     return refuse("an answer other than hold", value, path) if isinstance(answer.meaning, Held) else answer
 
@@ -317,12 +317,12 @@ _ATTRIBUTES: Final = MappingProxyType({"dlq_answers": "dead_letter_answers"})
 """The attributes of a request that are not called like their fields."""
 
 
-def _request_of(operation: Operation) -> Check[requests.Request]:
+def _request_of(operation: Operation) -> Check[requests.RequestLine]:
     """Return the check for a whole request of *operation*."""
 
-    def make(**fields: Any) -> requests.Request:  # noqa: ANN401 - of different types
+    def make(**fields: Any) -> requests.RequestLine:  # noqa: ANN401 - of different types
         envelope = {_ATTRIBUTES.get(name, name): fields.pop(name) for name in ENVELOPE}
-        return requests.Request(command=operation.make(**fields), **envelope)
+        return requests.RequestLine(command=operation.make(**fields), **envelope)
 
     return record({**ENVELOPE, **operation.fields}, make)
 
@@ -330,7 +330,7 @@ def _request_of(operation: Operation) -> Check[requests.Request]:
 _REQUESTS: Final = MappingProxyType({op: _request_of(operation) for op, operation in OPERATIONS.items()})
 
 
-def read_request(value: Json) -> requests.Request:
+def read_request(value: Json) -> requests.RequestLine:
     """
     Return the request of *value*, the JSON of one line.
 

@@ -18,7 +18,7 @@ from sharestate.conversation.compare import Difference, Level, coordinator_view,
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
-from sharestate.conversation.traces import Step, Trace, open_trace
+from sharestate.conversation.traces import Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
@@ -36,7 +36,7 @@ Compare: TypeAlias = Callable[[Json, Json], tuple[Difference, ...]]
 """What finds the places in which a response differs from the expected one, which comes first."""
 
 
-class Verdict(Enum):
+class ReplayVerdict(Enum):
     """The result of a replay."""
 
     PASSED = "passed"
@@ -67,7 +67,7 @@ class Deviation:
 
 
 @frozen(kw_only=True)
-class Outcome:
+class TraceOutcome:
     """The result of the replay of one trace."""
 
     file: str
@@ -76,7 +76,7 @@ class Outcome:
     name: str
     """The test that was recorded."""
 
-    verdict: Verdict
+    verdict: ReplayVerdict
     """The result."""
 
     deviation: Deviation | None = None
@@ -89,7 +89,7 @@ class Outcome:
     """The row of the list of divergences that accounts for a known difference."""
 
 
-def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SERVED_SPLIT_LIMIT) -> Outcome:
+def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SERVED_SPLIT_LIMIT) -> TraceOutcome:
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
@@ -101,12 +101,14 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     with open_trace(path) as trace:
         if obstacles := trace.header.obstacles:
-            return _outcome(trace, Verdict.SKIPPED, reason=", ".join(obstacles))
+            return _outcome(trace, ReplayVerdict.SKIPPED, reason=", ".join(obstacles))
         if not trace.header.is_of_coordinator:
             return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
         coordinator = COORDINATOR_PROFILES.get(profile.name)
         if coordinator is None:
-            return _outcome(trace, Verdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
+            return _outcome(
+                trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}"
+            )
         return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
 
 
@@ -115,24 +117,24 @@ def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[D
 
 
 def _outcome(
-    trace: Trace, verdict: Verdict, *, deviation: Deviation | None = None, reason: str | None = None
-) -> Outcome:
-    return Outcome(file=trace.file, name=trace.header.name, verdict=verdict, deviation=deviation, reason=reason)
+    trace: Trace, verdict: ReplayVerdict, *, deviation: Deviation | None = None, reason: str | None = None
+) -> TraceOutcome:
+    return TraceOutcome(file=trace.file, name=trace.header.name, verdict=verdict, deviation=deviation, reason=reason)
 
 
-def _replayed(trace: Trace, server: LineServer, compare: Compare) -> Outcome:
+def _replayed(trace: Trace, server: LineServer, compare: Compare) -> TraceOutcome:
     has_calls = False
     for step in trace.steps:
         has_calls |= step.op not in NO_CALLS
         deviation = None if step.op in NOT_SENT else _deviation(step, server, compare)
         if deviation is not None and (has_calls or any(later.op not in NO_CALLS for later in trace.steps)):
-            return _outcome(trace, Verdict.FAILED, deviation=deviation)
+            return _outcome(trace, ReplayVerdict.FAILED, deviation=deviation)
     if not has_calls:
-        return _outcome(trace, Verdict.SKIPPED, reason="no public call")
-    return _outcome(trace, Verdict.PASSED)
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason="no public call")
+    return _outcome(trace, ReplayVerdict.PASSED)
 
 
-def _deviation(step: Step, server: LineServer, compare: Compare) -> Deviation | None:
+def _deviation(step: TraceStep, server: LineServer, compare: Compare) -> Deviation | None:
     try:
         got = server.answer(step.request, step.line)
     except BadRequestError as error:
@@ -184,14 +186,14 @@ class KnownDifferences:
         return {row.name: row for row in self.rows} if holds else {}
 
 
-def judged(outcome: Outcome, rows: Mapping[str, KnownDifference]) -> Outcome:
+def judged(outcome: TraceOutcome, rows: Mapping[str, KnownDifference]) -> TraceOutcome:
     """Return *outcome* as the known *rows* judge it: a trace in them must differ, and one that does is no failure."""
     row = rows.get(outcome.name)
-    if row is None or outcome.verdict is Verdict.SKIPPED:
+    if row is None or outcome.verdict is ReplayVerdict.SKIPPED:
         return outcome
-    if outcome.verdict is Verdict.FAILED:
-        return evolve(outcome, verdict=Verdict.KNOWN, reason=row.reason, row=row.row)
-    return evolve(outcome, verdict=Verdict.FAILED, reason=f"no longer differs: {row.row}", row=row.row)
+    if outcome.verdict is ReplayVerdict.FAILED:
+        return evolve(outcome, verdict=ReplayVerdict.KNOWN, reason=row.reason, row=row.row)
+    return evolve(outcome, verdict=ReplayVerdict.FAILED, reason=f"no longer differs: {row.row}", row=row.row)
 
 
 _known_differences: Final = record(

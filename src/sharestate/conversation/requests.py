@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from sharestate.conversation.answers import (
-    Answer,
     DeadLetterMeaning,
+    GivenAnswer,
     LookupTable,
     NoFuture,
     ReadMeaning,
@@ -24,7 +24,7 @@ from sharestate.values.records import AcquireMode
 R = TypeVar("R")
 
 
-def can_give(answer: Answer[Any]) -> bool:
+def can_give(answer: GivenAnswer[Any]) -> bool:
     """Return whether *answer* is supported: a call that throws, or returns no future, exists in Java only."""
     return not isinstance(answer.meaning, Thrown | NoFuture)
 
@@ -66,7 +66,7 @@ class Open(Command):
 class Initialize(Command):
     """Load the persisted state."""
 
-    answer: Answer[ReadMeaning]
+    answer: GivenAnswer[ReadMeaning]
     """The persister's answer to the read."""
 
     lookup: LookupTable
@@ -214,7 +214,7 @@ class ExpireLock(Command):
 class CompleteRead(Command):
     """Answer the held read."""
 
-    answer: Answer[ReadMeaning]
+    answer: GivenAnswer[ReadMeaning]
     """The answer."""
 
     lookup: LookupTable | None
@@ -233,7 +233,7 @@ class CompleteWrite(Command):
     write: int
     """The write's number."""
 
-    answer: Answer[WriteMeaning]
+    answer: GivenAnswer[WriteMeaning]
     """The answer."""
 
     @property
@@ -249,7 +249,7 @@ class CompleteDeadLetter(Command):
     number: int
     """The number under which they were handed over."""
 
-    answer: Answer[DeadLetterMeaning]
+    answer: GivenAnswer[DeadLetterMeaning]
     """The answer."""
 
     @property
@@ -262,7 +262,7 @@ class CompleteDeadLetter(Command):
 class DefaultAnswer(Command):
     """Set the answer to writes for which the request has none."""
 
-    answer: Answer[WriteMeaning]
+    answer: GivenAnswer[WriteMeaning]
     """The answer."""
 
     @property
@@ -275,7 +275,7 @@ class DefaultAnswer(Command):
 class DefaultDeadLetterAnswer(Command):
     """Set the dead-letter queue's answer where the request has none."""
 
-    answer: Answer[DeadLetterMeaning]
+    answer: GivenAnswer[DeadLetterMeaning]
     """The answer."""
 
     @property
@@ -303,7 +303,7 @@ class State(Command):
 
 
 @frozen(kw_only=True)
-class Request:
+class RequestLine:
     """One line of a conversation."""
 
     op: str
@@ -312,10 +312,10 @@ class Request:
     key: str
     """The name of the share partition in the conversation."""
 
-    answers: tuple[Answer[WriteMeaning], ...]
+    answers: tuple[GivenAnswer[WriteMeaning], ...]
     """The answers to the writes that it causes, in order."""
 
-    dead_letter_answers: tuple[Answer[DeadLetterMeaning], ...]
+    dead_letter_answers: tuple[GivenAnswer[DeadLetterMeaning], ...]
     """The answers of the dead-letter queue to what it is handed meanwhile, in order."""
 
     quiet: bool
@@ -327,5 +327,5 @@ class Request:
     @property
     def is_supported(self) -> bool:
         """True if this implementation has the operation with its arguments and answers."""
-        answers: tuple[Answer[Any], ...] = (*self.answers, *self.dead_letter_answers)
+        answers: tuple[GivenAnswer[Any], ...] = (*self.answers, *self.dead_letter_answers)
         return self.command.is_supported and all(map(can_give, answers))

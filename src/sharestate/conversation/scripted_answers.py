@@ -16,8 +16,8 @@ from sharestate.conversation.answers import (
     NO_TABLE,
     OK,
     TAKEN,
-    Answer,
     DeadLetterMeaning,
+    GivenAnswer,
     Held,
     ReadMeaning,
     Unanswered,
@@ -39,9 +39,9 @@ class ScriptedAnswers:
 
     def __init__(self, partition: SharePartition, events: list[Json]) -> None:
         """Answer *partition*, and append each question, future and wake-up to *events*."""
-        self.default: Answer[WriteMeaning] = OK
+        self.default: GivenAnswer[WriteMeaning] = OK
         """The answer to a write for which the script has none."""
-        self.default_for_dead_letters: Answer[DeadLetterMeaning] = TAKEN
+        self.default_for_dead_letters: GivenAnswer[DeadLetterMeaning] = TAKEN
         """The dead-letter queue's answer where the script has none."""
         self.table = NO_TABLE
         """The log's answers to look-ups."""
@@ -51,13 +51,15 @@ class ScriptedAnswers:
         """True if a write has failed since the last ``script``."""
         self._partition = partition
         self._events = events
-        self._answers: deque[Answer[WriteMeaning]] = deque()
-        self._dead_letter_answers: deque[Answer[DeadLetterMeaning]] = deque()
+        self._answers: deque[GivenAnswer[WriteMeaning]] = deque()
+        self._dead_letter_answers: deque[GivenAnswer[DeadLetterMeaning]] = deque()
         self._held_writes: dict[int, int | None] = {}
         self._held_dead_letters: set[int] = set()
 
     def script(
-        self, answers: Iterable[Answer[WriteMeaning]], dead_letter_answers: Iterable[Answer[DeadLetterMeaning]] = ()
+        self,
+        answers: Iterable[GivenAnswer[WriteMeaning]],
+        dead_letter_answers: Iterable[GivenAnswer[DeadLetterMeaning]] = (),
     ) -> None:
         """Answer the next writes, and what the dead-letter queue is handed next, with these; later ones by default."""
         self._answers = deque(answers)

@@ -52,7 +52,7 @@ def share_config(settings: Mapping[str, Any], profile: Profile) -> ShareConfig:
     return evolve(DEFAULT_CONFIG, **others, dead_letter_queue=is_on)
 
 
-def unsupported(request: requests.Request) -> Json:
+def unsupported(request: requests.RequestLine) -> Json:
     """Return the result of a *request* that this implementation does not support."""
     return {"unsupported": request.op}
 
@@ -80,7 +80,7 @@ class ServedPartition:
         self._fetch_lock: str | None = None
         _REACH[opening.lifecycle](self._partition)
 
-    def run(self, request: requests.Request) -> Json:
+    def run(self, request: requests.RequestLine) -> Json:
         """
         Return the response to *request*.
 

@@ -95,7 +95,7 @@ class Conversation(LineServer):
             raise MalformedInputError(message, "key")
         return partition.run(request)
 
-    def _open(self, request: requests.Request, opening: requests.Open) -> Json:
+    def _open(self, request: requests.RequestLine, opening: requests.Open) -> Json:
         if request.is_supported:
             if request.key not in self._partitions and len(self._partitions) == MAX_PARTITIONS:
                 message = f"a conversation has at most {MAX_PARTITIONS} share partitions"

@@ -38,7 +38,7 @@ COORDINATOR_CLASSES: Final = frozenset({"PersisterStateBatchCombiner", "ShareCoo
 
 
 @frozen(kw_only=True)
-class Header:
+class TraceHeader:
     """The first line of a trace."""
 
     source: str = ""
@@ -71,7 +71,7 @@ class Header:
 
 
 @frozen
-class Step:
+class TraceStep:
     """A request of a trace and the response to it."""
 
     line: int
@@ -97,10 +97,10 @@ class Trace:
     file: str
     """The file, as it was given."""
 
-    header: Header
+    header: TraceHeader
     """Its first line."""
 
-    steps: Iterator[Step]
+    steps: Iterator[TraceStep]
     """The other lines, read as they are asked for; raises UnreadableFileError."""
 
 
@@ -117,7 +117,7 @@ _header: Final = record(
         "calls": _NUMBER,
         "flags": Field(list_of(text), default=()),
     },
-    lambda trace, **members: Header(**members),  # noqa: ARG005 - the version has been checked
+    lambda trace, **members: TraceHeader(**members),  # noqa: ARG005 - the version has been checked
     extensible=True,  # recorders add fields of their own
 )
 
@@ -154,10 +154,10 @@ def _lines(stream: TextIO, file: str) -> Iterator[str]:
         raise UnreadableFileError(error.strerror, file) from error
 
 
-def _steps(lines: Iterator[tuple[int, str]], file: str) -> Iterator[Step]:
+def _steps(lines: Iterator[tuple[int, str]], file: str) -> Iterator[TraceStep]:
     for number, line in lines:
         if not is_blank(line):
-            yield Step(number, *_read(_step, (number, line), file))
+            yield TraceStep(number, *_read(_step, (number, line), file))
 
 
 def _read(check: Check[T], numbered_line: tuple[int, str], file: str) -> T:
@@ -168,7 +168,7 @@ def _read(check: Check[T], numbered_line: tuple[int, str], file: str) -> T:
         raise UnreadableFileError(error.message, file, number, error.field or "") from error
 
 
-def write_trace(stream: TextIO, header: Header, steps: Iterable[tuple[Json, Json]]) -> None:
+def write_trace(stream: TextIO, header: TraceHeader, steps: Iterable[tuple[Json, Json]]) -> None:
     """Write a trace of *header* and *steps*, each a request with its response, to *stream*."""
     stream.write(write_json({"trace": TRACE_VERSION, **asdict(header)}) + "\n")
     stream.writelines(write_json({"request": request, "response": response}) + "\n" for request, response in steps)

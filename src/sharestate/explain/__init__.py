@@ -6,11 +6,11 @@ They are made of histories, whoever has written them, or of the state topic alon
 
 from sharestate.explain.happened import HappenedLine, ListedRecords, Tally, WhatHappened
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
-from sharestate.explain.members import Members
+from sharestate.explain.members import KnownMembers
 from sharestate.explain.outcomes import End, Lived
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
-from sharestate.explain.sentences import Finding, Happening, Reason, StoredReason, Unsaid, Verdict
-from sharestate.explain.standing import Lost, Standing
+from sharestate.explain.sentences import Happening, Outlook, Reason, StatedReason, StoredReason, Unsaid
+from sharestate.explain.standing import Standing, StateLost
 from sharestate.explain.stored import (
     StoredExplanation,
     StoredHappening,
@@ -24,21 +24,22 @@ from sharestate.explain.survey import Survey
 __all__ = [
     "End",
     "Explanation",
-    "Finding",
     "HappenedLine",
     "Happening",
     "HeldRecords",
+    "KnownMembers",
     "ListedRecords",
     "Lived",
-    "Lost",
-    "Members",
     "Moment",
     "NearLimit",
+    "Outlook",
     "Overview",
     "PartitionLife",
     "Reason",
     "RecordLife",
     "Standing",
+    "StateLost",
+    "StatedReason",
     "StoredExplanation",
     "StoredHappening",
     "StoredLife",
@@ -47,7 +48,6 @@ __all__ = [
     "Survey",
     "Tally",
     "Unsaid",
-    "Verdict",
     "WhatHappened",
     "explain_record",
     "explain_stored",

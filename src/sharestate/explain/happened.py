@@ -9,7 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.members import Members
+from sharestate.explain.members import KnownMembers
 from sharestate.explain.outcomes import (
     OUTCOMES,
     WRITTEN_OUTCOMES,
@@ -87,14 +87,14 @@ class Tally:
         if end is not None:
             self.ends[end] += records
 
-    def by_client(self, members: Members) -> dict[str, int]:
+    def by_client(self, members: KnownMembers) -> dict[str, int]:
         """Return how often it was of which client, the most often first."""
         counts: Counter[str] = Counter()
         for member_id, count in self.members.items():
             counts[members.client(member_id)] += count
         return {client: count for client, count in counts.most_common() if count > 0}
 
-    def to_json(self, members: Members) -> dict[str, Any]:
+    def to_json(self, members: KnownMembers) -> dict[str, Any]:
         """Return the counts as JSON; what is empty is left out."""
         fields = {
             "records": self.records,
@@ -139,7 +139,7 @@ class ListedRecords(NamedTuple):
         held = f"; held by {name(lived.member_id)}" if lived.is_held else ""
         return f"{self.offsets}: {counted(lived.all_deliveries, 'delivery')}{since}{f', {ends}' if ends else ''}{held}"
 
-    def to_json(self, members: Members) -> dict[str, Any]:
+    def to_json(self, members: KnownMembers) -> dict[str, Any]:
         """Return them as JSON."""
         return {
             "first_offset": self.first_offset,
@@ -379,7 +379,7 @@ class WhatHappened:
 
     # ---- the end
 
-    def happened_lines(self, members: Members) -> list[HappenedLine]:
+    def happened_lines(self, members: KnownMembers) -> list[HappenedLine]:
         """Return what happened to how many records, without what happened to none; *members* are named by client."""
         most = f", up to {self.most_deliveries} times" if self.redelivered.records else ""
         held = [each for each in self.in_flight() if each.lived.is_held]
@@ -402,7 +402,7 @@ class WhatHappened:
             )
         return found
 
-    def to_json(self, members: Members) -> dict[str, Any]:
+    def to_json(self, members: KnownMembers) -> dict[str, Any]:
         """Return the counts and the lists as JSON."""
         tallies = {"delivered": self.delivered, "redelivered": self.redelivered, "dead_letters": self.dead_letters}
         tallies |= {cause.value: tally for cause, tally in self.outcomes.items()}
@@ -457,7 +457,7 @@ def _outcome_by(lived: Lived) -> tuple[str, End | None]:
     return lived.member_id if lived.outcome in WRITTEN_OUTCOMES else "", None
 
 
-def _line(what: str, tally: Tally, members: Members) -> HappenedLine:
+def _line(what: str, tally: Tally, members: KnownMembers) -> HappenedLine:
     how = tuple((end.value, count) for end, count in tally.ends.most_common() if count)
     return HappenedLine(what, tally.records, how, tuple(tally.by_client(members).items()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.members import Members
+from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import miscounted_by
 from sharestate.explain.outcomes import End, Lived, lived_after, outcome_in_words
 from sharestate.explain.replayed import ReplayedPartition, has_expired
@@ -13,10 +13,10 @@ from sharestate.explain.sentences import (
     CAUSE_SENTENCES,
     HAPPENING_SENTENCES,
     SPECIAL_SENTENCES,
-    Finding,
     Happening,
+    Outlook,
     Reason,
-    Verdict,
+    StatedReason,
     counted,
     duration,
     instant,
@@ -108,17 +108,17 @@ class Explanation(NamedTuple):
     moments: tuple[Moment, ...]
     lived: Lived
     standing: Standing
-    start_findings: tuple[Finding, ...]
+    start_findings: tuple[StatedReason, ...]
     differences: int
     first_difference: int | None
-    members: Members
+    members: KnownMembers
     named: tuple[str, ...]
 
     @property
     def verdict(self) -> str:
         """Whether it is deliverable, in words, with what has become of it if it is never delivered again."""
         became = outcome_in_words(self.lived, self.members.name)
-        is_over = self.standing.verdict is Verdict.NEVER and became
+        is_over = self.standing.verdict is Outlook.NEVER and became
         return f"{self.standing.verdict.value}: {became}" if is_over else self.standing.verdict.value
 
     def to_json(self) -> dict[str, Any]:

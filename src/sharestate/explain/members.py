@@ -17,7 +17,7 @@ _SHOWN: Final = 8
 _CUT: Final = "..."
 
 
-class Members:
+class KnownMembers:
     """
     The members that a share partition's events are of.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
-from sharestate.explain.sentences import Finding, Reason
+from sharestate.explain.sentences import Reason, StatedReason
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
@@ -59,12 +59,12 @@ class Miscounts:
         if partition.start_offset < before and partition.profile.has(Quirk.START_MOVES_BACK):
             self._reasons.add(Reason.COUNT_TAKEN_TWICE)
 
-    def findings(self, partition: SharePartition, at_us: int | None) -> Iterator[Finding]:
+    def findings(self, partition: SharePartition, at_us: int | None) -> Iterator[StatedReason]:
         """Yield why the count of *partition* is wrong, if it is and that is known."""
         count, terminal = partition.delivery_complete_count, terminal_count(partition)
         for reason in Reason:
             if count != terminal and reason in self._reasons:
-                yield Finding(reason, {"count": count, "terminal": terminal}, at_us)
+                yield StatedReason(reason, {"count": count, "terminal": terminal}, at_us)
 
 
 def terminal_count(partition: SharePartition) -> int:

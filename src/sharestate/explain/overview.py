@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.happened import LISTED, HappenedLine, WhatHappened
-from sharestate.explain.members import Members
+from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
-from sharestate.explain.sentences import Finding, Verdict, counted, duration, instant
-from sharestate.explain.standing import Lost, Present
+from sharestate.explain.sentences import Outlook, StatedReason, counted, duration, instant
+from sharestate.explain.standing import Present, StateLost
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -113,15 +113,15 @@ class Overview(NamedTuple):
     last_write: tuple[int, int] | None
     last_fetch_us: int | None
     last_fetch_by: str | None
-    start_findings: tuple[Finding, ...]
+    start_findings: tuple[StatedReason, ...]
     new_offset: int | None
-    new_findings: tuple[Finding, ...]
-    bug_findings: tuple[Finding, ...]
+    new_findings: tuple[StatedReason, ...]
+    bug_findings: tuple[StatedReason, ...]
     held: tuple[HeldRecords, ...]
     near_limit: tuple[NearLimit, ...]
     expiries: tuple[tuple[str, int], ...]
     differences: int
-    members: Members
+    members: KnownMembers
     named: tuple[str, ...]
     happened: WhatHappened
 
@@ -135,7 +135,7 @@ class Overview(NamedTuple):
     @property
     def is_stalled(self) -> bool:
         """Whether nothing that is under way will move the SPSO."""
-        return any(finding.verdict is Verdict.STALLED for finding in self.start_findings)
+        return any(finding.verdict is Outlook.STALLED for finding in self.start_findings)
 
     @property
     def happened_title(self) -> str:
@@ -298,12 +298,12 @@ class PartitionLife:
         return self._replayed.log.end_offset
 
     @property
-    def members(self) -> Members:
+    def members(self) -> KnownMembers:
         """Who the members are."""
         return self._replayed.members
 
     @property
-    def lost(self) -> Lost | None:
+    def lost(self) -> StateLost | None:
         """From when on the state is not known; None if it is, or was never known."""
         return self._replayed.lost
 
@@ -369,7 +369,9 @@ class PartitionLife:
             happened=self._happened,
         )
 
-    def _new_findings(self, present: Present, offset: int, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    def _new_findings(
+        self, present: Present, offset: int, others: tuple[StatedReason, ...]
+    ) -> tuple[StatedReason, ...]:
         """Return why the record at *offset* is or is not deliverable, without what *others* say already."""
         findings = present.standing(offset, self._replayed.log).findings
         return tuple(finding for finding in findings if finding not in others)
@@ -390,7 +392,7 @@ class PartitionLife:
             if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
 
-    def _bug_findings(self) -> Iterator[Finding]:
+    def _bug_findings(self) -> Iterator[StatedReason]:
         yield from self._replayed.bug_findings()
         partition = self._replayed.partition
         if partition is not None:

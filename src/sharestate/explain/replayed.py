@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from sharestate.explain.log_facts import LogFacts
-from sharestate.explain.members import Members
-from sharestate.explain.sentences import Finding, Reason
-from sharestate.explain.standing import UNADVANCED, Lost, Present
+from sharestate.explain.members import KnownMembers
+from sharestate.explain.sentences import Reason, StatedReason
+from sharestate.explain.standing import UNADVANCED, Present, StateLost
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow
@@ -69,8 +69,8 @@ class ReplayedPartition:
         self.at_us: int | None = None
         self.differences = 0
         self.first_difference: int | None = None
-        self.members = Members()
-        self.lost: Lost | None = None
+        self.members = KnownMembers()
+        self.lost: StateLost | None = None
         self.last_write: tuple[int, int] | None = None
         self._reads_committed = False
         self._archived_by: Cause | None = None
@@ -119,7 +119,7 @@ class ReplayedPartition:
         if self.partition is not None:
             self.lost = None
         elif was_known and self.lost is None:
-            self.lost = Lost(self.at_us, _LOST_BY[event.kind])
+            self.lost = StateLost(self.at_us, _LOST_BY[event.kind])
         return rows
 
     def present(self) -> Present:
@@ -135,10 +135,10 @@ class ReplayedPartition:
             name=self.members.name,
         )
 
-    def bug_findings(self) -> Iterator[Finding]:
+    def bug_findings(self) -> Iterator[StatedReason]:
         """Yield the bugs of Kafka that have shown in a broker's log, and that the library does not copy."""
         for name, times_us in self._defects.items():
-            yield Finding(Reason(name), {"times": len(times_us), "first_us": times_us[0]}, self.at_us)
+            yield StatedReason(Reason(name), {"times": len(times_us), "first_us": times_us[0]}, self.at_us)
 
     def _take_row(self, row: OutputRow) -> None:
         if row.kind == "difference":
@@ -149,7 +149,9 @@ class ReplayedPartition:
             verdict, reason, how_long = row.values
             if how_long is not None:
                 words = verdict.replace("_", " ")
-                self.lost = Lost(row.at_us, words if reason is None else f"{words}: {reason}", how_long == "for_good")
+                self.lost = StateLost(
+                    row.at_us, words if reason is None else f"{words}: {reason}", how_long == "for_good"
+                )
         elif row.kind == "transition" and (cause := Cause(row.values[4])) in UNADVANCED:
             self._archived_by = cause
 

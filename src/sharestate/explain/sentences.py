@@ -60,7 +60,7 @@ class Happening(StrEnum):
     """The leader has stopped acquiring: another one has taken over."""
 
 
-class Verdict(StrEnum):
+class Outlook(StrEnum):
     """Whether a record is deliverable."""
 
     NOW = "now"
@@ -217,7 +217,7 @@ HAPPENING_SENTENCES: Final[Mapping[Happening, str]] = MappingProxyType(
 """One sentence for each other thing that happens."""
 
 
-class Rule(NamedTuple):
+class Meaning(NamedTuple):
     """
     What a reason means.
 
@@ -226,101 +226,101 @@ class Rule(NamedTuple):
         sentence: The sentence.
     """
 
-    verdict: Verdict | None
+    verdict: Outlook | None
     sentence: str
 
 
-REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
+REASONS: Final[Mapping[Reason, Meaning]] = MappingProxyType(
     {
-        Reason.STATE_UNKNOWN: Rule(
-            Verdict.UNKNOWN, "The share partition's state is not known: the history does not say what was read."
+        Reason.STATE_UNKNOWN: Meaning(
+            Outlook.UNKNOWN, "The share partition's state is not known: the history does not say what was read."
         ),
-        Reason.STATE_LOST: Rule(
-            Verdict.UNKNOWN,
+        Reason.STATE_LOST: Meaning(
+            Outlook.UNKNOWN,
             "The state is not known from {lost} on: {why}.[ It is known again {again}.]",
         ),
-        Reason.NOT_ACTIVE: Rule(
-            Verdict.STALLED, "The share partition is {lifecycle}: it delivers nothing until a leader reads the state."
+        Reason.NOT_ACTIVE: Meaning(
+            Outlook.STALLED, "The share partition is {lifecycle}: it delivers nothing until a leader reads the state."
         ),
-        Reason.PASSED: Rule(Verdict.NEVER, "The SPSO is {start_offset}, and has passed it."),
-        Reason.ACKNOWLEDGED: Rule(Verdict.NEVER, "It is ACKNOWLEDGED."),
-        Reason.ARCHIVED: Rule(Verdict.NEVER, "It is ARCHIVED ({cause})."),
-        Reason.TERMINAL_PENDING: Rule(
-            Verdict.LATER, "It is {state}, and the write of that is pending: only if it fails is it delivered again."
+        Reason.PASSED: Meaning(Outlook.NEVER, "The SPSO is {start_offset}, and has passed it."),
+        Reason.ACKNOWLEDGED: Meaning(Outlook.NEVER, "It is ACKNOWLEDGED."),
+        Reason.ARCHIVED: Meaning(Outlook.NEVER, "It is ARCHIVED ({cause})."),
+        Reason.TERMINAL_PENDING: Meaning(
+            Outlook.LATER, "It is {state}, and the write of that is pending: only if it fails is it delivered again."
         ),
-        Reason.ARCHIVING: Rule(Verdict.NEVER, "It is ARCHIVING: on its way to the dead-letter queue."),
-        Reason.HELD: Rule(Verdict.LATER, "{member} holds it, locked until {locked_until}."),
-        Reason.LOCK_DUE: Rule(Verdict.LATER, "The lock of {member} was due at {locked_until}, and expires next."),
-        Reason.LAST_DELIVERY_HELD: Rule(
+        Reason.ARCHIVING: Meaning(Outlook.NEVER, "It is ARCHIVING: on its way to the dead-letter queue."),
+        Reason.HELD: Meaning(Outlook.LATER, "{member} holds it, locked until {locked_until}."),
+        Reason.LOCK_DUE: Meaning(Outlook.LATER, "The lock of {member} was due at {locked_until}, and expires next."),
+        Reason.LAST_DELIVERY_HELD: Meaning(
             None, "This is delivery {delivery_count} of {limit}: unless it is accepted, it is archived."
         ),
-        Reason.WRITE_PENDING: Rule(
-            Verdict.LATER, "It is AVAILABLE, and the write of that is pending: nobody acquires it before the answer."
+        Reason.WRITE_PENDING: Meaning(
+            Outlook.LATER, "It is AVAILABLE, and the write of that is pending: nobody acquires it before the answer."
         ),
-        Reason.AVAILABLE: Rule(
-            Verdict.NOW, "It is AVAILABLE, delivery count {delivery_count}: the next fetch begins at {next_offset}."
+        Reason.AVAILABLE: Meaning(
+            Outlook.NOW, "It is AVAILABLE, delivery count {delivery_count}: the next fetch begins at {next_offset}."
         ),
-        Reason.AVAILABLE_BELOW_START: Rule(
-            Verdict.NOW,
+        Reason.AVAILABLE_BELOW_START: Meaning(
+            Outlook.NOW,
             "It is AVAILABLE though the SPSO, {start_offset}, is above it: it is delivered if a fetch returns it (B6).",
         ),
-        Reason.THROTTLED: Rule(
+        Reason.THROTTLED: Meaning(
             None,
             "It was delivered {delivery_count:time}: from delivery {threshold} on, fewer and fewer records come at "
             "once, now {piece:record} at most.",
         ),
-        Reason.BEHIND_THROTTLED: Rule(
+        Reason.BEHIND_THROTTLED: Meaning(
             None, "Record {offset} before it was delivered {delivery_count:time}: what comes after that one waits."
         ),
-        Reason.LAST_DELIVERY_ALONE: Rule(
+        Reason.LAST_DELIVERY_ALONE: Meaning(
             None, "Its next delivery, {delivery_count} of {limit}, is its last one, and of this record alone."
         ),
-        Reason.NOT_IN_LOG: Rule(Verdict.NEVER, "The log has no record at this offset."),
-        Reason.BELOW_LOG_START: Rule(Verdict.NEVER, "The log starts at {log_start_offset}."),
-        Reason.NOT_APPENDED: Rule(Verdict.LATER, "The log ends at {log_end_offset}: it is not written yet."),
-        Reason.TRANSACTION_OPEN: Rule(
-            Verdict.LATER,
+        Reason.NOT_IN_LOG: Meaning(Outlook.NEVER, "The log has no record at this offset."),
+        Reason.BELOW_LOG_START: Meaning(Outlook.NEVER, "The log starts at {log_start_offset}."),
+        Reason.NOT_APPENDED: Meaning(Outlook.LATER, "The log ends at {log_end_offset}: it is not written yet."),
+        Reason.TRANSACTION_OPEN: Meaning(
+            Outlook.LATER,
             "The group reads committed records only, and a transaction that began at {last_stable_offset} is open.",
         ),
-        Reason.MARKER: Rule(None, "It is the marker of a transaction: members acquire it, and clients skip it."),
-        Reason.IN_GAP_WINDOW: Rule(
-            Verdict.NOW,
+        Reason.MARKER: Meaning(None, "It is the marker of a transaction: members acquire it, and clients skip it."),
+        Reason.IN_GAP_WINDOW: Meaning(
+            Outlook.NOW,
             "The leader before may have delivered it, and has persisted nothing of it: it is fetched again in the "
             "gap window, {first_offset}-{last_offset}; the next fetch begins at {next_offset}.",
         ),
-        Reason.BETWEEN_BATCHES: Rule(
-            Verdict.NEVER,
+        Reason.BETWEEN_BATCHES: Meaning(
+            Outlook.NEVER,
             "It lies between batches that are in flight, and no gap window is active: this leader does not fetch it.",
         ),
-        Reason.NEW: Rule(
-            Verdict.NOW,
+        Reason.NEW: Meaning(
+            Outlook.NOW,
             "It was never acquired: the next fetch begins at {next_offset}, and there is room for {room:record} more.",
         ),
-        Reason.NO_ROOM: Rule(
-            Verdict.LATER,
+        Reason.NO_ROOM: Meaning(
+            Outlook.LATER,
             "There is no room for it: {in_flight:offset} in flight, {start_offset}-{end_offset}, where "
             "share.partition.max.record.locks is {max_record_locks}. Nothing beyond is acquired before the SPSO moves.",
         ),
-        Reason.NOTHING_IN_FLIGHT: Rule(None, "Nothing is in flight."),
-        Reason.START_WAITS: Rule(
+        Reason.NOTHING_IN_FLIGHT: Meaning(None, "Nothing is in flight."),
+        Reason.START_WAITS: Meaning(
             None, "Record {start_offset} is {state}: the SPSO passes it with the next write's answer or expired lock."
         ),
-        Reason.WAITS_AT_WINDOW_END: Rule(
+        Reason.WAITS_AT_WINDOW_END: Meaning(
             None,
             "Terminal records in the gap window, {first_offset}-{last_offset}, wait until something beyond it is "
             "acquired (B17).",
         ),
-        Reason.NATURAL_GAP: Rule(
+        Reason.NATURAL_GAP: Meaning(
             None, "No batch covers offset {start_offset}, which the log does not have: the SPSO waits before it (B10)."
         ),
-        Reason.STALLED_AT_NATURAL_GAP: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_AT_NATURAL_GAP: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (B10): the log has no record {start_offset}, and no batch covers it, so the "
             "SPSO stays before it, and nothing is left in flight that would move it. It ends when the log start moves "
             "past the gap, or another leader takes over.",
         ),
-        Reason.STALLED_IN_WINDOW: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_IN_WINDOW: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F1): no fetch is served any more, whatever members do. This leader has fetched "
             "again what the one before had not persisted: the gap window, up to {last_offset}. All that is in flight "
             "is ACKNOWLEDGED or ARCHIVED by now, but Kafka ends that window, and moves the SPSO past it, only when it "
@@ -328,61 +328,61 @@ REASONS: Final[Mapping[Reason, Rule]] = MappingProxyType(
             "share.partition.max.record.locks is {max_record_locks}. It ends when that setting of the group is raised "
             "above {in_flight}, when another leader takes over, or when the last member has left the group.",
         ),
-        Reason.STALLED_BELOW_LOG_START: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_BELOW_LOG_START: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F4): the log start has passed the last records that were not terminal, and "
             "Kafka moves the SPSO only with a write or an expired lock, of which none is left. {in_flight:offset} in "
             "flight leave no room for more. It ends when share.partition.max.record.locks of the group, "
             "{max_record_locks}, is raised above {in_flight}.",
         ),
-        Reason.STALLED_GAP_BELOW_LOG_START: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_GAP_BELOW_LOG_START: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F5): the log start, {start_offset}, has moved into the gap that is fetched "
             "next, at {next_offset}, where every fetch is out of range. It ends when the log start has passed "
             "{last_offset}.",
         ),
-        Reason.STALLED_RECORD_BELOW_LOG_START: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_RECORD_BELOW_LOG_START: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F8): the record that is fetched next, {next_offset}, lies below the log start, "
             "{log_start_offset}, where every fetch is out of range; and the SPSO, {start_offset}, is not below it, so "
             "that nothing moves. It ends when another leader takes over, or after the last member has left the group; "
             "for a while also when the log start passes all that is in flight.",
         ),
-        Reason.STALLED_COMPACTED: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_COMPACTED: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F6): the last records that were not terminal were compacted away, and Kafka "
             "moves the SPSO only with a write or an expired lock, of which none is left. {in_flight:offset} in flight "
             "leave no room for more. It ends when share.partition.max.record.locks of the group, {max_record_locks}, "
             "is raised above {in_flight}.",
         ),
-        Reason.STALLED_ABORTED: Rule(
-            Verdict.STALLED,
+        Reason.STALLED_ABORTED: Meaning(
+            Outlook.STALLED,
             "Stalled by a bug of Kafka (F7): the records in flight are those of an aborted transaction, which members "
             "never get, and Kafka moves the SPSO only with a write or an expired lock, of which none is left. "
             "{in_flight:offset} in flight leave no room for more. It ends when share.partition.max.record.locks of the "
             "group, {max_record_locks}, is raised above {in_flight}.",
         ),
-        Reason.COUNTED_BELOW_START: Rule(
+        Reason.COUNTED_BELOW_START: Meaning(
             None,
             "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
             "wrong: records of an aborted transaction were archived below the SPSO, and counted (B22).",
         ),
-        Reason.ARCHIVED_UNCOUNTED: Rule(
+        Reason.ARCHIVED_UNCOUNTED: Meaning(
             None,
             "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
             "wrong: records on their way to the dead-letter queue were archived without being counted (B23).",
         ),
-        Reason.COUNT_TAKEN_TWICE: Rule(
+        Reason.COUNT_TAKEN_TWICE: Meaning(
             None,
             "The delivery complete count is {count} where it should be {terminal}, and so the lag that Kafka shows is "
             "wrong: the SPSO has moved back, and records that it passed were taken off the count twice (F2).",
         ),
-        Reason.ACQUIRE_THREW: Rule(
+        Reason.ACQUIRE_THREW: Meaning(
             None,
             "A bug of Kafka has shown (B8): {times:time}, first at {first}, a fetch has failed because an aborted log "
             "batch began before the first batch in flight. What it had acquired stayed locked.",
         ),
-        Reason.ADVANCE_THREW: Rule(
+        Reason.ADVANCE_THREW: Meaning(
             None,
             "A bug of Kafka has shown (B7): {times:time}, first at {first}, the SPSO has not moved because it lay past "
             "a split batch.",
@@ -419,44 +419,44 @@ class Unsaid(StrEnum):
     LOG = "log"
 
 
-STORED_REASONS: Final[Mapping[StoredReason, Rule]] = MappingProxyType(
+STORED_REASONS: Final[Mapping[StoredReason, Meaning]] = MappingProxyType(
     {
-        StoredReason.NEVER_STARTED: Rule(
-            Verdict.UNKNOWN, "No SPSO is stored yet: a leader begins where share.auto.offset.reset says."
+        StoredReason.NEVER_STARTED: Meaning(
+            Outlook.UNKNOWN, "No SPSO is stored yet: a leader begins where share.auto.offset.reset says."
         ),
-        StoredReason.PASSED: Rule(Verdict.NEVER, "The stored SPSO is {start_offset}, and has passed it."),
-        StoredReason.AVAILABLE: Rule(
-            Verdict.NOW,
+        StoredReason.PASSED: Meaning(Outlook.NEVER, "The stored SPSO is {start_offset}, and has passed it."),
+        StoredReason.AVAILABLE: Meaning(
+            Outlook.NOW,
             "It is stored as AVAILABLE, delivery count {delivery_count}: a leader that reads that delivers it, and the "
             "leader of now may have delivered it again already.",
         ),
-        StoredReason.LAST_DELIVERY: Rule(
+        StoredReason.LAST_DELIVERY: Meaning(
             None, "It was delivered {delivery_count:time} where the limit is {limit}: at most one delivery is left."
         ),
-        StoredReason.ACKNOWLEDGED: Rule(
-            Verdict.NEVER, "It is stored as ACKNOWLEDGED, and waits until the SPSO, {start_offset}, passes it."
+        StoredReason.ACKNOWLEDGED: Meaning(
+            Outlook.NEVER, "It is stored as ACKNOWLEDGED, and waits until the SPSO, {start_offset}, passes it."
         ),
-        StoredReason.ARCHIVED: Rule(
-            Verdict.NEVER, "It is stored as ARCHIVED, and waits until the SPSO, {start_offset}, passes it."
+        StoredReason.ARCHIVED: Meaning(
+            Outlook.NEVER, "It is stored as ARCHIVED, and waits until the SPSO, {start_offset}, passes it."
         ),
-        StoredReason.ARCHIVING: Rule(
-            Verdict.NEVER, "It is stored as ARCHIVING: on its way to the dead-letter queue (KIP-1191)."
+        StoredReason.ARCHIVING: Meaning(
+            Outlook.NEVER, "It is stored as ARCHIVING: on its way to the dead-letter queue (KIP-1191)."
         ),
-        StoredReason.UNREADABLE: Rule(
-            Verdict.STALLED, "It is stored in state {state}, with which no leader can read what is stored."
+        StoredReason.UNREADABLE: Meaning(
+            Outlook.STALLED, "It is stored in state {state}, with which no leader can read what is stored."
         ),
-        StoredReason.BETWEEN: Rule(
-            Verdict.NOW,
+        StoredReason.BETWEEN: Meaning(
+            Outlook.NOW,
             "Nothing is stored of it, but of records behind it: it was never delivered, or is held for the first time, "
             "or the log has no such record. A leader that reads the state fetches it again, in the gap window.",
         ),
-        StoredReason.BEYOND: Rule(
-            Verdict.NOW,
+        StoredReason.BEYOND: Meaning(
+            Outlook.NOW,
             "It lies beyond all that is stored: it was never delivered, or is held for the first time. A leader that "
             "reads the state delivers it when it gets there.",
         ),
-        StoredReason.NOT_APPENDED: Rule(
-            Verdict.LATER, "The log ends at {log_end_offset}: it is not written yet, or not replicated."
+        StoredReason.NOT_APPENDED: Meaning(
+            Outlook.LATER, "The log ends at {log_end_offset}: it is not written yet, or not replicated."
         ),
     }
 )
@@ -475,12 +475,12 @@ UNSAID: Final[Mapping[Unsaid, str]] = MappingProxyType(
 """One phrase for each; most of it is in a broker's request log."""
 
 
-_RULES: Final[Mapping[Reason | StoredReason, Rule]] = MappingProxyType(
+_RULES: Final[Mapping[Reason | StoredReason, Meaning]] = MappingProxyType(
     dict([*REASONS.items(), *STORED_REASONS.items()])
 )
 
 
-class Finding(NamedTuple):
+class StatedReason(NamedTuple):
     """
     One reason, with the facts of its sentence.
 
@@ -500,7 +500,7 @@ class Finding(NamedTuple):
         return sentence(_RULES[self.reason].sentence, self.facts, self.at_us)
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> Outlook | None:
         """Whether the record is deliverable; None for what only adds to another reason."""
         return _RULES[self.reason].verdict
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from attrs import field, frozen
 
 from sharestate.explain.log_facts import LogFacts
-from sharestate.explain.sentences import Finding, Reason, Verdict
+from sharestate.explain.sentences import Outlook, Reason, StatedReason
 from sharestate.partition.acquire import threshold
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.record_machine import TERMINAL
@@ -33,7 +33,7 @@ UNADVANCED: Final = MappingProxyType(
 """The causes that make records terminal without an advance, and the stalls that they may lead to."""
 
 
-class Lost(NamedTuple):
+class StateLost(NamedTuple):
     """
     From when on the state of a share partition is not known, though a leader had read it.
 
@@ -64,13 +64,13 @@ class Standing(NamedTuple):
     delivery_count: int | None
     member_id: str
     locked_until_us: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[StatedReason, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Outlook:
         """Whether the record is deliverable."""
         verdicts = [finding.verdict for finding in self.findings]
-        return Verdict.STALLED if Verdict.STALLED in verdicts else verdicts[0] or Verdict.UNKNOWN
+        return Outlook.STALLED if Outlook.STALLED in verdicts else verdicts[0] or Outlook.UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
         """Return the standing as JSON; what is null or empty is left out."""
@@ -102,7 +102,7 @@ class Present:
     at_us: int | None
     """The instant; None if no event had a time. [µs since 1970]"""
 
-    lost: Lost | None = None
+    lost: StateLost | None = None
     """From when on the state is not known, though a leader had read it; None if it is, or was never known."""
 
     reads_committed: bool = False
@@ -167,7 +167,9 @@ class Present:
                 return next(run for run in batch.runs if offset <= run.last_offset)
         return None
 
-    def _findings(self, offset: int, run: RecordRun | None, log: LogFacts, cause: Cause | None) -> Iterator[Finding]:
+    def _findings(
+        self, offset: int, run: RecordRun | None, log: LogFacts, cause: Cause | None
+    ) -> Iterator[StatedReason]:
         partition = self.partition
         if partition is None:
             yield (
@@ -188,7 +190,7 @@ class Present:
 
     def _in_flight(
         self, partition: SharePartition, offset: int, run: RecordRun, cause: Cause | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[StatedReason]:
         if run.state in TERMINAL:
             yield self._terminal(run, cause)
         elif run.state is RecordState.ARCHIVING:
@@ -202,14 +204,14 @@ class Present:
         else:
             yield from self._available(partition, offset, run)
 
-    def _terminal(self, run: RecordRun, cause: Cause | None) -> Finding:
+    def _terminal(self, run: RecordRun, cause: Cause | None) -> StatedReason:
         if run.has_pending_write and not run.is_archived_meanwhile:
             return self._finding(Reason.TERMINAL_PENDING, state=run.state.name)
         if run.state is RecordState.ACKNOWLEDGED:
             return self._finding(Reason.ACKNOWLEDGED)
         return self._finding(Reason.ARCHIVED, cause="its cause is not known" if cause is None else cause.value)
 
-    def _held(self, partition: SharePartition, run: RecordRun) -> Iterator[Finding]:
+    def _held(self, partition: SharePartition, run: RecordRun) -> Iterator[StatedReason]:
         until_us = _deadline_us(run)
         is_due = until_us is not None and self.at_us is not None and until_us < self.at_us
         yield self._finding(
@@ -222,7 +224,7 @@ class Present:
         if run.delivery_count >= limit:
             yield self._finding(Reason.LAST_DELIVERY_HELD, delivery_count=run.delivery_count, limit=limit)
 
-    def _available(self, partition: SharePartition, offset: int, run: RecordRun) -> Iterator[Finding]:
+    def _available(self, partition: SharePartition, offset: int, run: RecordRun) -> Iterator[StatedReason]:
         next_offset = self._next_offset or 0
         if offset < partition.start_offset:
             yield self._finding(Reason.AVAILABLE_BELOW_START, start_offset=partition.start_offset)
@@ -256,7 +258,7 @@ class Present:
                     return first, run.delivery_count
         return None
 
-    def _not_in_flight(self, partition: SharePartition, offset: int, log: LogFacts) -> Iterator[Finding]:
+    def _not_in_flight(self, partition: SharePartition, offset: int, log: LogFacts) -> Iterator[StatedReason]:
         end, stable = log.end_offset, log.last_stable_offset
         window = _active_window(partition)
         if offset < log.start_offset:
@@ -305,11 +307,11 @@ class Present:
             return None
         return self.partition.end_offset + 1 if self._batches else self.partition.start_offset
 
-    def start_findings(self, cause: Cause | None = None) -> tuple[Finding, ...]:
+    def start_findings(self, cause: Cause | None = None) -> tuple[StatedReason, ...]:
         """Return what keeps the SPSO where it is; *cause* is that of the last change of the record there, if known."""
         return tuple(self._start_findings(cause))
 
-    def _start_findings(self, cause: Cause | None) -> Iterator[Finding]:
+    def _start_findings(self, cause: Cause | None) -> Iterator[StatedReason]:
         partition = self.partition
         if partition is None or partition.lifecycle is not Lifecycle.ACTIVE:
             yield from self._findings(0, None, LogFacts(0), None)
@@ -334,7 +336,7 @@ class Present:
         else:
             yield self._finding(Reason.START_WAITS, start_offset=start, state=run.state.name)
 
-    def _stalls(self) -> Iterator[Finding]:
+    def _stalls(self) -> Iterator[StatedReason]:
         """Yield the stall that the share partition is in, if it is in one: no fetch is served, and nothing is left."""
         partition = self.partition
         if partition is None or not self._batches or self._next_offset is None:
@@ -363,8 +365,8 @@ class Present:
         learned.advance_log_start(self.log_start_offset)
         return learned.next_fetch_offset() < self.log_start_offset
 
-    def _finding(self, reason: Reason, **facts: Any) -> Finding:  # noqa: ANN401 - the facts of its sentence
-        return Finding(reason, facts, self.at_us)
+    def _finding(self, reason: Reason, **facts: Any) -> StatedReason:  # noqa: ANN401 - the facts of its sentence
+        return StatedReason(reason, facts, self.at_us)
 
 
 def _active_window(partition: SharePartition) -> GapWindow | None:

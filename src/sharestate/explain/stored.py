@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 from sharestate.coordinator import StoredState
 from sharestate.explain.sentences import (
     UNSAID,
-    Finding,
+    Outlook,
+    StatedReason,
     StoredReason,
     Unsaid,
-    Verdict,
     counted,
     duration,
     instant,
     sentence,
 )
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic
+from sharestate.state_topic import RebuiltPartition, StateTopic, TopicRecord
 from sharestate.state_topic.rebuild import begins_state
 from sharestate.values.checks import integer
 from sharestate.values.records import RecordState, SharePartitionKey
@@ -112,14 +112,14 @@ class StoredExplanation(NamedTuple):
     rebuilt: RebuiltPartition
     offset: int
     moments: tuple[StoredMoment, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[StatedReason, ...]
     near_limit: tuple[StateBatch, ...]
     log_end_offset: int | None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Outlook:
         """Whether a leader that would read the state now could deliver it."""
-        return self.findings[0].verdict or Verdict.UNKNOWN
+        return self.findings[0].verdict or Outlook.UNKNOWN
 
     @property
     def unsaid(self) -> tuple[Unsaid, ...]:
@@ -210,7 +210,7 @@ class StoredLife:
         """What the topic has said so far, in order."""
         return tuple(self._moments)
 
-    def apply(self, logged: LoggedRecord, state: StoredState | None) -> None:
+    def apply(self, logged: TopicRecord, state: StoredState | None) -> None:
         """Take the next record of the share partition, and what is stored after it; None if it was deleted."""
         before, self._state = self._state, state
         if state is None:
@@ -237,7 +237,7 @@ class StoredLife:
         elif was is not None and now is None:
             self._add(logged, StoredHappening.NOT_STORED, start)
 
-    def _add(self, logged: LoggedRecord, what: StoredHappening, facts: dict[str, Any]) -> None:
+    def _add(self, logged: TopicRecord, what: StoredHappening, facts: dict[str, Any]) -> None:
         at_us = None if logged.timestamp_ms is None else logged.timestamp_ms * 1000
         self._moments.append(StoredMoment(logged.offset, at_us, what, facts))
 
@@ -254,7 +254,7 @@ def _named(state: int) -> str:
 
 def stored_lives(
     topic: StateTopic,
-    records: Iterable[LoggedRecord],
+    records: Iterable[TopicRecord],
     offset: int | None,
     is_wanted: Callable[[SharePartitionKey], bool],
 ) -> dict[SharePartitionKey, StoredLife]:
@@ -322,22 +322,22 @@ _OF_STATE: Final[Mapping[int, StoredReason]] = MappingProxyType(
 )
 
 
-def _findings(state: StoredState, offset: int, limit: int, log_end: int | None) -> Iterator[Finding]:
+def _findings(state: StoredState, offset: int, limit: int, log_end: int | None) -> Iterator[StatedReason]:
     start = {"start_offset": state.start_offset}
     batch = stored_batch(state, offset)
     if state.start_offset < 0:
-        yield Finding(StoredReason.NEVER_STARTED, {}, None)
+        yield StatedReason(StoredReason.NEVER_STARTED, {}, None)
     elif offset < state.start_offset:
-        yield Finding(StoredReason.PASSED, start, None)
+        yield StatedReason(StoredReason.PASSED, start, None)
     elif batch is not None:
         count = {"delivery_count": batch.delivery_count}
         reason = _OF_STATE.get(batch.delivery_state, StoredReason.UNREADABLE)
-        yield Finding(reason, {**start, **count, "state": _named(batch.delivery_state)}, None)
+        yield StatedReason(reason, {**start, **count, "state": _named(batch.delivery_state)}, None)
         if batch.delivery_state not in TERMINAL and batch.delivery_count >= limit - 1:
-            yield Finding(StoredReason.LAST_DELIVERY, {**count, "limit": limit}, None)
+            yield StatedReason(StoredReason.LAST_DELIVERY, {**count, "limit": limit}, None)
     elif log_end is not None and offset >= log_end:
-        yield Finding(StoredReason.NOT_APPENDED, {"log_end_offset": log_end}, None)
+        yield StatedReason(StoredReason.NOT_APPENDED, {"log_end_offset": log_end}, None)
     elif state.state_batches and offset < state.state_batches[-1].last_offset:
-        yield Finding(StoredReason.BETWEEN, {}, None)
+        yield StatedReason(StoredReason.BETWEEN, {}, None)
     else:
-        yield Finding(StoredReason.BEYOND, {}, None)
+        yield StatedReason(StoredReason.BEYOND, {}, None)

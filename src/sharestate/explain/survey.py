@@ -15,14 +15,14 @@ Key = tuple[str, str, int]
 Watch = Callable[[HistoryReader], Iterable[Event]]
 
 
-class Life(Protocol):
+class EventReader(Protocol):
     """What takes the events of one share partition, such as ``RecordLife`` and ``PartitionLife``."""
 
     def apply(self, event: Event) -> object:
         """Take the next event."""
 
 
-Life_co = TypeVar("Life_co", bound=Life, covariant=True)
+Life_co = TypeVar("Life_co", bound=EventReader, covariant=True)
 
 
 class Begin(Protocol[Life_co]):

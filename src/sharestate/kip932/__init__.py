@@ -1,6 +1,6 @@
 """The KIP's worked examples as data, run by a leader and compared with the KIP."""
 
-from sharestate.kip932.run import RowRun, Step, TableRun, run_table
+from sharestate.kip932.run import RowRun, ScenarioStep, TableRun, run_table
 from sharestate.kip932.tables import (
     TABLES,
     Caption,
@@ -22,8 +22,8 @@ __all__ = [
     "Row",
     "RowRun",
     "Scenario",
+    "ScenarioStep",
     "Source",
-    "Step",
     "Table",
     "TableRun",
     "read_scenario",

@@ -163,7 +163,7 @@ DELTA_INDICES: Final = 256
 
 
 @frozen(kw_only=True)
-class StateRecord:
+class KipRecord:
     """
     A record on the share-group state topic, by its key and checkpoint epoch.
 
@@ -187,7 +187,7 @@ class StateRecord:
 
 def state_records(
     writes: Iterable[PartitionStateBatchData], *, delta_indices: int = DELTA_INDICES
-) -> Iterator[StateRecord]:
+) -> Iterator[KipRecord]:
     """
     Yield the record that a share coordinator writes for each of the *writes* to one share partition.
 
@@ -206,7 +206,7 @@ def state_records(
     for write in writes:
         if epoch < FIRST_STATE_EPOCH or not write.state_batches:
             epoch += 1
-            yield StateRecord(delta_index=None, checkpoint_epoch=epoch)
+            yield KipRecord(delta_index=None, checkpoint_epoch=epoch)
         else:
-            yield StateRecord(delta_index=deltas % delta_indices, checkpoint_epoch=epoch)
+            yield KipRecord(delta_index=deltas % delta_indices, checkpoint_epoch=epoch)
             deltas += 1

@@ -51,7 +51,7 @@ Write: TypeAlias = tuple[SharePartitionKey, PartitionStateBatchData]
 
 
 @frozen(kw_only=True)
-class Step:
+class ScenarioStep:
     """
     The effects of the commands of one row.
 
@@ -90,13 +90,13 @@ class _Runner:
         self._now_ms = 0
         self._state = KipState()
 
-    def run(self, commands: Iterable[requests.Command]) -> Step:
+    def run(self, commands: Iterable[requests.Command]) -> ScenarioStep:
         """Run *commands*, each of whose writes is answered before the next one."""
         first = len(self._persister.requests)
         for command in commands:
             self._HANDLERS[type(command)](self, command)
         writes = (each for each in self._persister.requests[first:] if isinstance(each, WriteStateParameters))
-        step = Step(
+        step = ScenarioStep(
             writes=tuple(entry for write in writes for entry in write.entries()),
             before=self._state,
             snapshot=self._partition.snapshot(),
@@ -164,7 +164,7 @@ CONTROL_RECORDS: Final = evolve(
 )
 """The KIP's older design: a delta has no start offset, so every change is written."""
 
-_Rows: TypeAlias = Sequence[tuple[Row, Step]]
+_Rows: TypeAlias = Sequence[tuple[Row, ScenarioStep]]
 _Written: TypeAlias = Iterator[tuple["Json", ...]]
 
 
@@ -248,7 +248,7 @@ class RowRun:
     """
 
     row: Row
-    step: Step
+    step: ScenarioStep
     expected: tuple[Json, ...]
     written: tuple[Json, ...]
 

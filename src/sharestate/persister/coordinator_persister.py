@@ -7,8 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import time_ns
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.shard import FAILURES, Outcome
@@ -17,7 +16,7 @@ from sharestate.coordinator.state_log import StateLog
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import MalformedInputError, StateLogError
 from sharestate.persister.operations import answer, operate
-from sharestate.persister.protocol import CheckedPersister, P, R
+from sharestate.persister.protocol import ClosingPersister, P, R
 from sharestate.persister.requests import (
     InitializeOnceParameters,
     InitializeStateParameters,
@@ -37,7 +36,7 @@ def wall_clock_ms() -> int:
     return time_ns() // 1_000_000
 
 
-class CoordinatorPersister(CheckedPersister):
+class CoordinatorPersister(ClosingPersister):
     """
     Stores the state of share partitions in a state log, by the rules of a share coordinator.
 
@@ -150,16 +149,6 @@ class CoordinatorPersister(CheckedPersister):
         """Close the log; the persister cannot be used afterwards."""
         self._expect_caller()
         self._log.close()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the log."""
-        self.close()
 
     def _expect_caller(self) -> None:
         """Raise an error for a caller that the log does not serve, before anything is changed: it may be at work."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
 
 from sharestate.errors import MalformedInputError
 from sharestate.persister.requests import (
@@ -131,3 +132,21 @@ class CheckedPersister(ABC):
     @abstractmethod
     def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
         """Return the future of *request*; a MalformedInputError that it raises becomes that of the future."""
+
+
+class ClosingPersister(CheckedPersister):
+    """A persister that has something to close, as a context manager does at the end of its block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()

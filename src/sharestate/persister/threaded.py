@@ -7,12 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock, get_ident
-from types import TracebackType
-from typing import Any, ParamSpec, Self
+from typing import Any, ParamSpec
 
 from sharestate.errors import ErrorCode
 from sharestate.persister.coordinator_persister import CoordinatorPersister
-from sharestate.persister.protocol import CheckedPersister, P, R
+from sharestate.persister.protocol import ClosingPersister, P, R
 from sharestate.persister.requests import (
     InitializeOnceParameters,
     InitializeStateParameters,
@@ -25,7 +24,7 @@ from sharestate.values.checks import expect
 A = ParamSpec("A")
 
 
-class ThreadedPersister(CheckedPersister):
+class ThreadedPersister(ClosingPersister):
     """
     Passes requests to a persister that it makes in a thread of its own, such as a ``SqlitePersister``.
 
@@ -86,16 +85,6 @@ class ThreadedPersister(CheckedPersister):
         else:
             self._executor.shutdown()
             self._closing.result()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
     # ---- between the threads
 

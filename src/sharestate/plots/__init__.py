@@ -5,7 +5,7 @@ A picture is an Altair chart: a notebook shows it, and ``chart.save("line.svg")`
 """
 
 try:
-    from sharestate.plots.drawing import COLORS, Step, offset_line, offset_lines
+    from sharestate.plots.drawing import COLORS, PlotStep, offset_line, offset_lines
 except ModuleNotFoundError as error:
     if error.name != "altair":
         raise
@@ -13,4 +13,4 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.plots.lines import Shown
 
-__all__ = ["COLORS", "Shown", "Step", "offset_line", "offset_lines"]
+__all__ = ["COLORS", "PlotStep", "Shown", "offset_line", "offset_lines"]

@@ -50,7 +50,7 @@ _EDGE: Final = 4
 Datum = dict[str, Any]
 
 
-class Step(NamedTuple):
+class PlotStep(NamedTuple):
     """
     One of the pictures of ``offset_lines``.
 
@@ -90,10 +90,10 @@ def offset_line(shown: Shown, *, title: str = "", note: str = "", width: int = 6
     >>> chart = offset_line(PersistedState(start_offset=110, state_batches=batches), title="Stored state")
     >>> chart.save("stored.svg")  # doctest: +SKIP
     """
-    return offset_lines([Step(title, shown, note)], width=width)
+    return offset_lines([PlotStep(title, shown, note)], width=width)
 
 
-def offset_lines(steps: Iterable[Step], *, width: int = 640) -> alt.VConcatChart:
+def offset_lines(steps: Iterable[PlotStep], *, width: int = 640) -> alt.VConcatChart:
     """
     Draw each of *steps* as ``offset_line`` does, one below the other on the same scale.
 
@@ -149,7 +149,7 @@ class _Axis:
 # ---- a line
 
 
-def _chart(line: OffsetLine, step: Step, axis: _Axis) -> alt.LayerChart | alt.FacetChart:
+def _chart(line: OffsetLine, step: PlotStep, axis: _Axis) -> alt.LayerChart | alt.FacetChart:
     runs = [_datum(run, axis) for run in line.runs]
     marks = [{"x": mark.at, "label": f"{mark.name} {mark.offset}", "name": mark.name} for mark in line.marks]
     layers = [

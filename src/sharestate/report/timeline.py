@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain import Lost, Overview, PartitionLife
+from sharestate.explain import Overview, PartitionLife, StateLost
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow
@@ -193,7 +193,7 @@ class PartitionTimeline:
         if not self._points or self._points[-1][1:] != point[1:]:
             self._points.append(point)
 
-    def _look_whether_lost(self, before: Lost | None) -> None:
+    def _look_whether_lost(self, before: StateLost | None) -> None:
         """Note since when, and until when, the state is not known."""
         lost = self._life.lost
         if before is not None:

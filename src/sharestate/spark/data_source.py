@@ -18,7 +18,7 @@ from sharestate.errors import RecordFormatError, UnknownRecordTypeError
 from sharestate.spark.schemas import STATE_RECORDS, arrow_schema
 from sharestate.spark.slices import Slice, StateTopicOfCluster, segment_slices
 from sharestate.spark.workers import use_this_python
-from sharestate.state_topic import LoggedRecord
+from sharestate.state_topic import TopicRecord
 from sharestate.state_topic.files import TOPIC
 from sharestate.values.checks import refuse
 
@@ -123,7 +123,7 @@ class StateTopicReader(DataSourceReader):
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _row(record: LoggedRecord) -> dict[str, Any]:
+def _row(record: TopicRecord) -> dict[str, Any]:
     return {
         "key": record.key,
         "value": record.value,
@@ -139,7 +139,7 @@ def _microseconds(timestamp_ms: int | None) -> int | None:
     return None if timestamp_ms is None or not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS else timestamp_ms * 1000
 
 
-def _group_of(record: LoggedRecord) -> str | None:
+def _group_of(record: TopicRecord) -> str | None:
     """Return the share group of a record; None for one of an unknown type."""
     try:
         return decode_record(record.key, None).key.group_id

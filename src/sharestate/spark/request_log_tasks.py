@@ -36,7 +36,7 @@ SHOWN_BROKEN: Final = 10
 _EVENTS_PER_BATCH: Final = 1000
 
 
-class What(IntEnum):
+class RowKind(IntEnum):
     """What a parsed row is; they come in this order."""
 
     BLOCK = 0
@@ -55,7 +55,7 @@ class Parsed(NamedTuple):
     A row that is made of lines.
 
     Attributes:
-        what: One of ``What``.
+        what: One of ``RowKind``.
         taken_us: When a handler took the request. [µs since 1970]
         connection: Its connection.
         number: Its number in that connection.
@@ -198,10 +198,10 @@ class _Part:
         for number, text in self._envelopes.rest():
             yield from self._request(number, text)
         lacks_offset = int(self._lacks_offset or False)
-        yield Parsed(What.BLOCK, 0, "", lacks_offset, *self._place, self._size, b"")
+        yield Parsed(RowKind.BLOCK, 0, "", lacks_offset, *self._place, self._size, b"")
 
     def _broken(self, number: int, what: str) -> Parsed:
-        return Parsed(What.BROKEN, 0, "", 0, *self._place, number, what.encode(errors="replace"))
+        return Parsed(RowKind.BROKEN, 0, "", 0, *self._place, number, what.encode(errors="replace"))
 
     def _request(self, number: int, line: bytes) -> Iterator[Parsed]:
         if self._lacks_offset is None:
@@ -214,7 +214,7 @@ class _Part:
             return
         if request is not None:
             times = request.taken_us, request.connection, request.correlation_id
-            yield Parsed(What.REQUEST, *times, *self._place, number, line)
+            yield Parsed(RowKind.REQUEST, *times, *self._place, number, line)
 
 
 def _encoded(rows: list[Parsed]) -> pa.RecordBatch:
@@ -280,9 +280,9 @@ class _ParsedRequests:
 
     def _requests(self) -> Iterator[LoggedRequest]:
         for what, rows in groupby(self._rows, itemgetter(0)):
-            if what == What.BLOCK:
+            if what == RowKind.BLOCK:
                 self._number(list(rows))
-            elif what == What.BROKEN:
+            elif what == RowKind.BROKEN:
                 for row in rows:
                     self.broken(RequestLogError(row.text.decode(errors="replace"), _path(row.file), self._line(row)))
             else:

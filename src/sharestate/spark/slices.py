@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from attrs import field, frozen
 
 from sharestate.errors import UnreadableFileError
-from sharestate.state_topic import LoggedRecord, StateTopicFile, state_topic_files
+from sharestate.state_topic import StateTopicFile, TopicRecord, state_topic_files
 from sharestate.state_topic.files import TOPIC, records_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Slice(Protocol):
         """The topic, by the name that its rows get."""
         ...
 
-    def records(self) -> Iterator[LoggedRecord]:
+    def records(self) -> Iterator[TopicRecord]:
         """
         Yield the records, in the order of their offsets.
 
@@ -59,7 +59,7 @@ class SegmentSlice:
     sizes: Mapping[str, int]
     topic: str = TOPIC
 
-    def records(self) -> Iterator[LoggedRecord]:
+    def records(self) -> Iterator[TopicRecord]:
         """Yield the records of whole record batches; transaction markers are passed over."""
         from sharestate.segments import LogReader  # noqa: PLC0415 - needs an extra
 
@@ -158,7 +158,7 @@ class BrokerSlice:
         """The topic's name."""
         return self.source.topic
 
-    def records(self) -> Iterator[LoggedRecord]:
+    def records(self) -> Iterator[TopicRecord]:
         """Yield the records, and refuse to go on if brokers have deleted some of them meanwhile."""
         if self.offsets:
             with self.source.open() as cluster:

@@ -5,16 +5,16 @@ No broker is needed, and none is asked.
 """
 
 from sharestate.state_topic.decoded import decoded_form, from_decoded_form
-from sharestate.state_topic.files import LoggedRecord, StateTopicFile, state_topic_files
+from sharestate.state_topic.files import StateTopicFile, TopicRecord, state_topic_files
 from sharestate.state_topic.rebuild import Pruning, RebuiltPartition, StatePartition, StateTopic
 
 __all__ = [
-    "LoggedRecord",
     "Pruning",
     "RebuiltPartition",
     "StatePartition",
     "StateTopic",
     "StateTopicFile",
+    "TopicRecord",
     "decoded_form",
     "from_decoded_form",
     "state_topic_files",

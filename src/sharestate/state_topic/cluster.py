@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError, UnreadableFileError
-from sharestate.state_topic.files import TOPIC, LoggedRecord
+from sharestate.state_topic.files import TOPIC, TopicRecord
 from sharestate.values.records import SharePartitionKey
 
 __all__ = ["Cluster", "client_settings"]
@@ -116,7 +116,7 @@ class Cluster:
             self._refuse_partition(f"there is no such partition, but {len(topic.partitions)} others", number)
         return {number: self._offsets_of(number) for number in sorted(partitions or topic.partitions)}
 
-    def records(self, offsets: Mapping[int, range]) -> Iterator[LoggedRecord]:
+    def records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
         Yield the records at *offsets*, those of each partition of the state topic in the order of the log.
 
@@ -124,7 +124,7 @@ class Cluster:
         """
         return self._read(offsets, self._refuse_deleted)
 
-    def remaining_records(self, offsets: Mapping[int, range]) -> Iterator[LoggedRecord]:
+    def remaining_records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
         Yield the records at *offsets*; of a partition of which brokers have deleted some meanwhile, what it has then.
 
@@ -142,9 +142,7 @@ class Cluster:
     def _place(self, number: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, number, offset)
 
-    def _read(
-        self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]
-    ) -> Iterator[LoggedRecord]:
+    def _read(self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]) -> Iterator[TopicRecord]:
         """Yield the records at *offsets*; where some are gone, at those that *once_deleted* returns."""
         left = {number: span for number, span in offsets.items() if span}
         self._consumer.assign([self._place(number, span.start) for number, span in left.items()])
@@ -163,10 +161,10 @@ class Cluster:
                 del left[number]
         self._consumer.unassign()
 
-    def _logged(self, message: Message) -> LoggedRecord:
+    def _logged(self, message: Message) -> TopicRecord:
         key, value = message.key(), message.value()
         kind, timestamp_ms = message.timestamp()
-        return LoggedRecord(
+        return TopicRecord(
             *(self._servers, None, None, message.partition(), message.offset(), timestamp_ms),
             b"" if key is None else _bytes(key),
             None if value is None else _bytes(value),

@@ -33,7 +33,7 @@ GZIP: Final = b"\x1f\x8b"
 _PARTITION: Final = re.compile(rf"{TOPIC}-(\d{{1,10}})")
 
 
-class LoggedRecord(NamedTuple):
+class TopicRecord(NamedTuple):
     """
     A record of the state topic, and where it was found.
 
@@ -118,7 +118,7 @@ class StateTopicFile:
         """The ends of segments read so far that hold no whole record batch."""
         return [] if self._log is None else self._log.tails
 
-    def __iter__(self) -> Iterator[LoggedRecord]:
+    def __iter__(self) -> Iterator[TopicRecord]:
         """Yield the records."""
         self.position = 0
         try:
@@ -142,7 +142,7 @@ class StateTopicFile:
         except OSError:
             return 0
 
-    def _in_file(self) -> Iterator[LoggedRecord]:
+    def _in_file(self) -> Iterator[TopicRecord]:
         with Path(self.file).open("rb") as file:
             is_gzip = _is_gzip(file)
             with json_text(file) as lines:
@@ -151,7 +151,7 @@ class StateTopicFile:
                         self.position = file.tell()
                     yield logged
 
-    def _in_lines(self, stream: TextIO) -> Iterator[LoggedRecord]:
+    def _in_lines(self, stream: TextIO) -> Iterator[TopicRecord]:
         for number, line in enumerate(bounded_lines(stream), 1):
             self.position += len(line)
             if not is_blank(line):
@@ -159,9 +159,9 @@ class StateTopicFile:
                     row = _row_of(read_json(line))
                 except MalformedInputError as error:
                     raise UnreadableFileError(error.message, self.file, number, error.field or "") from error
-                yield LoggedRecord(self.file, number, None, *row)
+                yield TopicRecord(self.file, number, None, *row)
 
-    def _in_segments(self) -> Iterator[LoggedRecord]:
+    def _in_segments(self) -> Iterator[TopicRecord]:
         from sharestate.segments import LogReader  # noqa: PLC0415 - needs an extra
 
         self._log = LogReader(self.file)
@@ -170,12 +170,12 @@ class StateTopicFile:
             yield from records_of(batch, self.state_partition)
 
 
-def records_of(batch: LogBatch, state_partition: int | None) -> Iterator[LoggedRecord]:
+def records_of(batch: LogBatch, state_partition: int | None) -> Iterator[TopicRecord]:
     """Yield the records of a batch in a segment of the state topic; a transaction marker has none."""
     if not batch.is_control:
         for offset, timestamp_ms, key, value, _ in batch.records():
             place = (batch.file, None, batch.byte_offset, state_partition, offset, timestamp_ms)
-            yield LoggedRecord(*place, key or b"", value, batch.timestamp_type)
+            yield TopicRecord(*place, key or b"", value, batch.timestamp_type)
 
 
 def json_text(data: BufferedReader[Any]) -> TextIO:

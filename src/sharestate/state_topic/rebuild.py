@@ -30,7 +30,7 @@ from sharestate.values.records import RecordState, SharePartitionKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from sharestate.state_topic.files import LoggedRecord, StateTopicFile
+    from sharestate.state_topic.files import StateTopicFile, TopicRecord
 
 _TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
@@ -190,7 +190,7 @@ class StatePartition:
         without = min((offset for offset in snapshots if offset != least), default=(self.last_offset or 0) + 1)
         return Pruning(self.shard.redundant_offset(), snapshots[least], without - least)
 
-    def add(self, logged: LoggedRecord) -> StateRecord | None:
+    def add(self, logged: TopicRecord) -> StateRecord | None:
         """
         Replay a record, and return it; None if it is of an unknown type, which coordinators skip.
 
@@ -208,7 +208,7 @@ class StatePartition:
             self.first_offset = offset
         return record
 
-    def _replayed(self, offset: int, logged: LoggedRecord) -> StateRecord | None:
+    def _replayed(self, offset: int, logged: TopicRecord) -> StateRecord | None:
         try:
             record = logged.decode()
         except UnreadableFileError as error:
@@ -266,7 +266,7 @@ class StateTopic:
     def read(
         self,
         files: Iterable[StateTopicFile],
-        read: Callable[[StateTopicFile], Iterable[LoggedRecord]] = iter,
+        read: Callable[[StateTopicFile], Iterable[TopicRecord]] = iter,
     ) -> None:
         """
         Add the records of *files* in the order of their offsets.
@@ -281,7 +281,7 @@ class StateTopic:
         for logged in in_log_order(files, read):
             self.add(logged)
 
-    def add(self, logged: LoggedRecord) -> StateRecord | None:
+    def add(self, logged: TopicRecord) -> StateRecord | None:
         """
         Add the next record of a partition of the topic, and return it; None if it is of an unknown type.
 
@@ -304,8 +304,8 @@ class StateTopic:
 
 
 def in_log_order(
-    files: Iterable[StateTopicFile], read: Callable[[StateTopicFile], Iterable[LoggedRecord]] = iter
-) -> Iterator[LoggedRecord]:
+    files: Iterable[StateTopicFile], read: Callable[[StateTopicFile], Iterable[TopicRecord]] = iter
+) -> Iterator[TopicRecord]:
     """
     Yield the records of *files*, those of each partition of the topic in the order of their offsets.
 

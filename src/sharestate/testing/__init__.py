@@ -2,24 +2,12 @@
 A test kit for implementations of share partitions: random sequences of requests, and invariants of the responses.
 
 Sequences are requests of the line protocol, so anything that answers it can be tested. The strategies for Hypothesis
-are in `sharestate.testing.strategies` (extra ``testing``).
+are in `sharestate.testing.protocol.strategies` (extra ``testing``).
 
 `PersisterContract` and `DeadLetterQueueContract` are test classes that the tests of a persister and of a dead-letter
 queue inherit.
 """
 
-from sharestate.testing.always import (
-    ALWAYS,
-    BROKER,
-    HEALED,
-    WITH_QUEUE,
-    WITHOUT_QUEUE,
-    Invariant,
-)
-from sharestate.testing.contract import broken_clauses, untested_clauses
-from sharestate.testing.dead_letter_queue_contract import DeadLetterQueueContract
-from sharestate.testing.exchange import Exchange, InFlightRecord, exchanges, records, trace
-from sharestate.testing.explanations import explain
 from sharestate.testing.generator import (
     ORDINARY,
     STEPS,
@@ -33,11 +21,39 @@ from sharestate.testing.generator import (
     operations,
     seeded,
 )
-from sharestate.testing.in_process import InProcessServer
-from sharestate.testing.observing import invariants_of, judge, observe
-from sharestate.testing.over_time import HEALED_OVER_TIME, OVER_TIME, OverTime, Watch
-from sharestate.testing.persister_contract import PersisterContract
-from sharestate.testing.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, expect_seen, seen
+from sharestate.testing.persisters import (
+    DeadLetterQueueContract,
+    PersisterContract,
+    broken_clauses,
+    untested_clauses,
+)
+from sharestate.testing.protocol import (
+    ALWAYS,
+    BROKER,
+    HEALED,
+    HEALED_OVER_TIME,
+    OVER_TIME,
+    REFUSED,
+    SOMETIMES,
+    SOMETIMES_WITH_QUEUE,
+    WITH_QUEUE,
+    WITHOUT_QUEUE,
+    Exchange,
+    InFlightRecord,
+    InProcessServer,
+    Invariant,
+    OverTime,
+    Watch,
+    exchanges,
+    expect_seen,
+    explain,
+    invariants_of,
+    judge,
+    observe,
+    records,
+    seen,
+    trace,
+)
 
 __all__ = [
     "ALWAYS",

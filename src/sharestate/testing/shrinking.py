@@ -1,77 +1,101 @@
-"""Making a list of things that happen shorter, for as long as it shows what it has shown."""
+"""Shrink a list of steps while it still shows what it has shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-T = TypeVar("T")
+MOST_PAIRS: Final = 30
+"""From how many steps on no two are left out together: there would be too many of them. [steps]"""
 
 
-def shrunk(items: list[T], shows: Callable[[list[T]], bool], smaller: Callable[[T], Iterable[T]]) -> list[T]:
+class ShownSteps(Protocol):
+    """What steps have shown, such as a failure."""
+
+    @property
+    def steps(self) -> Sequence[Any]:
+        """The steps that were needed up to it."""
+
+
+S = TypeVar("S", bound=ShownSteps)
+
+Shows: TypeAlias = Callable[[list[Any]], S | None]
+"""A function that tries steps, and returns what they show if that is the same as ever; else None."""
+
+Pass: TypeAlias = Callable[[S, Shows[S]], S]
+"""One way to shrink steps: a function that returns what fewer or plainer ones show, or what it was given."""
+
+
+def shrunk(shown: S, shows: Shows[S], passes: Sequence[Pass[S]]) -> S:
     """
-    Return what remains of *items* when nothing more can be left out, and no item can be a smaller one.
-
-    The first and the last item stay, if perhaps as smaller ones.
-
-    >>> shrunk(list("xabcz"), lambda letters: "b" in letters, lambda letter: ())
-    ['x', 'b', 'z']
+    Return what the steps show that remain when no pass makes them fewer or plainer.
 
     Args:
-        items: What happens, in order; it is not changed.
-        shows: Whether a list still shows it.
-        smaller: The smaller items that may stand in the place of one; none of them may lead back to it.
-
-    Complexity:
-        Quadratic in the items that remain, as two at a time are left out at last.
+        shown: What all steps show.
+        shows: Tries steps.
+        passes: What is tried, the quick ones first: they are tried again as soon as a slow one has left something out.
     """
     while True:
-        before = items
-        for shorten in (_without_ranges, _with_smaller_items(smaller), _without_pairs):
-            items = shorten(items, shows)
-            if len(items) < len(before):
+        before = shown
+        for shrink in passes:
+            shown = shrink(shown, shows)
+            if len(shown.steps) < len(before.steps):
                 break
-        if items == before:
-            return items
+        if shown.steps == before.steps:
+            return shown
 
 
-def _without_ranges(items: list[T], shows: Callable[[list[T]], bool]) -> list[T]:
-    size = len(items) // 2
+def without_ranges(shown: S, shows: Shows[S], *, ends: int = 1) -> S:
+    """Leave out steps that are beside each other, but for so many at both *ends*."""
+    size = len(shown.steps) // 2
     while size:
-        begin = 1
-        while begin < len(items) - 1:
-            shorter = items[:begin] + items[min(begin + size, len(items) - 1) :]
-            if shows(shorter):
-                items = shorter
-            else:
+        begin = ends
+        while begin < len(shown.steps) - ends:
+            steps = shown.steps
+            fewer = shows([*steps[:begin], *steps[min(begin + size, len(steps) - ends) :]])
+            if fewer is None:
                 begin += size
+            else:
+                shown = fewer
         size //= 2
-    return items
+    return shown
 
 
-def _without_pairs(items: list[T], shows: Callable[[list[T]], bool]) -> list[T]:
-    """Leave out two items that are not beside each other, such as an acquisition and its acknowledgement."""
-    for first, second in combinations(range(1, len(items) - 1), 2):
-        shorter = [item for place, item in enumerate(items) if place not in {first, second}]
-        if shows(shorter):
-            return shorter
-    return items
+def without_pairs(shown: S, shows: Shows[S]) -> S:
+    """
+    Leave out two steps that are not beside each other, such as an acquisition and its acknowledgement.
+
+    Complexity:
+        Quadratic in the steps.
+    """
+    if len(shown.steps) > MOST_PAIRS:
+        return shown
+    for left_out in combinations(range(1, len(shown.steps) - 1), 2):
+        fewer = shows([step for place, step in enumerate(shown.steps) if place not in left_out])
+        if fewer is not None:
+            return fewer
+    return shown
 
 
-def _with_smaller_items(
-    smaller: Callable[[T], Iterable[T]],
-) -> Callable[[list[T], Callable[[list[T]], bool]], list[T]]:
-    def shorten(items: list[T], shows: Callable[[list[T]], bool]) -> list[T]:
-        for index in range(len(items)):
-            shrinks = True
-            while shrinks:
-                shrinks = False
-                for item in smaller(items[index]):
-                    candidate = [*items[:index], item, *items[index + 1 :]]
-                    if shows(candidate):
-                        items, shrinks = candidate, True
-                        break
-        return items
+def with_plainer_steps(plainer: Callable[[Any], Iterable[Any]]) -> Pass[S]:
+    """
+    Return the pass that puts plainer steps in the place of others.
 
-    return shorten
+    Args:
+        plainer: The plainer steps that may stand in the place of one; none of them may lead back to it.
+    """
+
+    def shrink(shown: S, shows: Shows[S]) -> S:
+        index = 0
+        while index < len(shown.steps):
+            for step in plainer(shown.steps[index]):
+                found = shows([*shown.steps[:index], step, *shown.steps[index + 1 :]])
+                if found is not None:
+                    shown = found
+                    break
+            else:
+                index += 1
+        return shown
+
+    return shrink

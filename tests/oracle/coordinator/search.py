@@ -31,9 +31,10 @@ from sharestate.conversation.compare import Difference, coordinator_view, differ
 from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.progress import bar_of
+from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
-from tests.oracle.coordinator.planted import PLANTED
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
+from tests.planted.share_coordinator import PLANTED
 
 Json = Any
 
@@ -61,6 +62,11 @@ class Finding:
 
     differences: tuple[Difference, ...]
     """Where the two differ."""
+
+    @property
+    def steps(self) -> list[Json]:
+        """The requests."""
+        return [request for request, _ in self.exchanges]
 
 
 @frozen(kw_only=True)
@@ -124,7 +130,7 @@ class Worker:
             requests = RandomSequence(number).requests()
             finding = self.difference(requests)
             if finding is not None:
-                return compared, self._shrunk(finding)
+                return compared, shrunk(finding, self.difference, (without_ranges,))
             compared += len(requests)
         return compared, None
 
@@ -140,20 +146,6 @@ class Worker:
             if found:
                 return Finding(exchanges[:number], ours, found)
         return None
-
-    def _shrunk(self, finding: Finding) -> Finding:
-        """Return a conversation with as few requests as still differ."""
-        size = len(finding.exchanges) // 2
-        while size:
-            for start in range(1, len(finding.exchanges) - 1, size):
-                requests = [request for request, _ in finding.exchanges]
-                fewer = self.difference(requests[:start] + requests[start + size :])
-                if fewer is not None:
-                    finding = fewer
-                    break
-            else:
-                size //= 2
-        return finding
 
 
 def _answer(conversation: CoordinatorConversation, request: Json, number: int) -> Json:

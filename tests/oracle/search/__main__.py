@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from sharestate.testing.search import PeerDiedError, Plan, Progress, StateError, search
+from sharestate.testing.search import PeerDiedError, Plan, SearchProgress, StateError, search
 from sharestate.values.profiles import PROFILES, Profile
 from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.search.keeping import KeepError, keep
@@ -88,7 +88,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     sys.exit(INTERRUPTED if progress.is_interrupted else 1 if progress.findings or complaints else 0)
 
 
-def _keep(progress: Progress, kafka: str, rules: Profile, file: Path) -> None:
+def _keep(progress: SearchProgress, kafka: str, rules: Profile, file: Path) -> None:
     try:
         keep(progress, kafka=kafka, profile=rules.name, file=file)
     except KeepError as error:

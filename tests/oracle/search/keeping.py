@@ -11,7 +11,7 @@ from tests.oracle.build import OracleError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sharestate.testing.search import Progress
+    from sharestate.testing.search import SearchProgress
 
 VERSION: Final = 1
 """The version of the format; another one is refused."""
@@ -21,7 +21,7 @@ class KeepError(OracleError):
     """The file is not one of kept runs."""
 
 
-def keep(progress: Progress, *, kafka: str, profile: str, file: Path) -> None:
+def keep(progress: SearchProgress, *, kafka: str, profile: str, file: Path) -> None:
     """
     Append what a search has come to.
 

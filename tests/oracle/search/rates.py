@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from tests.oracle.search.divergences import DIVERGENCES
 
 if TYPE_CHECKING:
-    from sharestate.testing.search import Tally
+    from sharestate.testing.search import SearchTally
 
 ENOUGH: Final = 10_000
 """How many operations of a mix it takes until a rate means something. [operations]"""
 
 
-def too_often(tally: Tally) -> list[str]:
+def too_often(tally: SearchTally) -> list[str]:
     """Return what is wrong with how often divergences were met."""
     return [
         f"{row.id} was met {tally.rate(mix, row.id):.2f} times in 1,000 {mix} operations, and {most} are the most"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from sharestate.testing.search import Finding, Progress, Tally
+    from sharestate.testing.search import FoundDifference, SearchProgress, SearchTally
 
 _PIPE_WIDTH: Final = 160
 """How wide lines may be where there is no terminal to ask. [characters]"""
@@ -33,13 +33,13 @@ def console() -> Console:
 
 
 @contextmanager
-def progress_bar(operations: int) -> Iterator[Callable[[Progress], None]]:
+def progress_bar(operations: int) -> Iterator[Callable[[SearchProgress], None]]:
     """Yield what to tell the progress of a search for *operations*; nothing is shown but on a terminal."""
     with bar_of(operations) as tell:
         yield lambda progress: tell(progress.compared, f"{progress.tally.total:,} operations, sequence {progress.next}")
 
 
-def show(progress: Progress, complaints: Iterable[str], seconds: float, directory: Path) -> None:
+def show(progress: SearchProgress, complaints: Iterable[str], seconds: float, directory: Path) -> None:
     """Write the findings to *directory*, and say on standard output how the search has ended, and the *complaints*."""
     out = console()
     for finding in progress.findings:
@@ -50,7 +50,7 @@ def show(progress: Progress, complaints: Iterable[str], seconds: float, director
     out.print(_last_line(progress, seconds))
 
 
-def _show_finding(out: Console, finding: Finding, directory: Path) -> None:
+def _show_finding(out: Console, finding: FoundDifference, directory: Path) -> None:
     file = write_finding(finding, directory)
     out.print(Text(f"DIFFERENCE in sequence {finding.number}, after {finding.steps} requests", style="bold red"))
     out.print(Text(finding.conversation.rstrip()))
@@ -60,7 +60,7 @@ def _show_finding(out: Console, finding: Finding, directory: Path) -> None:
     out.print(Text(f"sharestate replay {file}\n"))
 
 
-def write_finding(finding: Finding, directory: Path) -> Path:
+def write_finding(finding: FoundDifference, directory: Path) -> Path:
     """Write the conversation of *finding* to a file in *directory*, and return that."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"sequence-{finding.number}.jsonl"
@@ -68,7 +68,7 @@ def write_finding(finding: Finding, directory: Path) -> Path:
     return file
 
 
-def _table(tally: Tally) -> Table:
+def _table(tally: SearchTally) -> Table:
     table = Table("row", *(f"{mix}: shown, latent, per 1,000 (most)" for mix in MIXES))
     for row in DIVERGENCES:
         cells = [
@@ -80,7 +80,7 @@ def _table(tally: Tally) -> Table:
     return table
 
 
-def _last_line(progress: Progress, seconds: float) -> str:
+def _last_line(progress: SearchProgress, seconds: float) -> str:
     tally, found = progress.tally, len(progress.findings)
     return (
         f"{tally.total:,} operations in {tally.sequences.total():,} sequences, "

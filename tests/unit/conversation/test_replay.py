@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, Profile
-from sharestate.conversation import Level, Outcome, UnreadableFileError, Verdict, replay
+from sharestate.conversation import Level, ReplayVerdict, TraceOutcome, UnreadableFileError, replay
 from sharestate.conversation.replay import judged, read_known_differences
 
 DATA = Path(__file__).parents[2] / "data"
@@ -28,7 +28,7 @@ def trace(path: Path, *lines: Any, **header: Any) -> Path:  # noqa: ANN401 - JSO
     return path / "t.jsonl"
 
 
-def replayed(file: Path, level: Level = Level.OBSERVABLE, profile: Profile = KAFKA_4_3) -> Outcome:
+def replayed(file: Path, level: Level = Level.OBSERVABLE, profile: Profile = KAFKA_4_3) -> TraceOutcome:
     """Replay *file*."""
     return replay(file, profile, level)
 
@@ -38,7 +38,7 @@ def test_a_recorded_vector_passes(level: Level) -> None:
     """The responses to a recording's requests are equal to Kafka's."""
     outcome = replayed(VECTOR, level)
 
-    assert (outcome.name, outcome.verdict, outcome.deviation) == ("ex-10-a", Verdict.PASSED, None)
+    assert (outcome.name, outcome.verdict, outcome.deviation) == ("ex-10-a", ReplayVerdict.PASSED, None)
 
 
 def test_the_first_difference_is_reported(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_first_difference_is_reported(tmp_path: Path) -> None:
 
     outcome = replayed(trace(tmp_path, opened, acquired, "never read"))
 
-    assert (outcome.verdict, outcome.file) == (Verdict.FAILED, str(tmp_path / "t.jsonl"))
+    assert (outcome.verdict, outcome.file) == (ReplayVerdict.FAILED, str(tmp_path / "t.jsonl"))
     assert outcome.deviation is not None
     assert (outcome.deviation.line, outcome.deviation.request) == (3, acquired["request"])
     assert list(map(str, outcome.deviation.differences)) == ["state.batches[0].cell.delivery_count: expected 7, got 1"]
@@ -60,8 +60,8 @@ def test_internals_differ_at_level_full_only(tmp_path: Path) -> None:
     acquired["response"]["state"]["internal"]["find_next"] = True
     file = trace(tmp_path, opened, acquired)
 
-    assert replayed(file).verdict is Verdict.PASSED
-    assert replayed(file, Level.FULL).verdict is Verdict.FAILED
+    assert replayed(file).verdict is ReplayVerdict.PASSED
+    assert replayed(file, Level.FULL).verdict is ReplayVerdict.FAILED
 
 
 def test_the_profile_decides_the_responses(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_the_profile_decides_the_responses(tmp_path: Path) -> None:
         },
     )
 
-    assert replayed(file).verdict is Verdict.PASSED
-    assert replayed(file, profile=KAFKA_4_2).verdict is Verdict.FAILED
+    assert replayed(file).verdict is ReplayVerdict.PASSED
+    assert replayed(file, profile=KAFKA_4_2).verdict is ReplayVerdict.FAILED
 
 
 def test_notes_of_the_recorder_are_not_sent(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_notes_of_the_recorder_are_not_sent(tmp_path: Path) -> None:
         {"request": {"op": "external"}, "response": {"state": {}}},
     ]
 
-    assert replayed(trace(tmp_path, steps[0], *beside, *steps[1:], **header)).verdict is Verdict.PASSED
+    assert replayed(trace(tmp_path, steps[0], *beside, *steps[1:], **header)).verdict is ReplayVerdict.PASSED
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_trace_that_cannot_be_replayed_is_skipped(tmp_path: Path, flag: str) -
     """The flag that forbids a replay is the reason; other flags do not."""
     outcome = replayed(trace(tmp_path, *lines_of(VECTOR)[1:], flags=["helper-call", flag]))
 
-    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, flag)
+    assert (outcome.verdict, outcome.reason) == (ReplayVerdict.SKIPPED, flag)
 
 
 def test_a_trace_without_calls_is_skipped(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_bad_request_is_compared_too(tmp_path: Path) -> None:
     bad = {"line": 2, "field": "key", "message": "no share partition is open with this key"}
     file = trace(tmp_path, {"request": {"op": "state"}, "response": {"bad_request": bad}})
 
-    assert replayed(file).verdict is Verdict.PASSED
+    assert replayed(file).verdict is ReplayVerdict.PASSED
 
 
 def known(path: Path, **members: Any) -> Path:  # noqa: ANN401 - JSON
@@ -142,9 +142,9 @@ def known(path: Path, **members: Any) -> Path:  # noqa: ANN401 - JSON
     return path / "known.json"
 
 
-def outcome(verdict: Verdict) -> Outcome:
+def outcome(verdict: ReplayVerdict) -> TraceOutcome:
     """Return an outcome of the trace ``t``."""
-    return Outcome(file="t.jsonl", name="t", verdict=verdict)
+    return TraceOutcome(file="t.jsonl", name="t", verdict=verdict)
 
 
 def test_a_known_difference_must_be_there(tmp_path: Path) -> None:
@@ -152,19 +152,20 @@ def test_a_known_difference_must_be_there(tmp_path: Path) -> None:
     rows = read_known_differences(known(tmp_path)).by_name(KAFKA_4_3, Level.OBSERVABLE)
 
     differs, agrees, skipped = (
-        judged(outcome(verdict), rows) for verdict in (Verdict.FAILED, Verdict.PASSED, Verdict.SKIPPED)
+        judged(outcome(verdict), rows)
+        for verdict in (ReplayVerdict.FAILED, ReplayVerdict.PASSED, ReplayVerdict.SKIPPED)
     )
 
-    assert (differs.verdict, differs.row, differs.reason) == (Verdict.KNOWN, "B0", "Because.")
-    assert (agrees.verdict, agrees.reason) == (Verdict.FAILED, "no longer differs: B0")
-    assert skipped.verdict is Verdict.SKIPPED
+    assert (differs.verdict, differs.row, differs.reason) == (ReplayVerdict.KNOWN, "B0", "Because.")
+    assert (agrees.verdict, agrees.reason) == (ReplayVerdict.FAILED, "no longer differs: B0")
+    assert skipped.verdict is ReplayVerdict.SKIPPED
 
 
 def test_traces_that_are_not_in_the_list_keep_their_verdict(tmp_path: Path) -> None:
     """A list of known differences changes nothing for other traces."""
     rows = read_known_differences(known(tmp_path, rows=[])).by_name(KAFKA_4_3, Level.OBSERVABLE)
 
-    assert [judged(outcome(verdict), rows).verdict for verdict in Verdict] == list(Verdict)
+    assert [judged(outcome(verdict), rows).verdict for verdict in ReplayVerdict] == list(ReplayVerdict)
 
 
 @pytest.mark.parametrize(

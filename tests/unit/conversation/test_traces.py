@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sharestate.conversation import Header, UnreadableFileError, open_trace, write_trace
+from sharestate.conversation import TraceHeader, UnreadableFileError, open_trace, write_trace
 
 HEADER = {
     "trace": 1,
@@ -33,7 +33,7 @@ def written(path: Path, *lines: Any) -> Path:  # noqa: ANN401 - JSON
 def test_a_written_trace_can_be_read(tmp_path: Path) -> None:
     """A trace that was written is read as it was."""
     stream = io.StringIO()
-    header = Header(name="t", source="by hand", status="SUCCESSFUL", partitions=1, calls=2, flags=("mock-time",))
+    header = TraceHeader(name="t", source="by hand", status="SUCCESSFUL", partitions=1, calls=2, flags=("mock-time",))
     steps: list[tuple[Any, Any]] = [({"op": "open"}, {"result": None}), ({"op": "timers"}, {"result": 0})]
     write_trace(stream, header, steps)
     file = tmp_path / "t.jsonl"

@@ -9,9 +9,8 @@ import pytest
 from sharestate import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.dead_letters import DeadLetterRecord, DeadLetterSettings, SourceRecord
 from sharestate.testing import DeadLetterQueueContract
-from sharestate.testing.contract import broken_clauses, clauses
-
-from .planted import BREAKS, AnswersOnlyTheFirst, LeavesOutTheLast
+from sharestate.testing.persisters.clauses import broken_clauses, clauses
+from tests.planted.queue_clauses import BREAKS, AnswersOnlyTheFirst, LeavesOutTheLast
 
 
 class TestInMemoryDeadLetterQueue(DeadLetterQueueContract):

@@ -17,7 +17,7 @@ from sharestate.explain import Explanation, Overview, PartitionLife, Reason, exp
 from sharestate.explain.sentences import REASONS, sentence
 from sharestate.history import AppendedBatch, Event, Header, Order, Replay, create_history
 from tests.support.broker_logs import RUN, ordered
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +354,7 @@ def test_where_nothing_fits_the_explanation_says_since_when() -> None:
 
 def test_a_broker_that_starts_again_reads_the_state_once() -> None:
     """That it has stopped is in no line: it is inferred, and the replay goes on with the read of the state."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 9)
     life.reads(10, 100, 0)
     life.fetches(20, 1, "m1", 1, (0, 9, 1))

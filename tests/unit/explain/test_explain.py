@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, RecordState, StateBatch
-from sharestate.explain import Explanation, Happening, PartitionLife, Reason, StoredReason, Verdict, explain_record
+from sharestate.explain import Explanation, Happening, Outlook, PartitionLife, Reason, StoredReason, explain_record
 from sharestate.explain.miscounts import QUIRKS
 from sharestate.explain.sentences import CAUSE_SENTENCES, HAPPENING_SENTENCES, REASONS
 from sharestate.history import AppendedBatch, Event
@@ -143,7 +143,7 @@ def test_a_stall_of_a_full_share_partition_is_named(name: str, reason: Reason, o
 
     assert refused[-1] is False
     assert reasons_of(explanation) == [Reason.NO_ROOM, reason]
-    assert explanation.standing.verdict is Verdict.STALLED
+    assert explanation.standing.verdict is Outlook.STALLED
     assert [finding.reason for finding in explanation.start_findings] == [reason]
 
 
@@ -154,7 +154,7 @@ def test_a_stall_in_a_gap_below_the_log_start_is_named() -> None:
 
     explanation = explain_record(events, KEY, 20, lacks=LACKS)
 
-    assert (explanation.start_offset, explanation.standing.verdict) == (14, Verdict.STALLED)
+    assert (explanation.start_offset, explanation.standing.verdict) == (14, Outlook.STALLED)
     assert reasons_of(explanation) == [Reason.NEW, Reason.STALLED_GAP_BELOW_LOG_START]
     assert explanation.standing.findings[1].facts["next_offset"] == 0
 
@@ -198,7 +198,7 @@ def test_a_stall_at_a_record_below_the_log_start_is_bug_f8() -> None:
     (finding,) = explained[0].start_findings
 
     assert [each.differences for each in explained] == [0, 0, 0]
-    assert [each.standing.verdict for each in explained] == [Verdict.STALLED] * 2 + [Verdict.LATER]
+    assert [each.standing.verdict for each in explained] == [Outlook.STALLED] * 2 + [Outlook.LATER]
     assert finding.text == (
         "Stalled by a bug of Kafka (F8): the record that is fetched next, 13, lies below the log start, 15, where "
         "every fetch is out of range; and the SPSO, 15, is not below it, so that nothing moves. It ends when another "
@@ -333,16 +333,16 @@ def test_a_new_leader_forgets_what_was_not_persisted() -> None:
     explanation = story.explain(3)
 
     assert what_of(explanation) == ["appended", "acquired", "not read"]
-    assert (reasons_of(explanation), explanation.standing.verdict) == ([Reason.NEW], Verdict.NOW)
+    assert (reasons_of(explanation), explanation.standing.verdict) == ([Reason.NEW], Outlook.NOW)
 
 
 # ---- each cause and each reason
 
 
-Case = tuple[Explanation, Verdict, Reason]
+Case = tuple[Explanation, Outlook, Reason]
 
 
-def case(story: Story, offset: int, verdict: Verdict, reason: Reason, lacks: Iterable[str] = ()) -> Case:
+def case(story: Story, offset: int, verdict: Outlook, reason: Reason, lacks: Iterable[str] = ()) -> Case:
     """Return a small history with the verdict and a reason that the rules give to a record of it."""
     return story.explain(offset, lacks), verdict, reason
 
@@ -351,43 +351,43 @@ def members() -> Iterator[Case]:
     """Yield cases of what members do, and of leaders."""
     held = Story()
     held.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
-    yield case(held, 3, Verdict.LATER, Reason.HELD)
-    yield case(held, 12, Verdict.NOW, Reason.NEW)  # rule 6: there is room
+    yield case(held, 3, Outlook.LATER, Reason.HELD)
+    yield case(held, 12, Outlook.NOW, Reason.NEW)  # rule 6: there is room
     held.acknowledge(2, "m1", 0, 4, 4)
-    yield case(held, 3, Verdict.LATER, Reason.HELD)
+    yield case(held, 3, Outlook.LATER, Reason.HELD)
     held.acknowledge(3, "m1", 0, 4, 2)
-    yield case(held, 3, Verdict.LATER, Reason.WRITE_PENDING)
+    yield case(held, 3, Outlook.LATER, Reason.WRITE_PENDING)
     held.write(4, 0, 0, *((offset, offset, 0, 1) for offset in range(5)))
-    yield case(held, 3, Verdict.NOW, Reason.AVAILABLE)
+    yield case(held, 3, Outlook.NOW, Reason.AVAILABLE)
     held.acknowledge(5, "m1", 5, 9, 1)
-    yield case(held, 7, Verdict.LATER, Reason.TERMINAL_PENDING)
+    yield case(held, 7, Outlook.LATER, Reason.TERMINAL_PENDING)
     held.write(6, 0, 5, *((offset, offset, 2, 1) for offset in range(5, 10)))
     held.fetch(7, "m2", [(0, 4)], [(0, 4, 2)])
-    yield case(held, 3, Verdict.LATER, Reason.LAST_DELIVERY_HELD)
+    yield case(held, 3, Outlook.LATER, Reason.LAST_DELIVERY_HELD)
     held.add("fence", 8)
-    yield case(held, 3, Verdict.STALLED, Reason.NOT_ACTIVE)
+    yield case(held, 3, Outlook.STALLED, Reason.NOT_ACTIVE)
 
     gone = Story(delivery_count_limit=5)
     gone.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     gone.acknowledge(2, "m1", 0, 0, 0)
     gone.acknowledge(2, "m1", 1, 1, 3)
     gone.add("close", 3, member="m1")
-    yield case(gone, 0, Verdict.NEVER, Reason.ARCHIVED, ["write"])
-    yield case(gone, 1, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 0, Outlook.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 1, Outlook.NEVER, Reason.ARCHIVED, ["write"])
     gone.add("log_start", 4, {"offset": 4})
-    yield case(gone, 3, Verdict.NEVER, Reason.ARCHIVED, ["write"])
+    yield case(gone, 3, Outlook.NEVER, Reason.ARCHIVED, ["write"])
     gone.add("log_start", 5, {"offset": 30})
-    yield case(gone, 25, Verdict.NEVER, Reason.PASSED, ["write"])
+    yield case(gone, 25, Outlook.NEVER, Reason.PASSED, ["write"])
 
     unread = Story()
     unread.add("initialize", 1, {"leader_epoch": 2}, {"error": "fenced_leader_epoch"})
-    yield case(unread, 0, Verdict.STALLED, Reason.NOT_ACTIVE)
+    yield case(unread, 0, Outlook.STALLED, Reason.NOT_ACTIVE)
     unread.add("initialize", 2, {"leader_epoch": 3})
-    yield case(unread, 0, Verdict.UNKNOWN, Reason.STATE_LOST)
+    yield case(unread, 0, Outlook.UNKNOWN, Reason.STATE_LOST)
     unread.events = unread.events[:1]
-    yield case(unread, 0, Verdict.UNKNOWN, Reason.STATE_UNKNOWN)
+    yield case(unread, 0, Outlook.UNKNOWN, Reason.STATE_UNKNOWN)
     unread.lead(3, 7, epoch=4)
-    yield case(unread, 0, Verdict.NEVER, Reason.PASSED)
+    yield case(unread, 0, Outlook.NEVER, Reason.PASSED)
 
 
 def logs() -> Iterator[Case]:
@@ -396,32 +396,32 @@ def logs() -> Iterator[Case]:
     due.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
     due.acknowledge(2, "m1", 0, 4, 1)
     due.write(20, 0, 5, *((offset, offset, 2, 1) for offset in range(5)))  # before a write no more locks expire
-    yield case(due, 7, Verdict.LATER, Reason.LOCK_DUE)
+    yield case(due, 7, Outlook.LATER, Reason.LOCK_DUE)
 
     log = Story(isolation="read_committed")
     log.log(AppendedBatch(0, 4), AppendedBatch(5, 9, 1, transactional=True))
-    yield case(log, 12, Verdict.LATER, Reason.NOT_APPENDED)
-    yield case(log, 7, Verdict.LATER, Reason.TRANSACTION_OPEN)
+    yield case(log, 12, Outlook.LATER, Reason.NOT_APPENDED)
+    yield case(log, 7, Outlook.LATER, Reason.TRANSACTION_OPEN)
     log.log(AppendedBatch(10, 10, 1, transactional=True, control="commit"), AppendedBatch(20, 24))
-    yield case(log, 7, Verdict.NOW, Reason.NEW)
-    yield case(log, 10, Verdict.NOW, Reason.MARKER)
-    yield case(log, 15, Verdict.NEVER, Reason.NOT_IN_LOG)
+    yield case(log, 7, Outlook.NOW, Reason.NEW)
+    yield case(log, 10, Outlook.NOW, Reason.MARKER)
+    yield case(log, 15, Outlook.NEVER, Reason.NOT_IN_LOG)
     log.add("log_start", 1, {"offset": 5})
-    yield case(log, 2, Verdict.NEVER, Reason.PASSED)
+    yield case(log, 2, Outlook.NEVER, Reason.PASSED)
     log.lead(2, 0, epoch=2)
-    yield case(log, 2, Verdict.NEVER, Reason.BELOW_LOG_START)
+    yield case(log, 2, Outlook.NEVER, Reason.BELOW_LOG_START)
 
 
 def windows() -> Iterator[Case]:
     """Yield cases of gaps and of a full window."""
     gaps = Story(state=[(5, 14, 2, 1)], max_record_locks=100)
-    yield case(gaps, 2, Verdict.NOW, Reason.IN_GAP_WINDOW)  # rule 4.4
+    yield case(gaps, 2, Outlook.NOW, Reason.IN_GAP_WINDOW)  # rule 4.4
 
     apart = Story(max_record_locks=10)
     apart.fetch(1, "m1", [(0, 4)], [(0, 4, 1)])
     apart.fetch(1, "m1", [(8, 9)], [(8, 9, 1)])
-    yield case(apart, 6, Verdict.NEVER, Reason.BETWEEN_BATCHES)  # rule 7.9
-    yield case(apart, 10, Verdict.LATER, Reason.NO_ROOM)  # 0-9 are in flight, the gap included (rule 6)
+    yield case(apart, 6, Outlook.NEVER, Reason.BETWEEN_BATCHES)  # rule 7.9
+    yield case(apart, 10, Outlook.LATER, Reason.NO_ROOM)  # 0-9 are in flight, the gap included (rule 6)
 
     below = Story()
     below.fetch(1, "m1", [(0, 9)], [(0, 9, 1)])
@@ -429,7 +429,7 @@ def windows() -> Iterator[Case]:
     below.add("log_start", 3, {"offset": 20})
     below.wait(15)
     below.write(16, 0, 10, (0, 9, 2, 1), error="coordinator_not_available")  # rule 1.5, B15
-    yield case(below, 4, Verdict.NOW, Reason.AVAILABLE_BELOW_START)
+    yield case(below, 4, Outlook.NOW, Reason.AVAILABLE_BELOW_START)
 
 
 def failures() -> Iterator[Case]:
@@ -438,17 +438,17 @@ def failures() -> Iterator[Case]:
     for delivery, last in ((1, 9), (2, 9), (3, 9)):
         failing.fetch(20 * delivery, "m1", [(0, 9)], [(0, last, delivery)])
     failing.wait(90)
-    yield case(failing, 0, Verdict.NOW, Reason.THROTTLED, ["write"])  # rule 20.3: from three deliveries on
-    yield case(failing, 8, Verdict.NOW, Reason.BEHIND_THROTTLED, ["write"])
+    yield case(failing, 0, Outlook.NOW, Reason.THROTTLED, ["write"])  # rule 20.3: from three deliveries on
+    yield case(failing, 8, Outlook.NOW, Reason.BEHIND_THROTTLED, ["write"])
     failing.fetch(100, "m1", [(0, 9)], [(0, 4, 4)])
     failing.wait(120)
-    yield case(failing, 0, Verdict.NOW, Reason.LAST_DELIVERY_ALONE, ["write"])
+    yield case(failing, 0, Outlook.NOW, Reason.LAST_DELIVERY_ALONE, ["write"])
 
     gap = Story(start=10, state=[(10, 14, 2, 1), (20, 24, 2, 1)], max_record_locks=15)
     gap.add("fetch", 1, {"fetch_offset": 15, "batches": (AppendedBatch(25, 29),)}, {"acquired": ((25, 29, 1),)}, "m1")
-    yield case(gap, 30, Verdict.LATER, Reason.NATURAL_GAP)  # 15-19 are in no batch, and the window is over
+    yield case(gap, 30, Outlook.LATER, Reason.NATURAL_GAP)  # 15-19 are in no batch, and the window is over
     gap.acknowledge(3, "m1", 25, 29, 1)
-    yield case(gap, 30, Verdict.STALLED, Reason.STALLED_AT_NATURAL_GAP, ["write"])
+    yield case(gap, 30, Outlook.STALLED, Reason.STALLED_AT_NATURAL_GAP, ["write"])
 
 
 def cases() -> list[Case]:

@@ -15,10 +15,10 @@ from sharestate import RecordState, SharePartitionKey
 from sharestate.cli.commands import sharestate
 from sharestate.coordinator import ShareSnapshot, StateRecord, StoredState, encode_record
 from sharestate.errors import MalformedInputError
-from sharestate.explain import StoredHappening, StoredLife, StoredReason, Unsaid, Verdict, explain_stored, stored_lives
+from sharestate.explain import Outlook, StoredHappening, StoredLife, StoredReason, Unsaid, explain_stored, stored_lives
 from sharestate.explain.sentences import STORED_REASONS, UNSAID
 from sharestate.explain.stored import STORED_SENTENCES
-from sharestate.state_topic import LoggedRecord, RebuiltPartition, StateTopic, StateTopicFile
+from sharestate.state_topic import RebuiltPartition, StateTopic, StateTopicFile, TopicRecord
 from sharestate.values.requests import StateBatch
 
 DUMP = Path(__file__).parents[2] / "data" / "coordinator" / "state-4.3.1.jsonl"
@@ -81,17 +81,17 @@ def rebuilt_of(start: int, *batches: tuple[int, int, int, int]) -> RebuiltPartit
 
 STORED = rebuilt_of(10, (10, 14, 2, 1), (15, 19, 4, 5), (20, 24, 0, 4), (30, 34, 3, 1), (35, 39, 0, 1))
 CASES = {
-    StoredReason.NEVER_STARTED: (rebuilt_of(-1), 0, Verdict.UNKNOWN),
-    StoredReason.PASSED: (STORED, 9, Verdict.NEVER),
-    StoredReason.ACKNOWLEDGED: (STORED, 12, Verdict.NEVER),
-    StoredReason.ARCHIVED: (STORED, 15, Verdict.NEVER),
-    StoredReason.LAST_DELIVERY: (STORED, 24, Verdict.NOW),
-    StoredReason.BETWEEN: (STORED, 25, Verdict.NOW),
-    StoredReason.ARCHIVING: (STORED, 30, Verdict.NEVER),
-    StoredReason.AVAILABLE: (STORED, 39, Verdict.NOW),
-    StoredReason.BEYOND: (STORED, 40, Verdict.NOW),
-    StoredReason.NOT_APPENDED: (STORED, 50, Verdict.LATER),
-    StoredReason.UNREADABLE: (rebuilt_of(0, (0, 4, 1, 1)), 0, Verdict.STALLED),
+    StoredReason.NEVER_STARTED: (rebuilt_of(-1), 0, Outlook.UNKNOWN),
+    StoredReason.PASSED: (STORED, 9, Outlook.NEVER),
+    StoredReason.ACKNOWLEDGED: (STORED, 12, Outlook.NEVER),
+    StoredReason.ARCHIVED: (STORED, 15, Outlook.NEVER),
+    StoredReason.LAST_DELIVERY: (STORED, 24, Outlook.NOW),
+    StoredReason.BETWEEN: (STORED, 25, Outlook.NOW),
+    StoredReason.ARCHIVING: (STORED, 30, Outlook.NEVER),
+    StoredReason.AVAILABLE: (STORED, 39, Outlook.NOW),
+    StoredReason.BEYOND: (STORED, 40, Outlook.NOW),
+    StoredReason.NOT_APPENDED: (STORED, 50, Outlook.LATER),
+    StoredReason.UNREADABLE: (rebuilt_of(0, (0, 4, 1, 1)), 0, Outlook.STALLED),
 }
 
 
@@ -137,7 +137,7 @@ def test_each_happening_is_part_of_a_life() -> None:
     )
     for number, state in enumerate(states):
         key, value = encode_record(StateRecord(KEY, None if number else begin))
-        life.apply(LoggedRecord("f", None, None, 0, number, number * 1000, key, value), state)
+        life.apply(TopicRecord("f", None, None, 0, number, number * 1000, key, value), state)
 
     assert [moment.what for moment in life.moments] == [
         StoredHappening.STARTED,

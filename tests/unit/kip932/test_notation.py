@@ -8,13 +8,7 @@ import pytest
 
 from sharestate import MalformedInputError, StateBatch
 from sharestate.json_lines import Json
-from sharestate.kip932.notation import (
-    StateRecord,
-    read_control_record,
-    read_keyed_record,
-    read_request,
-    state_records,
-)
+from sharestate.kip932.notation import KipRecord, read_control_record, read_keyed_record, read_request, state_records
 from sharestate.persister import PartitionStateBatchData
 
 REQUEST = """{
@@ -123,9 +117,9 @@ def test_a_delta_index_has_eight_bits(delta_indices: int) -> None:
 
 def test_records_are_told_as_the_kip_writes_them() -> None:
     """A checkpoint's key ends with the partition, a delta's with its index."""
-    assert StateRecord(delta_index=None, checkpoint_epoch=2).to_json() == {
+    assert KipRecord(delta_index=None, checkpoint_epoch=2).to_json() == {
         "ShareCheckpoint": {"key": "groupId:topicId:partition", "value": "checkpointEpoch=2"}
     }
-    assert StateRecord(delta_index=7, checkpoint_epoch=2).to_json() == {
+    assert KipRecord(delta_index=7, checkpoint_epoch=2).to_json() == {
         "ShareDelta": {"key": "groupId:topicId:partition:deltaIndex=7", "value": "checkpointEpoch=2"}
     }

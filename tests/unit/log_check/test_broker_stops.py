@@ -6,13 +6,13 @@ from pathlib import Path
 
 from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 ACCEPT = 1
 ACKNOWLEDGED = 2
 
 
-def checked(life: Life, path: Path) -> PartitionReport:
+def checked(life: HandMadeLife, path: Path) -> PartitionReport:
     """Check a life."""
     history = path / "history.jsonl"
     with create_history(history, Header(order=Order.ARRIVAL)) as file:
@@ -21,9 +21,9 @@ def checked(life: Life, path: Path) -> PartitionReport:
     return report
 
 
-def begun() -> Life:
+def begun() -> HandMadeLife:
     """Return a life in which a member has acquired ten records."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 9)
     life.reads(10, 100, 0)
     life.fetches(20, 1, "m1", 1, (0, 9, 1))

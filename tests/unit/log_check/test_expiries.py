@@ -7,12 +7,12 @@ import pytest
 from sharestate.history import Header, Order
 from sharestate.log_check import PartitionCheck, Verdict
 from sharestate.log_check.verify import check_partition
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 
 def checked(written_ms: float) -> PartitionCheck:
     """Return the check of a lock that m1 has got at 20 to 22 ms, for a second, and whose expiry was written later."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m1", 1, (0, 3, 1))

@@ -6,12 +6,12 @@ import pytest
 
 from sharestate.history import Header
 from sharestate.log_check.verify import Verdict, check_partition
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 
 def test_events_are_counted_and_not_their_steps() -> None:
     """After a fetch that fits nowhere an acknowledgement and its write are not checked: two events, of three steps."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 9)
     life.reads(10, 100, 0)
     life.fetches(20, 1, "m1", 1, (0, 9, 2))  # it is delivered for the first time
@@ -26,7 +26,7 @@ def test_events_are_counted_and_not_their_steps() -> None:
 
 def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     """The log begins in the middle of a life: what is read later is checked, and the verdict says what was not."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 19)
     life.acknowledges(10, 5, "m1", 7, (0, 4, 1), None)
     life.writes(11, 100, (5, 0), (0, 4, 2, 1))
@@ -54,7 +54,7 @@ def test_a_fetch_without_a_state_acquires_nothing(
 
     After a read whose answer nobody knows nothing can be said of it.
     """
-    life = Life()
+    life = HandMadeLife()
     life.appends(1, 0, 3)
     life.fetches(5, 2, "m1", 1)
     life.reads(10, 100, 0)

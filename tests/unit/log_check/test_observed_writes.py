@@ -8,12 +8,12 @@ from sharestate.history import Header, Order
 from sharestate.log_check import Verdict
 from sharestate.log_check.verify import check_partition
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 
 def verdict_with(count: int, refused_at_ms: float) -> Verdict:
     """Return the verdict on a write with a delivery complete count, where another acknowledgement was refused."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m2", 1, (0, 3, 1))

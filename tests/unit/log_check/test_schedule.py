@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sharestate.log_check.schedule import Step, What, schedule
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 
-def steps_of(life: Life, *with_records: int) -> list[Step]:
+def steps_of(life: HandMadeLife, *with_records: int) -> list[Step]:
     """Return the steps of a life; fetches with these numbers have acquired records of another share partition."""
     events = [
         event._replace(request={**(event.request or {}), "others": (1,)})
@@ -19,7 +19,7 @@ def steps_of(life: Life, *with_records: int) -> list[Step]:
     return schedule(enumerate(events)).steps
 
 
-def fetch_of(life: Life) -> Step:
+def fetch_of(life: HandMadeLife) -> Step:
     """Return the step of the only fetch, which has acquired records."""
     (step,) = (step for step in steps_of(life, 1) if step.what is What.FETCH)
     return step
@@ -32,7 +32,7 @@ def test_a_fetch_does_not_wait_for_the_write_of_its_acknowledgements() -> None:
     So it was on Kafka 4.4.0: ten records were appended at 309.9 that it has acquired, and another fetch had got the
     next ones at 456.5; the answer to the write of its acknowledgement had come at 919.9.
     """
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 527)
     life.acknowledges(304.0, 621.8, "m1", 1, (527, 527, 1), None)
     life.fetches(304.0, 621.8, "m1", 1, (528, 537, 1))
@@ -46,7 +46,7 @@ def test_a_fetch_does_not_wait_for_the_write_of_its_acknowledgements() -> None:
 
 def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> None:
     """Its last record was appended long before; more that it has read was aborted, which its answer does not show."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 1163)
     life.acknowledges(198.3, 99.0, "m1", 1, (1103, 1103, 1), None)
     life.fetches(198.3, 99.0, "m1", 1, (1164, 1167, 1))
@@ -58,7 +58,7 @@ def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> No
 
 def test_an_acknowledgement_has_its_effect_while_it_is_handled() -> None:
     """Its answer waits for its write."""
-    life = Life()
+    life = HandMadeLife()
     life.acknowledges(10, 600, "m1", 1, (0, 0, 1), None)
 
     (step,) = (step for step in steps_of(life) if step.what is What.ACKNOWLEDGE)
@@ -68,7 +68,7 @@ def test_an_acknowledgement_has_its_effect_while_it_is_handled() -> None:
 
 def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
     """It numbers its requests for state over all its connections; it has stopped as the longest silence begins."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.fetches(20, 100, "m1", 1)
     life.fetches(140, 100, "m1", 2)
@@ -84,7 +84,7 @@ def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
 
 def test_a_broker_has_not_stopped_where_another_one_leads() -> None:
     """That numbers its own requests; the one before answers fetches until it has heard of it."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0, leader=1)
     life.fetches(20, 100, "m1", 1)
     life.starts_again()
@@ -95,7 +95,7 @@ def test_a_broker_has_not_stopped_where_another_one_leads() -> None:
 
 def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement() -> None:
     """On a busy broker it may be long after the answer to the write; nobody waits for the write of an expired lock."""
-    life = Life()
+    life = HandMadeLife()
     life.acknowledges(541.3, 108.6, "m1", 1, (106, 109, 1), None)
     life.writes(610.5, 5, (0, 56), (106, 108, 2, 1), (109, 109, 0, 1))
     life.writes(610.6, 6, (0, 56), (110, 110, 0, 1))
@@ -108,7 +108,7 @@ def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement()
 @pytest.mark.parametrize(("begins_ms", "last_ms"), [(5, 90_001), (50_000, 11)])
 def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last_ms: int) -> None:
     """What was under way is in the log then; but over a new connection, the broker may be one that has started anew."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(begins_ms, 0, 9)
     life.fetches(10, 1, "m1", 1)
     life.appends(90_000, 10, 19)
@@ -118,7 +118,7 @@ def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last
 
 def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
     """What members had asked for last counts as under way when it stopped, whatever was appended after it."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(5, 100, 0)
     life.fetches(10, 1, "m1", 1)
     life.appends(1_500, 0, 9)
@@ -130,7 +130,7 @@ def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
 
 def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between() -> None:
     """Its connection to the share coordinator is the same as before; the leader epoch is another one."""
-    life = Life()
+    life = HandMadeLife()
     for at_ms, number, epoch, connection in ((10, 100, 1, "one"), (20, 50, 2, "other"), (30, 101, 3, "one")):
         life.writes(at_ms, number, (0, 0), (number, number, 2, 1))
         event = life.events[-1]
@@ -144,7 +144,7 @@ def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between
 
 def test_the_state_was_read_before_anything_was_acquired() -> None:
     """The line of the read is later than that of the fetch that has waited for it, by 0.2 ms, as both may be late."""
-    life = Life()
+    life = HandMadeLife()
     life.appends(0, 0, 9)
     life.fetches(100, 6.1, "m1", 1, (0, 9, 1))
     life.reads(104.3, 7, 0)

@@ -14,7 +14,7 @@ from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.orders import Tip, orders_with_a_move
 from sharestate.log_check.schedule import What, schedule
 from sharestate.log_check.verify import check_partition
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 RUNS: Final = Path(__file__).parents[2] / "data" / "broker-log"
 
@@ -39,7 +39,7 @@ def test_what_was_allowed_at_that_time_proves_nothing(count: int, at_ms: int, ve
     Another write has the delivery complete count of a later one, which is allowed where it fits nowhere else: of the
     steps at its time not all orders are tried.
     """
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m2", 1, (0, 3, 1))
@@ -60,7 +60,7 @@ def test_what_was_allowed_at_that_time_proves_nothing(count: int, at_ms: int, ve
 @pytest.mark.parametrize("acquired", [(), ((0, 3, 1),)], ids=["nothing", "records"])
 def test_only_what_may_be_undecided_comes_before_the_state_was_read(acquired: tuple[tuple[int, int, int], ...]) -> None:
     """Of the requests of a connection that come earlier together, that holds for each of them."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.fetches(11, 2, "m1", 1)
     life.fetches(12, 3, "m1", 2, *acquired)
@@ -81,7 +81,7 @@ def test_only_what_may_be_undecided_comes_before_the_state_was_read(acquired: tu
 )
 def test_nothing_comes_long_before_it_was_asked_for(later_ms: int, verdict: Verdict) -> None:
     """The coordinator gets a write before the acknowledgement that it is of: times are late by 200 ms at the most."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m1", 1, (0, 3, 1))
@@ -112,7 +112,7 @@ def test_a_move_proves_nothing_of_the_records_in_flight(is_accepted: bool, verdi
 
     That move may be wrong as long as its records are in flight.
     """
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(60, 2, "m1", 1)

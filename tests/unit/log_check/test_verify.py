@@ -21,7 +21,7 @@ from sharestate.log_check.schedule import What, schedule
 from sharestate.log_check.verify import check_partition, repeated_requests
 from sharestate.log_check.visible_log import VisibleLog
 from tests.support.broker_logs import RUN, lines, rewritten
-from tests.support.hand_made_events import Life
+from tests.support.hand_made_events import HandMadeLife
 
 GROUP = "seq-b"
 """The group whose answers are falsified: it has three share partitions."""
@@ -161,7 +161,7 @@ def test_a_contradiction_ends_with_exit_code_1(tmp_path: Path) -> None:
 
 def test_findings_come_in_the_order_of_events() -> None:
     """Whatever finds them: here a fetch has acquired what was acquired, after one with a wrong lock duration."""
-    life = Life()
+    life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m1", 1, (0, 3, 1))

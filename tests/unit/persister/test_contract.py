@@ -16,10 +16,9 @@ from sharestate.coordinator import (
     CoordinatorProfile,
 )
 from sharestate.testing import PersisterContract, broken_clauses, untested_clauses
-from sharestate.testing.contract import clauses
-from sharestate.testing.persister_contract import records
-
-from .planted import BREAKS, UNSEEN, Raises, WritesInReverse
+from sharestate.testing.persisters.clauses import clauses
+from sharestate.testing.persisters.contract import records
+from tests.planted.persister_clauses import BREAKS, UNSEEN, Raises, WritesInReverse
 
 DURABILITY: Final = {
     "test_the_state_outlasts_the_persister",

@@ -15,7 +15,7 @@ import pytest
 from sharestate.coordinator import RecordType
 from sharestate.errors import RecordFormatError, SegmentError, UnknownRecordTypeError, UnreadableFileError
 from sharestate.segments import LogReader, TailKind
-from sharestate.state_topic import LoggedRecord, StateTopicFile, decoded_form, state_topic_files
+from sharestate.state_topic import StateTopicFile, TopicRecord, decoded_form, state_topic_files
 
 DATA: Final = Path(__file__).parents[2] / "data"
 DUMP: Final = DATA / "coordinator" / "state-4.3.1.jsonl"
@@ -33,7 +33,7 @@ def file_of(directory: Path, *rows: dict[str, Any] | str) -> StateTopicFile:
     return StateTopicFile(file)
 
 
-def place(logged: LoggedRecord) -> tuple[int | None, int | None, int | None, bytes, bytes | None]:
+def place(logged: TopicRecord) -> tuple[int | None, int | None, int | None, bytes, bytes | None]:
     """Return *logged* without the file and the place in it."""
     return logged[3:8]
 

@@ -22,7 +22,7 @@ from sharestate.coordinator import (
     encode_record,
 )
 from sharestate.errors import MalformedInputError, UnreadableFileError
-from sharestate.state_topic import LoggedRecord, Pruning, StateTopic, StateTopicFile, state_topic_files
+from sharestate.state_topic import Pruning, StateTopic, StateTopicFile, TopicRecord, state_topic_files
 
 DATA: Final = Path(__file__).parents[2] / "data"
 PROFILES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
@@ -62,9 +62,9 @@ def rebuilt(*files: StateTopicFile, profile: CoordinatorProfile = COORDINATOR_4_
     return topic
 
 
-def logged(offset: int, record: StateRecord, timestamp_ms: int | None = None) -> LoggedRecord:
+def logged(offset: int, record: StateRecord, timestamp_ms: int | None = None) -> TopicRecord:
     """Return *record* as it may stand in a dump."""
-    return LoggedRecord("dump.jsonl", offset + 1, None, 4, offset, timestamp_ms, *encode_record(record))
+    return TopicRecord("dump.jsonl", offset + 1, None, 4, offset, timestamp_ms, *encode_record(record))
 
 
 def snapshot(start_offset: int, *batches: StateBatch, epoch: int = 0) -> ShareSnapshot:
@@ -274,12 +274,12 @@ def test_an_unknown_type_is_skipped_and_counted() -> None:
     topic = topic_of(StateRecord(KEY, snapshot(5)))
     key, value = encode_record(StateRecord(KEY, update(9)))
 
-    topic.add(LoggedRecord("f", 2, None, 4, 1, None, b"\x00\x07" + key[2:], value))
+    topic.add(TopicRecord("f", 2, None, 4, 1, None, b"\x00\x07" + key[2:], value))
 
     assert topic.partitions[4].counts == {"snapshot": 1, "unknown": 1}
     assert topic.partitions[4].last_offset == 1
     with pytest.raises(UnreadableFileError, match="f:3: value: byte 0: Found an unknown version 9"):
-        topic.add(LoggedRecord("f", 3, None, 4, 2, None, key, b"\x00\x09"))
+        topic.add(TopicRecord("f", 3, None, 4, 2, None, key, b"\x00\x09"))
 
 
 def test_what_cannot_be_replayed_is_refused() -> None:

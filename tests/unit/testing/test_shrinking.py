@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,7 +13,8 @@ from sharestate.testing.search import DifferenceError, Level, compare
 from sharestate.testing.search.asked import Asked, asked, renumbered
 from sharestate.testing.search.later_start import starting_later
 from sharestate.testing.search.library import Answered, answered, given
-from sharestate.testing.search.shrinking import Shown, shrunk
+from sharestate.testing.search.shrinking import PASSES, ShownConversation
+from sharestate.testing.shrinking import shrunk, with_plainer_steps, without_pairs, without_ranges
 
 OPEN: Request = {"op": "open"}
 INITIALIZE: Request = {"op": "initialize", "answer": "ok"}
@@ -45,6 +47,34 @@ def states(steps: list[Answered]) -> list[dict[str, Any] | None]:
     return [step.response["state"] for step in steps]
 
 
+class Letters(NamedTuple):
+    """Letters that show something."""
+
+    steps: list[str]
+
+
+def shows_b(letters: list[str]) -> Letters | None:
+    """Return *letters* if there is a B among them, large or small."""
+    return Letters(letters) if "b" in "".join(letters).lower() else None
+
+
+def test_the_ends_stay() -> None:
+    """The first and the last step are no range to leave out, unless it is asked for."""
+    letters = Letters(list("xabcz"))
+
+    assert shrunk(letters, shows_b, (without_ranges, without_pairs)).steps == ["x", "b", "z"]
+    assert shrunk(letters, shows_b, (partial(without_ranges, ends=0),)).steps == ["b"]
+
+
+def test_a_step_becomes_as_plain_as_it_can() -> None:
+    """Plainer steps are tried where they stand, the ends among them, until none of them shows the same."""
+    plainer = {"B": ["x", "b"], "b": ["y"], "Z": ["z"]}
+
+    assert shrunk(
+        Letters(list("aBZ")), shows_b, (with_plainer_steps(lambda letter: plainer.get(letter, [])),)
+    ).steps == ["a", "b", "z"]
+
+
 def test_what_belongs_together_is_left_out_together() -> None:
     """An acquisition and its acknowledgement, neither of which can be left out alone, go both."""
     sequence = [
@@ -52,14 +82,19 @@ def test_what_belongs_together_is_left_out_together() -> None:
         for place, op in enumerate(("open", "acquire", "state", "acknowledge", "acquire", "release"))
     ]
 
-    def shows(requests: list[Asked]) -> Shown | None:
+    def shows(requests: list[Asked]) -> ShownConversation | None:
         ops = [each.request["op"] for each in requests]
         is_shown = "state" in ops and ops.count("acquire") == ops.count("acknowledge") + 1
-        return Shown(requests, [None] * len(requests), ()) if is_shown else None
+        return ShownConversation(requests, [None] * len(requests), ()) if is_shown else None
 
     whole = shows(sequence)
     assert whole is not None
-    assert [each.request["op"] for each in shrunk(whole, shows).requests] == ["open", "state", "acquire", "release"]
+    assert [each.request["op"] for each in shrunk(whole, shows, PASSES).steps] == [
+        "open",
+        "state",
+        "acquire",
+        "release",
+    ]
 
 
 def test_a_write_is_answered_whatever_its_number_is() -> None:

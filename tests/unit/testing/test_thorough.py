@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
+from sharestate.testing.groups import ShareGroupMachine
+from sharestate.testing.partitions import SharePartitionMachine
 from sharestate.testing.persisters import PersisterMachine
-from sharestate.testing.share_groups import ShareGroupMachine
-from sharestate.testing.share_partitions import SharePartitionMachine
 from sharestate.testing.thorough import NAME, PHASES, THOROUGH, THOROUGH_SEEDS
 
 

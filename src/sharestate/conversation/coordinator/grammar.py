@@ -418,7 +418,7 @@ ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
 
 
 @frozen(kw_only=True)
-class Request:
+class CoordinatorRequest:
     """A request to a share coordinator."""
 
     op: str
@@ -434,16 +434,16 @@ class Request:
     """The operation's fields, with the values that they stand for."""
 
 
-def _request(*, op: str, key: str, quiet: bool, **fields: Any) -> Request:  # noqa: ANN401 - of different types
-    return Request(op=op, key=key, quiet=quiet, fields=fields)
+def _request(*, op: str, key: str, quiet: bool, **fields: Any) -> CoordinatorRequest:  # noqa: ANN401 - of different types
+    return CoordinatorRequest(op=op, key=key, quiet=quiet, fields=fields)
 
 
-_REQUESTS: Final[Mapping[str, Check[Request]]] = MappingProxyType(
+_REQUESTS: Final[Mapping[str, Check[CoordinatorRequest]]] = MappingProxyType(
     {op: record({**ENVELOPE, **fields}, _request) for op, fields in OPERATIONS.items()}
 )
 
 
-def read_request(value: Json) -> Request:
+def read_request(value: Json) -> CoordinatorRequest:
     """
     Return the request that *value*, the JSON of a line, stands for.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from sharestate.conversation.coordinator.error_messages import ERROR_MESSAGES
 from sharestate.conversation.coordinator.grammar import Appending, Encoded, Entry
-from sharestate.conversation.coordinator.served_shard import Named, Operation, Pending, ServedShard
+from sharestate.conversation.coordinator.served_shard import Named, Pending, ServedShard, ShardOperation
 from sharestate.conversation.coordinator.to_json import entry_json, raised_json, raw_json, record_json, shard_json
 from sharestate.coordinator.placement import java_hash, partition_for
 from sharestate.coordinator.profiles import CoordinatorConfig, CoordinatorProfile
@@ -137,7 +137,7 @@ class ServedCoordinator:
             text = f"{_UNABLE[op]}{self._text(code) if message is None else message}"
             return entry_json(op, topic, partition, Outcome(FAILURES.get(code, code), text))
 
-        return shard.run(Operation(run, partial(entry_json, op, topic, partition), failure), append)
+        return shard.run(ShardOperation(run, partial(entry_json, op, topic, partition), failure), append)
 
     def _text(self, code: ErrorCode) -> str:
         return ERROR_MESSAGES.get(code, self._profile.fenced_state_epoch_message)
@@ -193,7 +193,9 @@ class ServedCoordinator:
             return shard_json(index, FAILURES.get(code, code))
 
         return [
-            each.run(Operation(partial(run, each.shard), partial(answer, each), partial(failure, each.index)), append)
+            each.run(
+                ShardOperation(partial(run, each.shard), partial(answer, each), partial(failure, each.index)), append
+            )
             for each in self._meant(shard)
         ]
 

@@ -19,7 +19,7 @@ Named: TypeAlias = tuple[str, str, int]
 """Group, topic and partition as a request names them, which need not be those of a share partition."""
 
 
-class Operation(NamedTuple):
+class ShardOperation(NamedTuple):
     """An operation of a shard, and the forms of its answers."""
 
     run: Callable[[], Outcome]
@@ -35,7 +35,7 @@ class Operation(NamedTuple):
 class Pending:
     """An operation that waits for its records to be committed, or for others before them."""
 
-    def __init__(self, operation: Operation, outcome: Outcome) -> None:
+    def __init__(self, operation: ShardOperation, outcome: Outcome) -> None:
         """Wait with what *operation* has come to."""
         self.answer: Callable[[], Json] = partial(operation.answer, outcome)
         self.failure = operation.failure
@@ -144,7 +144,7 @@ class ServedShard:
 
     # ---- operations
 
-    def run(self, operation: Operation, append: Appending) -> Json:
+    def run(self, operation: ShardOperation, append: Appending) -> Json:
         """Run an operation that may write, and return its answer or its number."""
         if self.has_failed:
             return operation.failure(ErrorCode.NOT_COORDINATOR, None)

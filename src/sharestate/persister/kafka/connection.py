@@ -63,7 +63,7 @@ class Sent:
 
 
 @frozen
-class Limits:
+class ConnectionLimits:
     """The limits of waiting for a broker."""
 
     connect_timeout_ms: int = 10_000
@@ -81,7 +81,7 @@ class Connection:
         stage: How far it is.
     """
 
-    def __init__(self, security: Security, client_id: str, limits: Limits, *, now_ms: int) -> None:
+    def __init__(self, security: Security, client_id: str, limits: ConnectionLimits, *, now_ms: int) -> None:
         """Make one that is being opened since *now_ms*."""
         self.stage = Stage.OPENING
         self._security = security

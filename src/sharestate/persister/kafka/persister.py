@@ -11,14 +11,13 @@ from random import Random
 from ssl import SSLError
 from threading import Lock, Thread, current_thread
 from time import monotonic_ns
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from sharestate.errors import ErrorCode, ExternalError, MalformedInputError, ShareStateError, TakeOverRequiredError
-from sharestate.persister.kafka.connection import Limits
+from sharestate.persister.kafka.connection import ConnectionLimits
 from sharestate.persister.kafka.security import Address, Security, addresses
-from sharestate.persister.kafka.state_manager import Answer, Close, Open, Reorder, Send, StateManager
-from sharestate.persister.protocol import CheckedPersister, P, R
+from sharestate.persister.kafka.state_manager import Answer, Close, OpenConnection, Reorder, Send, StateManager
+from sharestate.persister.protocol import ClosingPersister, P, R
 from sharestate.persister.requests import Parameters, Result
 from sharestate.values.checks import expect, integer
 
@@ -28,7 +27,7 @@ READ_BYTES = 2**16
 _MAX_TIMEOUT_MS = 2**31 - 1
 
 
-class KafkaPersister(CheckedPersister):
+class KafkaPersister(ClosingPersister):
     """
     Stores the state of share partitions in the topic ``__share_group_state`` of a Kafka cluster.
 
@@ -85,7 +84,7 @@ class KafkaPersister(CheckedPersister):
             take_over=expect(take_over, bool, "take_over"),
             reorder=reorder,
             client_id=client_id,
-            limits=Limits(
+            limits=ConnectionLimits(
                 integer(connect_timeout_ms, "connect_timeout_ms", 1, _MAX_TIMEOUT_MS),
                 integer(request_timeout_ms, "request_timeout_ms", 1, _MAX_TIMEOUT_MS),
             ),
@@ -112,16 +111,6 @@ class KafkaPersister(CheckedPersister):
                 self._loop.call_soon_threadsafe(self._transport.close)
         if current_thread() is not self._thread:
             self._thread.join()
-
-    def __enter__(self) -> Self:
-        """Return the persister."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
     # ---- between the threads
 
@@ -193,7 +182,7 @@ class _Transport:
     def _carry_out(self) -> None:
         for action in self._manager.take_actions():
             match action:
-                case Open(number, address):
+                case OpenConnection(number, address):
                     connection = asyncio.ensure_future(self._connect(number, address))
                     self._connections[number] = connection
                     connection.add_done_callback(partial(self._forget, number))

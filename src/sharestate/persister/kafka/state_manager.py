@@ -26,7 +26,7 @@ from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
 from sharestate.coordinator.placement import coordinator_key
 from sharestate.errors import ErrorCode, ShareStateError, TakeOverRequiredError
-from sharestate.persister.kafka.connection import Connection, Limits
+from sharestate.persister.kafka.connection import Connection, ConnectionLimits
 from sharestate.persister.kafka.frames import Fields, request_frame
 from sharestate.persister.kafka.security import Address, Security
 from sharestate.persister.kafka.state_requests import STATE_REQUESTS, find_coordinator
@@ -83,7 +83,7 @@ def backoff_ms(attempt: int, random: Callable[[], float]) -> int:
 
 
 @frozen
-class Open:
+class OpenConnection:
     """Open a connection."""
 
     number: int
@@ -123,7 +123,7 @@ class Answer:
     """Its answer."""
 
 
-Action: TypeAlias = Open | Send | Close | Answer
+Action: TypeAlias = OpenConnection | Send | Close | Answer
 """What the caller has to do."""
 
 
@@ -205,7 +205,7 @@ class StateManager:
         take_over: bool = False,
         reorder: Reorder = "never",
         client_id: str = "sharestate",
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         """Make one that is not connected to anything."""
         if reorder not in {"never", "as-kafka"}:
@@ -213,7 +213,7 @@ class StateManager:
         request_frame(find_coordinator(()), 0, expect(client_id, str, "client_id"))
         self._bootstrap = tuple(bootstrap)
         self._random = random
-        self._connect = partial(Connection, security, client_id, limits or Limits())
+        self._connect = partial(Connection, security, client_id, limits or ConnectionLimits())
         self._take_over = take_over
         self._holds_back = reorder == "never"
 
@@ -423,7 +423,7 @@ class StateManager:
         if connection is None:
             number = next(self._numbers)
             self._connections[address] = number, self._connect(now_ms=now_ms)
-            self._actions.append(Open(number, address))
+            self._actions.append(OpenConnection(number, address))
             return None
         return connection if connection.is_ready else None
 

@@ -154,11 +154,11 @@ def batch_to_json(batch: RecordBatch) -> list[Any]:
 
 
 @define
-class StoredState:
+class RebuiltState:
     """
     The state that a share coordinator would have stored, rebuilt from the writes that succeeded.
 
-    >>> stored = StoredState(state_epoch=2)
+    >>> stored = RebuiltState(state_epoch=2)
     >>> stored.write({"start_offset": 0, "state_batches": [[0, 4, 2, 1], [5, 9, 0, 1]]})
     >>> stored.write({"start_offset": 3, "state_batches": [[5, 6, 2, 2]]})
     >>> stored.as_answer()["state_batches"]
@@ -254,7 +254,7 @@ class Model:
     mix: Mix
     log: Log
     members: tuple[str, ...]
-    stored: StoredState = Factory(StoredState)
+    stored: RebuiltState = Factory(RebuiltState)
     committed: bool = False
     has_queue: bool = False
     leader_epoch: int = 0

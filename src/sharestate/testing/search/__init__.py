@@ -9,13 +9,13 @@ from sharestate.conversation.compare import Level
 from sharestate.testing.generator.plain import by_record, plain
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.comparing import DifferenceError, Peer, compare
-from sharestate.testing.search.divergences import Divergence, Scene
-from sharestate.testing.search.finding import Finding
+from sharestate.testing.search.divergences import Divergence, RequestScene
+from sharestate.testing.search.finding import FoundDifference
 from sharestate.testing.search.kafka import KAFKA_DIVERGENCES
 from sharestate.testing.search.known import read_divergences
 from sharestate.testing.search.own_log import OwnLogPeer
-from sharestate.testing.search.running import Plan, Progress, StateError, search
-from sharestate.testing.search.tally import Tally
+from sharestate.testing.search.running import Plan, SearchProgress, StateError, search
+from sharestate.testing.search.tally import SearchTally
 from sharestate.testing.search.worker import SEQUENCES, Task
 
 __all__ = [
@@ -24,16 +24,16 @@ __all__ = [
     "CommandPeer",
     "DifferenceError",
     "Divergence",
-    "Finding",
+    "FoundDifference",
     "Level",
     "OwnLogPeer",
     "Peer",
     "PeerDiedError",
     "Plan",
-    "Progress",
-    "Scene",
+    "RequestScene",
+    "SearchProgress",
+    "SearchTally",
     "StateError",
-    "Tally",
     "Task",
     "by_record",
     "compare",

@@ -13,8 +13,8 @@ from sharestate.testing.generator.mix import mix_for
 from sharestate.testing.generator.model import Request, Response
 from sharestate.testing.generator.operations import seeded
 from sharestate.testing.search.command import CommandPeer, PeerDiedError, error_response
-from sharestate.testing.search.finding import Finding, smallest
-from sharestate.testing.search.judging import Judge, Verdict, lives
+from sharestate.testing.search.finding import FoundDifference, smallest
+from sharestate.testing.search.judging import Judge, Judgement, lives
 from sharestate.testing.search.library import Answered, answered
 from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import LATEST
@@ -36,7 +36,7 @@ SEEDS: Final = range(300)
 class DifferenceError(AssertionError):
     """A peer has answered otherwise than the library, and no known divergence accounts for it."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: FoundDifference) -> None:
         """Keep the *finding*; the message has all of it."""
         super().__init__(str(finding))
         self.finding = finding
@@ -102,7 +102,7 @@ def _compare_one(seed: int, sequence: Steps[None], judge: Judge, answer: Callabl
 
 def _both(
     judge: Judge, answer: Callable[[Request], Response], sequence: Steps[None]
-) -> tuple[list[Answered], list[str], Verdict]:
+) -> tuple[list[Answered], list[str], Judgement]:
     """Return how both answer *sequence*, and what became of them."""
     steps = answered(sequence, judge.profile)
     lines = _lines(steps, answer)

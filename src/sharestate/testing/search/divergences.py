@@ -19,7 +19,7 @@ State: TypeAlias = dict[str, Any]
 
 
 @frozen
-class Mismatch:
+class FirstDifference:
     """The first request of a share partition's life that the two have answered otherwise."""
 
     index: int
@@ -48,7 +48,7 @@ def without_numbers(path: str) -> str:
 
 
 @frozen
-class Scene:
+class RequestScene:
     """One request between two states of the library's share partition."""
 
     request: Request
@@ -85,7 +85,7 @@ def _parts(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _always(_scene: Scene) -> bool:
+def _always(_scene: RequestScene) -> bool:
     return True
 
 
@@ -111,7 +111,7 @@ class Divergence:
     ops: frozenset[str] = field(converter=_names)
     """The operations at which it shows."""
 
-    is_set_off_by: Callable[[Scene], bool] = _always
+    is_set_off_by: Callable[[RequestScene], bool] = _always
     """What sets it off, judged by the request and the library's state before and after it."""
 
     raises: frozenset[str | None] = field(default=frozenset({None}), converter=_exceptions)
@@ -126,7 +126,7 @@ class Divergence:
     later: bool = False
     """Whether it may show long after its trigger."""
 
-    def describes(self, op: str, response: Json, mismatch: Mismatch) -> bool:
+    def describes(self, op: str, response: Json, mismatch: FirstDifference) -> bool:
         """Return whether *mismatch*, which the library's *response* to the operation *op* is, is what the row says."""
         parts = {difference.path.partition(".")[0].partition("[")[0] for difference in mismatch.differences}
         return (

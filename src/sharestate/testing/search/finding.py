@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from sharestate.json_lines import brief
-from sharestate.testing.exchange import Exchange, trace
+from sharestate.testing.protocol.exchange import Exchange, trace
 from sharestate.testing.search.asked import Asked, asked, renumbered
 from sharestate.testing.search.judging import read_response
-from sharestate.testing.search.shrinking import Shown, shrunk
+from sharestate.testing.search.shrinking import PASSES, ShownConversation
+from sharestate.testing.shrinking import shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sharestate.testing.generator.model import Request, Steps
-    from sharestate.testing.search.divergences import Mismatch
-    from sharestate.testing.search.judging import Verdict
+    from sharestate.testing.search.divergences import FirstDifference
+    from sharestate.testing.search.judging import Judgement
     from sharestate.testing.search.library import Answered
 
 MOST_ATTEMPTS: Final = 5000
@@ -29,7 +30,7 @@ MOST_S: Final = 60.0
 
 
 @frozen(kw_only=True)
-class Finding:
+class FoundDifference:
     """A difference that nothing accounts for."""
 
     number: int
@@ -63,7 +64,7 @@ class Finding:
         return "\n".join(lines) + f"\n\n{self.conversation}"
 
 
-def signature(life: Sequence[Answered], failure: Verdict) -> tuple[str, ...]:
+def signature(life: Sequence[Answered], failure: Judgement) -> tuple[str, ...]:
     """Return what findings of the same kind have in common: the operation, and the places that differ."""
     return life[-1].request["op"], *sorted(_paths(failure.mismatch))
 
@@ -71,9 +72,9 @@ def signature(life: Sequence[Answered], failure: Verdict) -> tuple[str, ...]:
 def smallest(
     number: int,
     life: Sequence[Answered],
-    failure: Verdict,
-    compare: Callable[[Steps[None]], tuple[list[Answered], list[str], Verdict]],
-) -> Finding:
+    failure: Judgement,
+    compare: Callable[[Steps[None]], tuple[list[Answered], list[str], Judgement]],
+) -> FoundDifference:
     """
     Return the finding that *failure* is, after as few requests as still show it.
 
@@ -87,7 +88,7 @@ def smallest(
     op = life[-1].request["op"]
     attempts, ends_s = 0, monotonic() + MOST_S
 
-    def shows(candidate: list[Asked]) -> Shown | None:
+    def shows(candidate: list[Asked]) -> ShownConversation | None:
         nonlocal attempts
         attempts += 1
         if attempts > MOST_ATTEMPTS or (attempts > 1 and monotonic() > ends_s):
@@ -101,14 +102,14 @@ def smallest(
             return None
         length = found.index + 1
         states = [step.response.get("state") for step in steps[:length]]
-        return Shown(sent[:length], states, tuple(map(str, found.differences)))
+        return ShownConversation(sent[:length], states, tuple(map(str, found.differences)))
 
     whole = asked(life)
     shown = shows(whole)
-    shortest = whole if shown is None else shrunk(shown, shows).requests
+    shortest = whole if shown is None else shrunk(shown, shows, PASSES).steps
     steps, lines, judged = compare(renumbered(shortest, []))
     mismatch = judged.mismatch or failure.mismatch
-    return Finding(
+    return FoundDifference(
         number=number,
         op=op,
         differences=() if mismatch is None else tuple(map(str, mismatch.differences)),
@@ -119,7 +120,7 @@ def smallest(
     )
 
 
-def _paths(mismatch: Mismatch | None) -> frozenset[str]:
+def _paths(mismatch: FirstDifference | None) -> frozenset[str]:
     return frozenset() if mismatch is None else mismatch.paths
 
 

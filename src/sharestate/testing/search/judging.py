@@ -10,7 +10,7 @@ from sharestate.conversation.compare import Level
 from sharestate.errors import MalformedInputError
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.testing.search.command import error_response
-from sharestate.testing.search.divergences import Divergence, Mismatch, Scene
+from sharestate.testing.search.divergences import Divergence, FirstDifference, RequestScene
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Verdict:
+class Judgement:
     """What became of one share partition's life."""
 
-    mismatch: Mismatch | None = None
+    mismatch: FirstDifference | None = None
     """Where the two went apart."""
 
     row: Divergence | None = None
@@ -68,7 +68,7 @@ class Judge:
     divergences: tuple[Divergence, ...] = ()
     """The known divergences."""
 
-    def verdict(self, life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> Verdict:
+    def verdict(self, life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> Judgement:
         """Return what became of *life*, given the *lines* that the peer has answered to *sequence*."""
         mismatch = self.first_mismatch(life, sequence, lines)
         end = life.stop if mismatch is None else mismatch.index + 1
@@ -76,22 +76,22 @@ class Judge:
         later = [row for row in self.divergences if row.later]
         earlier = [row for scene in scenes.values() if scene for row in later if row.is_set_off_by(scene)]
         if mismatch is None:
-            return Verdict(None, earlier[0] if earlier else None)
+            return Judgement(None, earlier[0] if earlier else None)
         row = self._account(mismatch, sequence[mismatch.index], scenes.get(mismatch.index), earlier)
-        return Verdict(mismatch, row)
+        return Judgement(mismatch, row)
 
-    def first_mismatch(self, life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> Mismatch | None:
+    def first_mismatch(self, life: range, sequence: Sequence[Answered], lines: Sequence[str]) -> FirstDifference | None:
         """Return where *life* goes apart, given the *lines* that the peer has answered to *sequence*."""
         for index in life:
             response, line = sequence[index].response, lines[index]
             if write_json(response) != line:
                 peer = read_response(line)
                 if found := self.level.differences(peer, response):
-                    return Mismatch(index, peer, found)
+                    return FirstDifference(index, peer, found)
         return None
 
     def _account(
-        self, mismatch: Mismatch, step: Answered, scene: Scene | None, earlier: Iterable[Divergence]
+        self, mismatch: FirstDifference, step: Answered, scene: RequestScene | None, earlier: Iterable[Divergence]
     ) -> Divergence | None:
         """Return the row that accounts for *mismatch* at *step*: one that *scene* sets off, or that was *earlier*."""
         if scene is None:
@@ -99,9 +99,9 @@ class Judge:
         candidates = [*(row for row in self.divergences if row.is_set_off_by(scene)), *earlier]
         return next((row for row in candidates if row.describes(scene.op, step.response, mismatch)), None)
 
-    def _scene(self, index: int, sequence: Sequence[Answered]) -> Scene | None:
+    def _scene(self, index: int, sequence: Sequence[Answered]) -> RequestScene | None:
         """Return the request *index* between two states; None if the library did not survive it."""
         before, step = sequence[index - 1], sequence[index]
         if "crashed" in step.response:
             return None
-        return Scene(step.request, before.response["state"], step.response["state"], self.profile)
+        return RequestScene(step.request, before.response["state"], step.response["state"], self.profile)

@@ -17,13 +17,13 @@ from sharestate.values.records import RecordState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sharestate.testing.search.divergences import Scene
+    from sharestate.testing.search.divergences import RequestScene
 
 _PERSISTED: Final = frozenset({RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 """The record states that a share coordinator stores; ARCHIVING too where there are dead-letter queues."""
 
 
-def _past_a_full_window(scene: Scene) -> bool:
+def _past_a_full_window(scene: RequestScene) -> bool:
     """Data that was fetched at or below the end offset begins past it, while max_record_locks are in flight."""
     request = scene.request
     if scene.op != "acquire" or not request["batches"]:
@@ -31,7 +31,7 @@ def _past_a_full_window(scene: Scene) -> bool:
     return bool(request["fetch_offset"] <= scene.before["end_offset"] < request["batches"][0][0])
 
 
-def _splits_what_is_released(scene: Scene) -> bool:
+def _splits_what_is_released(scene: RequestScene) -> bool:
     """The log start, or compacted data, splits a batch whose release is being written."""
     if scene.op not in {"acquire", "log_start"}:
         return False
@@ -43,7 +43,7 @@ def _splits_what_is_released(scene: Scene) -> bool:
     return any(batch[0] in released and _is_split(batch) for batch in scene.after["batches"])
 
 
-def _acknowledges_across_the_start(scene: Scene) -> bool:
+def _acknowledges_across_the_start(scene: RequestScene) -> bool:
     """An entry reaches across the start offset, and no batch in flight begins at or below that."""
     start, batches = scene.before["start_offset"], scene.before["batches"]
     if scene.op != "acknowledge" or (batches and batches[0][0] <= start):
@@ -51,14 +51,14 @@ def _acknowledges_across_the_start(scene: Scene) -> bool:
     return any(first < start <= last for first, last, _ in scene.request["batches"])
 
 
-def _starts_past_a_split_batch(scene: Scene) -> bool:
+def _starts_past_a_split_batch(scene: RequestScene) -> bool:
     """The last batch that begins at or below the start offset ends below it, and is kept per offset."""
     start = scene.before["start_offset"]
     below = [batch for batch in scene.before["batches"] if batch[0] <= start]
     return bool(below) and _is_split(below[-1]) and below[-1][1] < start
 
 
-def _aborted_before_the_first_batch(scene: Scene) -> bool:
+def _aborted_before_the_first_batch(scene: RequestScene) -> bool:
     """An aborted log batch begins before the first batch in flight, and the fetch reads committed records only."""
     request, batches = scene.request, scene.after["batches"]
     if scene.op != "acquire" or request.get("isolation") != "read_committed" or not batches:
@@ -71,12 +71,12 @@ def _aborted_before_the_first_batch(scene: Scene) -> bool:
     )
 
 
-def _read_after_fencing(scene: Scene) -> bool:
+def _read_after_fencing(scene: RequestScene) -> bool:
     """The read of the initialization is answered after the share partition was fenced."""
     return scene.op == "complete" and scene.request.get("write") == "read" and scene.before["lifecycle"] == "FENCED"
 
 
-def _malformed_acknowledgement(scene: Scene) -> bool:
+def _malformed_acknowledgement(scene: RequestScene) -> bool:
     """An entry of an acknowledgement is reversed, or has fewer types than records."""
     if scene.op != "acknowledge":
         return False
@@ -85,14 +85,14 @@ def _malformed_acknowledgement(scene: Scene) -> bool:
     )
 
 
-def _malformed_acknowledgement_that_renews(scene: Scene) -> bool:
+def _malformed_acknowledgement_that_renews(scene: RequestScene) -> bool:
     """An acknowledgement has an entry that is malformed and one that renews, and both refuse it with the same error."""
     return _malformed_acknowledgement(scene) and any(
         AcknowledgeType.RENEW in types for _, _, types in scene.request["batches"]
     )
 
 
-def _unusable_persisted_state(scene: Scene) -> bool:
+def _unusable_persisted_state(scene: RequestScene) -> bool:
     """The persisted batches are below the start offset, overlap, are reversed, or in a state that is never stored."""
     answer = scene.request.get("answer")
     if scene.op not in {"initialize", "complete"} or not isinstance(answer, dict) or "error" in answer:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, field, frozen
 
-from sharestate.testing.search.tally import Tally, tally_of
+from sharestate.testing.search.tally import SearchTally, tally_of
 from sharestate.testing.search.worker import Task, Worker
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sharestate.json_lines import Json
-    from sharestate.testing.search.finding import Finding
+    from sharestate.testing.search.finding import FoundDifference
 
 STATE_VERSION: Final = 2
 """The version of the state file."""
@@ -66,19 +66,19 @@ class Plan:
 
 
 @define
-class Progress:
+class SearchProgress:
     """How far a search has come."""
 
     next: int
     """The number of the first sequence that was not compared."""
 
-    tally: Tally = Factory(Tally)
+    tally: SearchTally = Factory(SearchTally)
     """What was compared, by whoever began the search too."""
 
     compared: int = 0
     """How many requests were compared this time."""
 
-    findings: list[Finding] = Factory(list)
+    findings: list[FoundDifference] = Factory(list)
     """The differences that nothing accounts for, one of each kind."""
 
     is_interrupted: bool = False
@@ -86,7 +86,7 @@ class Progress:
 
     _kinds: set[tuple[str, ...]] = field(factory=set, init=False)
 
-    def add(self, sequences: int, tally: Tally, findings: list[Finding]) -> None:
+    def add(self, sequences: int, tally: SearchTally, findings: list[FoundDifference]) -> None:
         """Take note of one chunk of *sequences*."""
         self.next += sequences
         self.tally.merge(tally)
@@ -97,7 +97,7 @@ class Progress:
                 self.findings.append(finding)
 
 
-def search(plan: Plan, show: Callable[[Progress], None] = lambda _: None) -> Progress:
+def search(plan: Plan, show: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:
     """
     Search as *plan* says; *show* is called after every chunk; Ctrl-C ends it early.
 
@@ -128,9 +128,9 @@ def search(plan: Plan, show: Callable[[Progress], None] = lambda _: None) -> Pro
 
 def _submitted(
     pool: ProcessPoolExecutor, first: int, size: int, ahead: int
-) -> Iterator[Future[tuple[Tally, list[Finding]]]]:
+) -> Iterator[Future[tuple[SearchTally, list[FoundDifference]]]]:
     """Yield the chunks of *size* from the sequence *first* on, in order, with *ahead* of them under way."""
-    under_way: deque[Future[tuple[Tally, list[Finding]]]] = deque()
+    under_way: deque[Future[tuple[SearchTally, list[FoundDifference]]]] = deque()
     for begin in count(first, size):
         under_way.append(pool.submit(_chunk, range(begin, begin + size)))
         if len(under_way) == ahead:
@@ -157,18 +157,18 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _chunk(numbers: range) -> tuple[Tally, list[Finding]]:
+def _chunk(numbers: range) -> tuple[SearchTally, list[FoundDifference]]:
     return _worker[0].search(numbers)
 
 
-def _taken_up(plan: Plan) -> Progress:
+def _taken_up(plan: Plan) -> SearchProgress:
     if plan.state is None or not plan.state.exists():
-        return Progress(plan.seed)
+        return SearchProgress(plan.seed)
     try:
         kept = json.loads(plan.state.read_text(encoding="utf-8"))
         identity = plan.identity
         others = [f"{name} {kept.get(name)}" for name in identity if kept.get(name) != identity[name]]
-        taken_up = None if others else Progress(kept["next"], tally_of(kept["tally"]))
+        taken_up = None if others else SearchProgress(kept["next"], tally_of(kept["tally"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"{plan.state} is no state of a search: {type(error).__name__}: {error}"
         raise StateError(message) from error
@@ -178,7 +178,7 @@ def _taken_up(plan: Plan) -> Progress:
     return taken_up
 
 
-def _keep(plan: Plan, progress: Progress) -> None:
+def _keep(plan: Plan, progress: SearchProgress) -> None:
     """Write how far the search has come; one that has found something is to find it again."""
     if plan.state is not None and not progress.findings:
         kept = {**plan.identity, "next": progress.next, "tally": progress.tally.as_json()}

@@ -1,18 +1,19 @@
-"""Making a conversation that shows a difference shorter, for as long as it shows the same one."""
+"""What makes a conversation that shows a difference shorter."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, frozen
 
 from sharestate.testing.search.asked import Asked
 from sharestate.testing.search.later_start import starting_later
+from sharestate.testing.shrinking import Pass, Shows, with_plainer_steps, without_pairs, without_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sharestate.testing.generator.model import Request
 
@@ -22,15 +23,12 @@ OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch",
 LISTS: Final = ("batches", "answers", "dlq_answers", "aborted")
 """Members of which single items may be left out."""
 
-MOST_PAIRS: Final = 30
-"""From how many requests on no two are left out together: there would be too many of them. [requests]"""
-
 
 @frozen
-class Shown:
+class ShownConversation:
     """A conversation that shows the difference with its last request."""
 
-    requests: list[Asked]
+    steps: list[Asked]
     """The requests."""
 
     states: Sequence[dict[str, Any] | None]
@@ -40,77 +38,23 @@ class Shown:
     """What differs."""
 
 
-def shrunk(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
-    """
-    Return what remains of *shown* when nothing more can be left out.
-
-    Args:
-        shown: The conversation.
-        shows: Returns how a list of requests shows the same difference, up to the request at which it does; None if
-            it does not.
-
-    Complexity:
-        Quadratic in the requests that remain, as two at a time are left out at last.
-    """
-    while True:
-        before = shown
-        for smaller in (
-            _without_ranges,
-            _starting_later,
-            _with_smaller_requests,
-            _with_longer_advances,
-            _without_pairs,
-        ):
-            shown = smaller(shown, shows)
-            if len(shown.requests) < len(before.requests):
-                break
-        if shown.requests == before.requests:
-            return shown
-
-
-def _without_ranges(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
-    size = len(shown.requests) // 2
-    while size:
-        begin = 1
-        while begin < len(shown.requests) - 1:
-            requests = shown.requests
-            shorter = shows(requests[:begin] + requests[min(begin + size, len(requests) - 1) :])
-            if shorter is None:
-                begin += size
-            else:
-                shown = shorter
-        size //= 2
-    return shown
-
-
-def _starting_later(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+def _starting_later(shown: ShownConversation, shows: Shows[ShownConversation]) -> ShownConversation:
     """Begin with the state that the first requests lead to, in the place of those requests."""
-    for requests in starting_later(shown.requests, shown.states):
+    for requests in starting_later(shown.steps, shown.states):
         shorter = shows(requests)
         if shorter is not None and shorter.differences == shown.differences:
             return shorter
     return shown
 
 
-def _without_pairs(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
-    """Leave out two requests that are not beside each other, such as an acquisition and its acknowledgement."""
-    if len(shown.requests) > MOST_PAIRS:
-        return shown
-    for left_out in combinations(range(1, len(shown.requests) - 1), 2):
-        shorter = shows([each for place, each in enumerate(shown.requests) if place not in left_out])
-        if shorter is not None:
-            return shorter
-    return shown
-
-
-def _with_longer_advances(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
+def _with_longer_advances(shown: ShownConversation, shows: Shows[ShownConversation]) -> ShownConversation:
     """Let time pass once in the place of twice."""
-    places = [place for place, each in enumerate(shown.requests) if each.request["op"] == "advance"]
+    places = [place for place, each in enumerate(shown.steps) if each.request["op"] == "advance"]
     for first, second in pairwise(places):
-        earlier, later = shown.requests[first], shown.requests[second]
+        earlier, later = shown.steps[first], shown.steps[second]
         longer = {**later.request, "ms": earlier.request["ms"] + later.request["ms"]}
         for kept in (first, second):
-            requests = [*shown.requests]
+            requests = [*shown.steps]
             requests[kept] = evolve(requests[kept], request=longer)
             del requests[first + second - kept]
             shorter = shows(requests)
@@ -119,18 +63,8 @@ def _with_longer_advances(shown: Shown, shows: Callable[[list[Asked]], Shown | N
     return shown
 
 
-def _with_smaller_requests(shown: Shown, shows: Callable[[list[Asked]], Shown | None]) -> Shown:
-    index = 0
-    while index < len(shown.requests):
-        each = shown.requests[index]
-        for request in _smaller(each.request):
-            smaller = shows([*shown.requests[:index], evolve(each, request=request), *shown.requests[index + 1 :]])
-            if smaller is not None:
-                shown = smaller
-                break
-        else:
-            index += 1
-    return shown
+def _plainer(asked: Asked) -> Iterator[Asked]:
+    return (evolve(asked, request=request) for request in _smaller(asked.request))
 
 
 def _smaller(request: Request) -> Iterator[Request]:
@@ -169,5 +103,11 @@ def _with_plainer_batches(request: Request) -> Iterator[Request]:
             yield copy
 
 
-PASSES: Final = (_without_ranges, _starting_later, _with_smaller_requests, _with_longer_advances, _without_pairs)
+PASSES: Final[Sequence[Pass[ShownConversation]]] = (
+    without_ranges,
+    _starting_later,
+    with_plainer_steps(_plainer),
+    _with_longer_advances,
+    without_pairs,
+)
 """What makes a conversation smaller, in the order in which it is tried."""

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sharestate.json_lines import Json
-    from sharestate.testing.search.judging import Verdict
+    from sharestate.testing.search.judging import Judgement
 
 
 @define
-class Tally:
+class SearchTally:
     """What was compared, by kind of sequence, and which known divergences were met, by kind and row."""
 
     operations: Counter[str] = Factory(Counter)
@@ -35,12 +35,12 @@ class Tally:
         self.operations[kind] += operations
         self.sequences[kind] += 1
 
-    def add(self, kind: str, verdict: Verdict) -> None:
+    def add(self, kind: str, verdict: Judgement) -> None:
         """Count the divergence in *verdict*, if there is one."""
         if verdict.row is not None:
             (self.latent if verdict.is_latent else self.shown)[kind, verdict.row.id] += 1
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: SearchTally) -> None:
         """Add all that *other* has counted."""
         self.operations.update(other.operations)
         self.sequences.update(other.sequences)
@@ -72,7 +72,7 @@ class Tally:
         }
 
 
-def tally_of(value: Mapping[str, Json]) -> Tally:
-    """Return the tally that `Tally.as_json` has written."""
+def tally_of(value: Mapping[str, Json]) -> SearchTally:
+    """Return the tally that `SearchTally.as_json` has written."""
     met = (Counter({(kind, row): count for kind, row, count in value[name]}) for name in ("shown", "latent"))
-    return Tally(Counter(value["operations"]), Counter(value["sequences"]), *met)
+    return SearchTally(Counter(value["operations"]), Counter(value["sequences"]), *met)

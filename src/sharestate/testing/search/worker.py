@@ -14,10 +14,10 @@ from sharestate.testing.generator.mix import ORDINARY, WILD, Mix, mix_for
 from sharestate.testing.generator.operations import seeded
 from sharestate.testing.generator.plain import by_record, plain
 from sharestate.testing.search.command import CommandPeer
-from sharestate.testing.search.finding import Finding, signature, smallest
-from sharestate.testing.search.judging import Judge, Verdict, lives
+from sharestate.testing.search.finding import FoundDifference, signature, smallest
+from sharestate.testing.search.judging import Judge, Judgement, lives
 from sharestate.testing.search.library import Answered, answered
-from sharestate.testing.search.tally import Tally
+from sharestate.testing.search.tally import SearchTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -119,9 +119,9 @@ class Worker:
         """End the peer."""
         self.peer.close()
 
-    def search(self, numbers: Iterable[int]) -> tuple[Tally, list[Finding]]:
+    def search(self, numbers: Iterable[int]) -> tuple[SearchTally, list[FoundDifference]]:
         """Compare the sequences *numbers*; return what was counted, and the differences that nothing accounts for."""
-        tally, found = Tally(), []
+        tally, found = SearchTally(), []
         under_way: deque[tuple[int, list[Answered]]] = deque()
         for number in numbers:
             steps = answered(self.task.sequence(number), self.task.profile)
@@ -131,13 +131,15 @@ class Worker:
                 found += self._judge(*under_way.popleft(), tally)
         for number, steps in under_way:
             found += self._judge(number, steps, tally)
-        kinds: dict[tuple[str, ...], tuple[int, list[Answered], Verdict]] = {}
+        kinds: dict[tuple[str, ...], tuple[int, list[Answered], Judgement]] = {}
         for failure in sorted(found, key=lambda each: len(each[1])):
             kinds.setdefault(signature(*failure[1:]), failure)
         findings = [smallest(*shortest_of_kind, self.compare) for shortest_of_kind in kinds.values()]
         return tally, sorted(findings, key=lambda finding: finding.steps)
 
-    def _judge(self, number: int, steps: list[Answered], tally: Tally) -> list[tuple[int, list[Answered], Verdict]]:
+    def _judge(
+        self, number: int, steps: list[Answered], tally: SearchTally
+    ) -> list[tuple[int, list[Answered], Judgement]]:
         kind = self.task.kind_of(number)
         tally.add_sequence(kind, len(steps))
         lines = [self.peer.response() for _ in steps]
@@ -149,7 +151,7 @@ class Worker:
                 failures.append((number, steps[life.start : judged.mismatch.index + 1], judged))
         return failures
 
-    def compare(self, sequence: Steps[None]) -> tuple[list[Answered], list[str], Verdict]:
+    def compare(self, sequence: Steps[None]) -> tuple[list[Answered], list[str], Judgement]:
         """Return how both answer *sequence*, one share partition's life, and what became of it."""
         steps = answered(sequence, self.task.profile)
         self.peer.ask([step.line for step in steps])

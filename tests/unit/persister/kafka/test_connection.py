@@ -9,7 +9,7 @@ import pytest
 from sharestate import ErrorCode
 from sharestate.persister.kafka import Security
 from tests.support.kafka_broker import API_VERSIONS, FIND_COORDINATOR, SASL_HANDSHAKE, WRITE, FakeBroker
-from tests.support.kafka_cluster import FIRST, Cluster
+from tests.support.kafka_cluster import FIRST, ClusterPersister
 
 from .test_state_manager import begin, codes, message, summary
 
@@ -26,7 +26,7 @@ def broker_with_login(lifetime_ms: int = 0) -> FakeBroker:
 
 def test_a_connection_asks_for_versions_first() -> None:
     """Without a login there is one request before the first that was asked for."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.submit(begin())
 
     names = [type(request).__name__ for request in cluster.broker.requests]
@@ -36,7 +36,7 @@ def test_a_connection_asks_for_versions_first() -> None:
 
 def test_a_login_follows_the_versions() -> None:
     """With SASL the mechanism is agreed on after the versions, and then the name and password are sent."""
-    cluster = Cluster(broker_with_login(), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(), security=LOGIN)
 
     assert codes(cluster.submit(begin())) == [0]
     names = [type(request).__name__ for request in cluster.broker.requests[:4]]
@@ -53,7 +53,7 @@ def test_a_login_follows_the_versions() -> None:
 )
 def test_a_broker_of_another_release_is_refused(spoken: tuple[int, int] | None, text: str) -> None:
     """A broker that does not speak a version that is needed is answered with UNSUPPORTED_VERSION, at once."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     del cluster.broker.versions[WRITE]
     if spoken:
         cluster.broker.versions[WRITE] = spoken
@@ -76,7 +76,7 @@ def test_a_broker_of_another_release_is_refused(spoken: tuple[int, int] | None, 
 )
 def test_a_broker_that_refuses_is_answered_with_its_code(api_key: int, code: ErrorCode, text: str) -> None:
     """An error before the connection is ready is passed on, and not retried."""
-    cluster = Cluster(broker_with_login(), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(), security=LOGIN)
     cluster.broker.errors[api_key] = deque([code])
     future = cluster.submit(begin())
 
@@ -86,7 +86,7 @@ def test_a_broker_that_refuses_is_answered_with_its_code(api_key: int, code: Err
 
 def test_a_wrong_password_is_an_error() -> None:
     """A login that the broker refuses is SASL_AUTHENTICATION_FAILED, with the broker's text."""
-    cluster = Cluster(broker_with_login(), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(), security=LOGIN)
     cluster.broker.login = ("ann", "another")
     future = cluster.submit(begin())
 
@@ -96,7 +96,7 @@ def test_a_wrong_password_is_an_error() -> None:
 
 def test_a_refusal_by_the_coordinator_is_an_error_too() -> None:
     """A coordinator that refuses what the bootstrap server has taken is answered with its error code."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.broker.address = FIRST._replace(port=9093)
     other = FakeBroker(cluster.broker.address)
     other.versions.pop(FIND_COORDINATOR)
@@ -107,7 +107,7 @@ def test_a_refusal_by_the_coordinator_is_an_error_too() -> None:
 
 def test_a_login_that_expires_is_renewed() -> None:
     """A connection is replaced before its login expires, for the broker would cut it then."""
-    cluster = Cluster(broker_with_login(lifetime_ms=10_000), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(lifetime_ms=10_000), security=LOGIN)
     cluster.submit(begin())
     cluster.pass_time(8_499)
     assert codes(cluster.submit(summary())) == [0]
@@ -120,7 +120,7 @@ def test_a_login_that_expires_is_renewed() -> None:
 
 def test_a_connection_in_use_is_replaced_later() -> None:
     """What is on the way when a login is about to expire is waited for; what comes then goes over another."""
-    cluster = Cluster(broker_with_login(lifetime_ms=10_000), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(lifetime_ms=10_000), security=LOGIN)
     cluster.submit(begin())
     cluster.pass_time(8_499)
     cluster.is_holding = True
@@ -138,7 +138,7 @@ def test_a_connection_in_use_is_replaced_later() -> None:
 
 def test_bytes_may_arrive_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The login does not depend on how the bytes are cut."""
-    cluster = Cluster(broker_with_login(), security=LOGIN)
+    cluster = ClusterPersister(broker_with_login(), security=LOGIN)
     received = cluster.manager.data_received
 
     def one_by_one(number: int, data: bytes, now_ms: int) -> None:

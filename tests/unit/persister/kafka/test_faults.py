@@ -15,7 +15,7 @@ from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_4_4, Coordinator
 from sharestate.persister import PartitionStateBatchData, WriteStateParameters
 from sharestate.persister.kafka.state_manager import Reorder
 from tests.support.kafka_broker import FIND_COORDINATOR, INITIALIZE, WRITE, FakeBroker
-from tests.support.kafka_cluster import FIRST, SECOND, Cluster
+from tests.support.kafka_cluster import FIRST, SECOND, ClusterPersister
 
 from .test_state_manager import TOPIC, begin, codes, initialized, stored, write
 
@@ -42,7 +42,7 @@ class Faults:
         first, self.second = FakeBroker(FIRST), FakeBroker(SECOND)
         self.second.shard, self.second.errors = first.shard, first.errors
         self.brokers = first, self.second
-        self.cluster = Cluster(bootstrap=(FIRST, SECOND))
+        self.cluster = ClusterPersister(bootstrap=(FIRST, SECOND))
         self.cluster.brokers = {FIRST: first, SECOND: self.second}
         for partition in PARTITIONS:
             self.cluster.submit(begin(partition=partition))

@@ -25,7 +25,7 @@ from sharestate.persister import (
     WriteStateParameters,
 )
 from sharestate.persister.kafka.security import Address, Security
-from sharestate.persister.kafka.state_manager import Answer, Open, Send, StateManager
+from sharestate.persister.kafka.state_manager import Answer, OpenConnection, Send, StateManager
 
 RECORDED = Path(__file__).parents[3] / "data" / "state-requests"
 
@@ -78,7 +78,7 @@ class Replay:
 
     def _carry_out(self, action: object) -> None:
         match action:
-            case Open(number):
+            case OpenConnection(number):
                 self.manager.connection_opened(number, self.now_ms)
             case Send(number, data):
                 assert next(self.frames) == ["request", data.hex()]

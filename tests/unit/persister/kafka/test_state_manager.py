@@ -40,7 +40,7 @@ from sharestate.persister.kafka.security import Security
 from sharestate.persister.kafka.state_manager import Reorder, StateManager, backoff_ms
 from sharestate.testing import PersisterContract
 from tests.support.kafka_broker import FIND_COORDINATOR, INITIALIZE, SUMMARY, WRITE, FakeBroker
-from tests.support.kafka_cluster import FIRST, SECOND, Cluster
+from tests.support.kafka_cluster import FIRST, SECOND, ClusterPersister
 
 TOPIC_ID = bytes(range(16))
 TOPIC = topic_id_text(TOPIC_ID)
@@ -87,16 +87,16 @@ def message(future: Future[Any]) -> str:
 
 def initialized(
     *partitions: int, reorder: Reorder = "never", profile: CoordinatorProfile = LATEST_COORDINATOR
-) -> Cluster:
+) -> ClusterPersister:
     """Return a cluster with some partitions of TOPIC, whose coordinators are known."""
-    cluster = Cluster(FakeBroker(FIRST, profile), reorder=reorder)
+    cluster = ClusterPersister(FakeBroker(FIRST, profile), reorder=reorder)
     for partition in partitions or (0,):
         cluster.submit(begin(partition=partition))
     cluster.broker.requests.clear()
     return cluster
 
 
-def stored(cluster: Cluster, partition: int = 0) -> tuple[int, Any]:
+def stored(cluster: ClusterPersister, partition: int = 0) -> tuple[int, Any]:
     """Return the stored start offset and state batches."""
     state = cluster.broker.shard.states[SharePartitionKey(group_id="g", topic_id=TOPIC, partition=partition)]
     return state.start_offset, state.state_batches
@@ -108,11 +108,11 @@ class TestContract(PersisterContract):
     def make_persister(self) -> Persister:
         """Return one whose broker stores nothing."""
         self.broker = FakeBroker(FIRST, self.rules)
-        return Cluster(self.broker)
+        return ClusterPersister(self.broker)
 
     def reopen(self, persister: Persister) -> Persister:  # noqa: ARG002 - it is the broker that stores
         """Return another one beside the same broker."""
-        return Cluster(self.broker)
+        return ClusterPersister(self.broker)
 
 
 class TestContract43(TestContract):
@@ -154,7 +154,7 @@ def test_a_retriable_code_is_retried(api_key: int, code: ErrorCode) -> None:
 @pytest.mark.parametrize("api_key", [FIND_COORDINATOR, INITIALIZE])
 def test_the_fifth_retriable_code_is_the_answer(api_key: int, code: ErrorCode) -> None:
     """The fifth answer with a retriable code is passed on, after 2 + 4 + 8 + 16 s."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.broker.errors[api_key] = deque([code] * 9)
     future = cluster.submit(begin())
 
@@ -169,7 +169,7 @@ def test_the_fifth_retriable_code_is_the_answer(api_key: int, code: ErrorCode) -
 @pytest.mark.parametrize("code", ["INVALID_REQUEST", "FENCED_STATE_EPOCH", "UNKNOWN_SERVER_ERROR"])
 def test_any_other_code_is_final(api_key: int, code: str) -> None:
     """A code that is not retriable is passed on at once."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.broker.errors[api_key] = deque([ErrorCode[code]])
 
     assert codes(cluster.submit(begin())) == [ErrorCode[code]]
@@ -177,7 +177,7 @@ def test_any_other_code_is_final(api_key: int, code: str) -> None:
 
 def test_a_found_coordinator_resets_the_count_of_look_ups() -> None:
     """Look-ups that failed before do not count once a coordinator was found."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.broker.errors[FIND_COORDINATOR] = deque([15] * 4 + [0] + [15] * 4 + [0])
     cluster.broker.errors[INITIALIZE] = deque([ErrorCode.NOT_COORDINATOR])
     future = cluster.submit(begin())
@@ -280,7 +280,7 @@ def test_kinds_do_not_wait_for_each_other() -> None:
 
 def test_one_look_up_asks_for_all() -> None:
     """The coordinators of all share partitions of a request are looked up together, and remembered."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     entries = tuple(PartitionStateData(partition=partition) for partition in range(3))
     topics = tuple(TopicData(topic_id=topic, partitions=entries) for topic in (TOPIC, OTHER_TOPIC))
     for _ in range(2):
@@ -307,11 +307,11 @@ def test_what_comes_during_a_look_up_is_looked_up_next() -> None:
 # ---- brokers
 
 
-def two_brokers() -> tuple[Cluster, FakeBroker, FakeBroker]:
+def two_brokers() -> tuple[ClusterPersister, FakeBroker, FakeBroker]:
     """Return a cluster whose coordinator is SECOND, and the two brokers."""
     first, second = FakeBroker(FIRST), FakeBroker(SECOND)
     first.address = SECOND  # where it says that coordinators are
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.brokers = {FIRST: first, SECOND: second}
     return cluster, first, second
 
@@ -363,7 +363,7 @@ def test_a_coordinator_that_stays_away_is_an_error() -> None:
 
 def test_another_bootstrap_server_is_asked() -> None:
     """A look-up tries one bootstrap server after another."""
-    cluster = Cluster(FakeBroker(SECOND), bootstrap=(FIRST, SECOND))
+    cluster = ClusterPersister(FakeBroker(SECOND), bootstrap=(FIRST, SECOND))
 
     assert codes(cluster.submit(begin())) == [0]
     assert cluster.opened == [FIRST, SECOND]
@@ -381,7 +381,7 @@ def test_the_bootstrap_servers_are_asked_in_random_order() -> None:
 
 def test_no_bootstrap_server_is_an_error() -> None:
     """If none can be reached five times, the answer is COORDINATOR_NOT_AVAILABLE, with what went wrong with each."""
-    cluster = Cluster(FakeBroker(FIRST), bootstrap=(FIRST, SECOND))
+    cluster = ClusterPersister(FakeBroker(FIRST), bootstrap=(FIRST, SECOND))
     cluster.brokers.clear()
     future = cluster.submit(begin())
     cluster.pass_time(EVERY_WAIT_MS - 1)
@@ -445,7 +445,7 @@ def test_a_look_up_that_is_lost_is_made_again() -> None:
 
 def test_a_connection_that_does_not_open_is_given_up() -> None:
     """A connection that cannot be used after ten seconds is closed, and tried again."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
     cluster.is_holding = True
     future = cluster.submit(begin())
     cluster.pass_time(9_999)
@@ -525,7 +525,7 @@ def test_an_answer_about_others_is_an_error(api_key: int, monkeypatch: pytest.Mo
 
 def test_a_read_without_leave_to_take_over_is_refused() -> None:
     """A read with a leader epoch would fence the leader of a live group: nothing is sent, not even for others."""
-    cluster = Cluster(take_over=False)
+    cluster = ClusterPersister(take_over=False)
     entries = [PartitionIdLeaderEpochData(partition=part, leader_epoch=epoch) for part, epoch in ((0, -1), (1, 0))]
 
     with pytest.raises(TakeOverRequiredError, match=f"reading g-{TOPIC}-1 as its leader of epoch 0 fences the leader"):
@@ -536,7 +536,7 @@ def test_a_read_without_leave_to_take_over_is_refused() -> None:
 def test_a_leader_without_leave_does_not_start() -> None:
     """A leader over a persister that may not take over fails with that error, and its share partition with it."""
     partition = SharePartition(SharePartitionKey(group_id="g", topic_id=TOPIC, partition=0))
-    leader = Leader(partition, Cluster(take_over=False), reset_offset=lambda _: 0)
+    leader = Leader(partition, ClusterPersister(take_over=False), reset_offset=lambda _: 0)
 
     with pytest.raises(TakeOverRequiredError, match="make the persister with take_over=True if that is meant"):
         leader.start(now_ms=0).result(0)
@@ -545,7 +545,7 @@ def test_a_leader_without_leave_does_not_start() -> None:
 
 def test_what_fences_nobody_needs_no_leave() -> None:
     """A read without a leader epoch, which Kafka 4.3 answers, and any summary are sent."""
-    cluster = Cluster(FakeBroker(FIRST, COORDINATOR_4_3), take_over=False)
+    cluster = ClusterPersister(FakeBroker(FIRST, COORDINATOR_4_3), take_over=False)
     read = ReadStateParameters.of("g", TOPIC, PartitionIdLeaderEpochData(partition=0, leader_epoch=-1))
     summed = ReadSummaryParameters.of("g", TOPIC, PartitionIdLeaderEpochData(partition=0, leader_epoch=7))
 
@@ -565,7 +565,7 @@ def test_what_fences_nobody_needs_no_leave() -> None:
 )
 def test_what_the_wire_cannot_carry_is_refused(request_: Any) -> None:  # noqa: ANN401 - a request
     """A topic id that is no UUID and numbers that are too large are refused before anything is sent."""
-    cluster = Cluster()
+    cluster = ClusterPersister()
 
     with pytest.raises(MalformedInputError):
         cluster.submit(request_)

@@ -1,0 +1,21 @@
+"""The test of share groups from their clients' side: see `ShareGroupMachine` (extra ``testing``)."""
+
+from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.testing.groups.machine import Allowance, ShareGroupMachine
+from sharestate.testing.groups.model import READ_COMMITTED, READ_UNCOMMITTED, Delivery, GroupSettings
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.records import AcquireMode
+
+__all__ = [
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "AcknowledgeType",
+    "AcknowledgementBatch",
+    "AcquireMode",
+    "Allowance",
+    "Delivery",
+    "GroupSettings",
+    "Guarantee",
+    "GuaranteeBrokenError",
+    "ShareGroupMachine",
+]

@@ -1,0 +1,448 @@
+"""
+A test of share groups from their clients' side: inherit ``ShareGroupMachine`` and implement a few methods.
+
+It is a state machine of Hypothesis (extra ``testing``): members fetch and acknowledge, time passes, transactions abort,
+the leader fails over, in random order, and every response is judged by what clients can rely on: see ``Guarantee``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+try:
+    from hypothesis import settings as hypothesis_settings
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+    from hypothesis.strategies import DrawFn, SearchStrategy
+except ModuleNotFoundError as error:
+    if error.name != "hypothesis":
+        raise
+    message = "sharestate.testing.groups needs the extra 'testing': pip install 'sharestate[testing]'"
+    raise ModuleNotFoundError(message, name=error.name) from error
+
+from sharestate.error_codes import ErrorCode
+from sharestate.testing.coroutines import CoroutineRunner, at_once
+from sharestate.testing.groups.events import EVERYTHING, SMALL_SETTINGS, ClientEvents, Event, Pick, Range, left_out
+from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.testing.groups.model import ClientModel, Delivery, GroupSettings
+from sharestate.testing.thorough import PHASES
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.records import AcquireMode
+
+T = TypeVar("T")
+
+
+class _AllowedError(Exception):
+    """A guarantee was broken by a known bug."""
+
+
+class Allowance(NamedTuple):
+    """
+    A known bug of an implementation.
+
+    Attributes:
+        bug: Its name.
+        guarantee: The guarantee that it breaks.
+        applies: Whether it has broken it now, given the machine.
+    """
+
+    bug: str
+    guarantee: Guarantee
+    applies: Callable[[Any], bool]
+
+
+RUNS: Final = 400
+"""Runs by default, four for each example of a profile that has fewer of them: more than half repeat most of another."""
+
+OPTIONAL: Final = (
+    "abort_transaction",
+    "advance_clock",
+    "close_session",
+    "delete_records",
+    "fail_over",
+    "fail_writes",
+)
+"""The methods that an implementation may lack, and with them what they do."""
+
+
+@cache
+def _indexes(count: int) -> SearchStrategy[int]:
+    """Return a strategy for indexes; to make one anew for each event would take longer than all the rest."""
+    return st.integers(0, count - 1)
+
+
+def _picker(draw: DrawFn) -> Pick:
+    def pick(options: Sequence[T]) -> T:
+        return options[draw(_indexes(len(options)))]
+
+    return pick
+
+
+@st.composite
+def _settings(draw: DrawFn) -> GroupSettings:
+    """Draw the settings of the group that the machine has not declared."""
+    machine: ShareGroupMachine = draw(st.runner())
+    pick = _picker(draw)
+    machine.pick_kinds(pick)
+    return machine.pick_settings(pick)
+
+
+@st.composite
+def _events(draw: DrawFn) -> Event:
+    """Draw the next event."""
+    machine: ShareGroupMachine = draw(st.runner())
+    return machine.pick_event(_picker(draw))
+
+
+class ShareGroupMachine(RuleBasedStateMachine):
+    """
+    One share group that consumes one topic partition, as its clients see it.
+
+    Implement ``start``, ``produce``, ``fetch`` and ``acknowledge``, and of the other methods what there is; what is not
+    overridden does not happen. A method may be a coroutine: all of a machine run in one event loop. Whatever it raises
+    fails the test.
+
+    A setting of the group that is set as a class attribute is as it says; the others are drawn, small ones first. All
+    of them go to ``start``.
+    """
+
+    # ---- declarations
+
+    delivery_count_limit: ClassVar[int | None] = None
+    """The group's delivery count limit; None to draw it. [deliveries]"""
+
+    lock_duration_ms: ClassVar[int | None] = 1_000
+    """How long a member owns what it acquires; None to draw it. [ms]"""
+
+    max_record_locks: ClassVar[int | None] = None
+    """The most records in flight; None to draw it. [records]"""
+
+    isolation_level: ClassVar[str | None] = None
+    """READ_COMMITTED or READ_UNCOMMITTED; None to draw it."""
+
+    renews: ClassVar[bool] = False
+    """Whether members may send RENEW (KIP-1222)."""
+
+    delivers_ranges: ClassVar[bool] = False
+    """
+    Whether ``fetch`` returns what was acquired, as a broker does: with transaction markers and holes of the log, which
+    members acknowledge as GAP. Otherwise it returns what an application gets: records only.
+    """
+
+    acquire_mode: ClassVar[AcquireMode] = AcquireMode.BATCH_OPTIMIZED
+    """What ``max_records`` means: about as many, by batches of the log, or with RECORD_LIMIT no more (KIP-1206)."""
+
+    clock_tolerance_ms: ClassVar[int] = 0
+    """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
+
+    members: ClassVar[Sequence[str]] = ("m1", "m2")
+    """The member ids."""
+
+    allowances: ClassVar[Sequence[Allowance]] = ()
+    """The known bugs: a guarantee that one of them breaks ends the run, and not the test."""
+
+    # ---- to be implemented
+
+    def start(self, settings: GroupSettings) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Begin with an empty log and a new group that consumes it from its beginning (auto.offset.reset=earliest)."""
+        raise NotImplementedError
+
+    def produce(self, count: int, producer: str | None) -> Iterable[int] | Awaitable[Iterable[int]]:
+        """Append a batch of *count* records, in the transaction of *producer* if given; return their offsets."""
+        raise NotImplementedError
+
+    def fetch(self, member: str, max_records: int) -> Iterable[Sequence[int | None]] | Awaitable[Any]:
+        """Fetch for a member, without waiting; return a Delivery, or a tuple like it, for each range."""
+        raise NotImplementedError
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int | Awaitable[Any] | None:
+        """Acknowledge; return the error code (0 or None for none), or raise an error that has it as ``code``."""
+        raise NotImplementedError
+
+    # ---- to be implemented if there is such a thing
+
+    def begin_transaction(self, producer: str) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Begin a transaction, before its first batch is produced; only if that does not begin it."""
+
+    def commit_transaction(self, producer: str) -> int | Awaitable[Any] | None:
+        """Commit; return the offset of the marker, or None if it is the next one."""
+
+    def abort_transaction(self, producer: str) -> int | Awaitable[Any] | None:
+        """Abort; return the offset of the marker, or None if it is the next one."""
+
+    def close_session(self, member: str) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Close the share session of a member; its next fetch opens another."""
+
+    def advance_clock(self, ms: int) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let time pass."""
+
+    def delete_records(self, before_offset: int) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Move the log start offset, as retention does."""
+
+    def fail_over(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let another leader take over, which knows what was persisted and nothing else."""
+
+    def fail_writes(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let writes of the state fail from now on: acknowledgements get an error, and are rolled back."""
+
+    def mend_writes(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Let writes succeed again."""
+
+    def stop(self) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """Clean up; called once, at the end."""
+
+    # ---- what happens
+
+    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
+        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
+        super().__init_subclass__(**named)
+        profile = cls.TestCase.settings
+        cls.TestCase.settings = hypothesis_settings(
+            profile,
+            max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
+            phases=set(profile.phases) & set(PHASES),
+        )
+
+    def __init__(self) -> None:
+        """Begin with nothing; the first rule starts the group."""
+        super().__init__()
+        self._model = ClientModel(GroupSettings())
+        self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
+        self._left_out: frozenset[int] = frozenset()
+        self._runner = CoroutineRunner()
+        self._is_started = False
+        self._is_over = False
+
+    @initialize(settings=_settings(), count=st.integers(1, 3))
+    def group_starts(self, settings: GroupSettings, count: int) -> None:
+        """Start the group, and produce a first batch."""
+        self._model = ClientModel(
+            settings,
+            clock_tolerance_ms=self.clock_tolerance_ms,
+            delivers_ranges=self.delivers_ranges,
+            is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
+        )
+        has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
+        self._events = ClientEvents(
+            model=self._model, members=self.members, has=has, renews=self.renews, left_out=self._left_out
+        )
+        self._call(self.start, settings)
+        self._is_started = True
+        self.producer_sends(count)
+
+    @rule(event=_events())
+    def happens(self, event: Event) -> None:
+        """Let one of the following events happen: its name, and its arguments."""
+        name, *arguments = event
+        if not self._is_over:
+            with suppress(_AllowedError):
+                getattr(self, name)(*arguments)
+
+    def producer_sends(self, count: int, producer: str | None = None) -> None:
+        """Produce a batch, perhaps in a transaction, which begins with its first batch."""
+        if producer is not None and producer not in self._model.open_transactions():
+            self._call(self.begin_transaction, producer)
+        offsets = self._call(self.produce, count, producer)
+        self._judge(self._model.produced, offsets, producer or "")
+
+    def transaction_ends(self, producer: str, how: str) -> None:
+        """Commit or abort a transaction."""
+        marker = self._call(self.commit_transaction if how == "commit" else self.abort_transaction, producer)
+        self._judge(self._model.transaction_ended, producer, marker, is_committed=how == "commit")
+
+    def member_fetches(self, member: str, max_records: int) -> list[int]:
+        """Fetch for a member; return the offsets that it got."""
+        return self._note_fetch(member, self._call(self.fetch, member, max_records), max_records)
+
+    def every_member_fetches(self, max_records: int) -> None:
+        """Fetch for all members: at once if ``fetch`` is a coroutine, else for one after the other."""
+        returned = self._call(self._fetch_for_all, max_records)
+        for member, deliveries in zip(self.members, returned, strict=True):
+            self._note_fetch(member, deliveries, max_records)
+
+    def member_fetches_all(self, member: str) -> None:
+        """Fetch until that brings nothing more: what nobody owns is delivered by then."""
+        waiting = self._model.waiting()
+        self._fetch_until_nothing(member, self.member_fetches)
+        self._judge(self._model.expect_delivered, member, waiting)
+
+    def member_acknowledges(self, member: str, ranges: Iterable[Range]) -> None:
+        """Acknowledge ranges, with one type for all offsets or one for each; it may be wrong of the member to do so."""
+        batches = [AcknowledgementBatch(first, last, _types(names)) for first, last, names in ranges]
+        code = self._call(self._answer, member, batches)
+        self._judge(self._model.acknowledged, member, _by_offset(batches), code)
+
+    def member_acknowledges_all(self, member: str, name: str) -> None:
+        """Acknowledge all that a member owns in the same way."""
+        self.member_acknowledges(member, self._events.everything(member, name))
+
+    def member_renews_later(self, member: str, ms: int) -> None:
+        """Let time pass, but no lock expire, and renew all that a member owns."""
+        self.time_passes(ms)
+        self.member_acknowledges_all(member, "RENEW")
+
+    def member_leaves(self, member: str) -> None:
+        """Close the share session of a member."""
+        self._call(self.close_session, member)
+        self._judge(self._model.left, member)
+
+    def time_passes(self, ms: int) -> None:
+        """Let time pass."""
+        self._call(self.advance_clock, ms)
+        self._judge(self._model.time_passed, ms)
+
+    def records_are_deleted(self, before_offset: int) -> None:
+        """Move the log start offset."""
+        self._call(self.delete_records, before_offset)
+        self._judge(self._model.deleted, before_offset)
+
+    def leader_fails_over(self) -> None:
+        """Let another leader take over."""
+        self._call(self.fail_over)
+        self._judge(self._model.failed_over)
+
+    def writes_fail(self) -> None:
+        """Let writes of the state fail."""
+        self._call(self.fail_writes)
+        self._judge(self._model.writes_changed, is_failing=True)
+
+    def writes_succeed(self) -> None:
+        """Let writes of the state succeed again."""
+        self._call(self.mend_writes)
+        self._judge(self._model.writes_changed, is_failing=False)
+
+    def teardown(self) -> None:
+        """End the trouble: everything is decided, locks expire, and a member accepts what it gets."""
+        try:
+            if self._is_started and not self._is_over:
+                with suppress(_AllowedError):
+                    self._end_trouble()
+                    self._accept_everything()
+                    if "fail_over" in self._events.has:
+                        self.leader_fails_over()
+                        self._accept_everything()
+                    self._judge(self._model.expect_nothing_left)
+        finally:
+            try:
+                if self._is_started:
+                    self._call(self.stop)
+            finally:
+                self._runner.close()
+
+    def pick_settings(self, pick: Pick) -> GroupSettings:
+        """Pick the group's settings: those that are declared, the others small."""
+        declared: dict[str, Any] = {name: getattr(self, name, None) for name in SMALL_SETTINGS}
+        if not self.renews:
+            declared["renew_acknowledge_enable"] = False
+        picked = {
+            name: pick(small) if declared[name] is None else declared[name] for name, small in SMALL_SETTINGS.items()
+        }
+        return GroupSettings(**picked)
+
+    def pick_kinds(self, pick: Pick) -> None:
+        """Pick the kinds of events that happen in this run."""
+        self._left_out = left_out(pick)
+
+    def pick_event(self, pick: Pick) -> Event:
+        """Pick the next event; an override may leave out what an implementation is not meant to bear."""
+        return self._events.next(pick)
+
+    # ---- behind the events
+
+    def _answer(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        """Return the error code of an acknowledgement, however the implementation reports it."""
+        try:
+            return int(self._runner.result_of(self.acknowledge(member, batches)) or ErrorCode.NONE)
+        except Exception as error:
+            code = getattr(error, "code", None)
+            if isinstance(code, int):
+                return code
+            raise
+
+    def _fetch_for_all(self, max_records: int) -> Any:  # noqa: ANN401 - what users return, or an awaitable
+        return at_once([self.fetch(member, max_records) for member in self.members])
+
+    def _note_fetch(self, member: str, returned: Iterable[Sequence[Any]], max_records: int) -> list[int]:
+        deliveries = [Delivery(*delivery) for delivery in returned]
+        return self._judge(self._model.delivered, member, deliveries, max_records)
+
+    def _end_trouble(self) -> None:
+        if self._model.writes_fail:
+            self.writes_succeed()
+        for producer in self._events.producers():
+            self.transaction_ends(producer, "commit")
+
+    def _let_locks_expire(self) -> None:
+        """Let all locks expire, one after the other, and accept what is available after each."""
+        if "advance_clock" in self._events.has:
+            for until_ms in self._events.until_locks_expire_ms():
+                self.time_passes(until_ms - self._model.now_ms)
+                self._accept_what_is_available()
+            self.time_passes(self._model.settings.lock_duration_ms + 2 * self.clock_tolerance_ms + 1)
+        else:
+            for member in self._events.owners():
+                self.member_acknowledges_all(member, "ACCEPT")
+
+    def _accept_everything(self) -> None:
+        """Accept what is available: at once, when locks have expired, and when they have once more."""
+        self._accept_what_is_available()
+        for _ in range(2):
+            self._let_locks_expire()
+            self._accept_what_is_available()
+
+    def _accept_what_is_available(self) -> None:
+        """Accept until fetches bring nothing."""
+        member = self.members[0]
+        waiting = self._model.waiting()
+        self._fetch_until_nothing(member, self._fetch_and_accept)
+        self._judge(self._model.expect_delivered, member, waiting)
+
+    def _fetch_and_accept(self, member: str, max_records: int) -> list[int]:
+        offsets = self.member_fetches(member, max_records)
+        if offsets:
+            self.member_acknowledges_all(member, "ACCEPT")
+        return offsets
+
+    def _fetch_until_nothing(self, member: str, fetch: Callable[[str, int], list[int]]) -> None:
+        empty = 0
+        most = 4 * len(self._model.records) + 10
+        for _ in range(most):
+            empty = 0 if fetch(member, EVERYTHING) else empty + 1
+            if empty == self._model.empty_fetches():
+                return
+        self._judge(self._model.expect_end, most)
+
+    def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
+        """Call a method of the implementation; whatever it raises ends the run."""
+        self._is_over = True
+        result = self._runner.result_of(method(*args))
+        self._is_over = False
+        return result
+
+    def _judge(self, method: Callable[..., T], *args: Any, **named: Any) -> T:  # noqa: ANN401 - those of *method*
+        """Judge what has happened; a guarantee that does not hold ends the run."""
+        self._is_over = True
+        try:
+            result = method(*args, **named)
+        except GuaranteeBrokenError as error:
+            if any(row.guarantee is error.guarantee and row.applies(self) for row in self.allowances):
+                raise _AllowedError from error
+            raise
+        self._is_over = False
+        return result
+
+
+def _types(names: Iterable[str]) -> tuple[AcknowledgeType, ...]:
+    return tuple(AcknowledgeType[name] for name in names)
+
+
+def _by_offset(batches: Iterable[AcknowledgementBatch]) -> Mapping[int, str]:
+    """Return the name of the type of each offset."""
+    types = {}
+    for first, last, names in batches:
+        for index, offset in enumerate(range(first, last + 1)):
+            types[offset] = AcknowledgeType(names[0 if len(names) == 1 else index]).name
+    return types

@@ -1,0 +1,600 @@
+"""
+The knowledge of a share group's clients: one entry for each offset, which says what may happen to it next.
+
+It takes what was sent to an implementation and what came back, and raises GuaranteeBrokenError if that cannot be. Plain
+``if`` and ``elif``, and no code of the library: what the library has wrong is not wrong here as well.
+
+Where Kafka leaves something open, an entry knows a range in place of a value: within the tolerance of the clock a lock
+may have expired or not, and a new leader may count the last delivery or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final, NamedTuple, NoReturn
+
+from attrs import define, field, frozen, validators
+
+from sharestate.error_codes import ErrorCode
+from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
+
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
+
+
+@frozen(kw_only=True)
+class GroupSettings:
+    """
+    The settings of a share group that its clients notice.
+
+    Raises:
+        ValueError: A field is out of range.
+
+    Source:
+        GroupConfig (Kafka 4.3.1).
+    """
+
+    delivery_count_limit: int = field(default=5, validator=validators.ge(1))
+    """The most deliveries of a record (``group.share.delivery.count.limit``). [deliveries]"""
+
+    lock_duration_ms: int = field(default=30_000, validator=validators.ge(1))
+    """How long a member owns what it acquires (``share.record.lock.duration.ms``). [ms]"""
+
+    max_record_locks: int = field(default=2_000, validator=validators.ge(1))
+    """The most records in flight (``share.partition.max.record.locks``). [records]"""
+
+    isolation_level: str = field(default=READ_COMMITTED, validator=validators.in_((READ_COMMITTED, READ_UNCOMMITTED)))
+    """The group's ``share.isolation.level``: read_committed or read_uncommitted."""
+
+    renew_acknowledge_enable: bool = True
+    """Whether members may renew their locks (``share.renew.acknowledge.enable``, KIP-1222)."""
+
+
+class Delivery(NamedTuple):
+    """
+    A range of a response to a fetch; an AcquiredRecords serves as well.
+
+    Attributes:
+        first_offset: Its first offset.
+        last_offset: Its last offset, included.
+        delivery_count: The delivery count of its records, this delivery included; None if members do not get it.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int | None = None
+
+
+class Content(Enum):
+    """What the log has at an offset."""
+
+    RECORD = "record"
+    CONTROL = "control record"
+    HOLE = "offset that the log does not have"
+
+
+class Knowledge(Enum):
+    """What a client knows of the state of a record."""
+
+    AVAILABLE = "available"
+    ACQUIRED = "acquired"
+    TERMINAL = "terminal"
+
+
+@define
+class KnownRecord:
+    """
+    What clients know of one offset.
+
+    Attributes:
+        offset: The offset.
+        content: What the log has there.
+        batch: The first and the last offset of its log batch.
+        producer: Its producer if it is part of a transaction that is not committed, else "".
+        is_aborted: Whether that transaction was aborted.
+        state: AVAILABLE also before it was ever delivered.
+        owner: The member that has acquired it, or "".
+        earliest_ms: The time from which on its lock may have expired. [ms]
+        latest_ms: The time after which its lock has expired. [ms]
+        renewed_ms: The time after which it would have expired, had it not been renewed; 0 if it was not. [ms]
+        least: The lowest delivery count that it may have. [deliveries]
+        most: The highest delivery count that it may have. [deliveries]
+        persisted: The lowest delivery count that a new leader may read. [deliveries]
+        leader: Counts the leaders; the last one that has delivered it, -1 for none.
+        is_stored: Whether its TERMINAL state was persisted for certain.
+        may_be_stored: Whether a change was perhaps persisted although the answer was an error.
+        may_be_terminal: Whether a new leader may have read that it is TERMINAL.
+        may_be_unwritten: Whether its lock has perhaps expired while writes failed.
+        why: The guarantee that forbids to deliver it again, if it is TERMINAL.
+        life: What has happened to it, one line for each event.
+    """
+
+    offset: int
+    content: Content
+    batch: tuple[int, int]
+    producer: str = ""
+    is_aborted: bool = False
+    state: Knowledge = Knowledge.AVAILABLE
+    owner: str = ""
+    earliest_ms: int = 0
+    latest_ms: int = 0
+    renewed_ms: int = 0
+    least: int = 0
+    most: int = 0
+    persisted: int = 0
+    leader: int = -1
+    is_stored: bool = True
+    may_be_stored: bool = False
+    may_be_terminal: bool = False
+    may_be_unwritten: bool = False
+    why: Guarantee | None = None
+    life: list[str] = field(factory=list)
+
+
+class ClientModel:
+    """
+    All that clients of one share group know of one topic partition, and what they may expect.
+
+    Args:
+        settings: The settings of the group.
+        clock_tolerance_ms: By how much the implementation's time may differ from this one's. [ms]
+        delivers_ranges: Whether responses are ranges of acquired offsets, in which control records and holes of the log
+            may be, as a broker answers; else they are the records that an application gets.
+        is_record_limit: Whether a response has at most as many records as were asked for.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        clock_tolerance_ms: int = 0,
+        delivers_ranges: bool = False,
+        is_record_limit: bool = False,
+    ) -> None:
+        """Begin with an empty log."""
+        self.settings = settings
+        self.clock_tolerance_ms = clock_tolerance_ms
+        self.delivers_ranges = delivers_ranges
+        self.is_record_limit = is_record_limit
+        self.now_ms = 0
+        self.log_start = 0
+        self.log_end = 0
+        self.leader = 0
+        self.writes_fail = False
+        self.records: dict[int, KnownRecord] = {}
+        self.largest_batch = 1
+
+    # ---- the log
+
+    def produced(self, offsets: Iterable[int], producer: str = "") -> None:
+        """Note a batch of records; with a producer it is part of its transaction."""
+        offsets = list(offsets)
+        if not offsets or offsets != sorted(set(offsets)) or offsets[0] < self.log_end:
+            message = f"produce() returned {offsets}: expected ascending offsets from {self.log_end} on"
+            raise ValueError(message)
+        batch = offsets[0], offsets[-1]
+        where = f"produced in the batch {batch[0]}-{batch[1]}" + (
+            f", in a transaction of {producer}" if producer else ""
+        )
+        for offset in offsets:
+            self._add(KnownRecord(offset, Content.RECORD, batch, producer), where)
+        self.largest_batch = max(self.largest_batch, batch[1] - batch[0] + 1)
+
+    def transaction_ended(self, producer: str, marker: int | None, *, is_committed: bool) -> None:
+        """Note that a transaction was committed or aborted; its marker is the next offset unless it is given."""
+        how = "committed" if is_committed else "aborted"
+        for record in self.records.values():
+            if record.producer == producer and not record.is_aborted:
+                record.producer = "" if is_committed else producer
+                record.is_aborted = not is_committed
+                self._note(record, f"the transaction was {how}")
+        offset = self.log_end if marker is None else marker
+        self._add(KnownRecord(offset, Content.CONTROL, (offset, offset)), f"a marker: the transaction was {how}")
+
+    def deleted(self, log_start: int) -> None:
+        """Note that the log start offset has moved."""
+        for record in self.records.values():
+            if self.log_start <= record.offset < log_start:
+                self._note(record, f"deleted: the log starts at {log_start}")
+        self.log_start = log_start
+
+    def open_transactions(self) -> dict[str, int]:
+        """Return the first offset of each transaction that has not ended, by producer."""
+        first: dict[str, int] = {}
+        for record in self.records.values():
+            if record.producer and not record.is_aborted:
+                first.setdefault(record.producer, record.offset)
+        return first
+
+    # ---- members
+
+    def delivered(self, member: str, deliveries: Iterable[Delivery], max_records: int) -> list[int]:
+        """
+        Judge a response to a fetch, and note it.
+
+        Returns:
+            The offsets, in the order of the response.
+
+        Raises:
+            GuaranteeBrokenError: It is not what *member* may get.
+        """
+        offsets: list[int] = []
+        for first, last, count in deliveries:
+            for offset in range(first, last + 1):
+                if offset in offsets:
+                    self._broken(Guarantee.NO_REPEATS, offset, f"{member} gets offset {offset} twice in one response")
+                self._deliver(member, self._existing(member, offset), count)
+                offsets.append(offset)
+        if self.is_record_limit and len(offsets) > max_records:
+            what = f"{member} asks for {max_records} records and gets {len(offsets)}"
+            raise GuaranteeBrokenError(Guarantee.RECORD_LIMIT, what)
+        locks = sum(self._is_acquired(record) for record in self.records.values() if record.offset >= self.log_start)
+        most = self.settings.max_record_locks + self.largest_batch - 1
+        if locks > most:
+            what = (
+                f"after a fetch of {max_records} {locks} records are acquired; max_record_locks is "
+                f"{self.settings.max_record_locks}, and the largest batch has {self.largest_batch}"
+            )
+            raise GuaranteeBrokenError(Guarantee.RECORD_LOCKS, what)
+        return offsets
+
+    def acknowledged(self, member: str, types: Mapping[int, str], code: int) -> None:
+        """
+        Judge the answer to an acknowledgement, and note it.
+
+        Args:
+            member: The member that has sent it.
+            types: The name of the acknowledge type of each offset.
+            code: The error code of the answer; 0 for none.
+
+        Raises:
+            GuaranteeBrokenError: It should have been refused, or should not, or with another code.
+        """
+        verdicts = {offset: self.may_acknowledge(member, offset, type_) for offset, type_ in types.items()}
+        refused = [offset for offset, may in verdicts.items() if may is False]
+        what = f"{member} acknowledges {_in_short(types)}"
+        if code == ErrorCode.NONE and refused:
+            what = f"{what}, and is not refused, though {self._why_not(member, refused[0])}"
+            self._broken(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, refused[0], what)
+        elif code == ErrorCode.NONE:
+            for offset, type_ in types.items():
+                if self._may_be_owner(member, offset):
+                    self._acknowledge(self.records[offset], type_)
+        elif self.writes_fail and code not in {ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST}:
+            self._not_written(member, types, code)
+        elif all(verdicts.values()):
+            what = f"{what}, which it owns, and is refused with error code {code}"
+            self._broken(Guarantee.OWNER_MAY_ACKNOWLEDGE, next(iter(types)), what)
+        elif not self._is_refusal(code, verdicts):
+            what = f"{what}, and is refused with error code {code}"
+            self._broken(Guarantee.REFUSAL_CODE, next(iter(types)), what)
+        else:
+            self._refused(member, types)
+
+    def left(self, member: str) -> None:
+        """Note that the share session of *member* was closed: what it owned is available again."""
+        for record in self.records.values():
+            if record.state is Knowledge.ACQUIRED and record.owner == member and self.writes_fail:
+                record.earliest_ms = self.now_ms
+                self._note(record, f"the session of {member} was closed, and perhaps it is released: writes fail")
+            elif record.state is Knowledge.ACQUIRED and record.owner == member:
+                self._release(record, f"the session of {member} was closed")
+
+    # ---- time and leaders
+
+    def time_passed(self, ms: int) -> None:
+        """Note that time has passed; the locks whose deadline has surely passed have expired."""
+        self.now_ms += ms
+        for record in self.records.values():
+            if record.state is Knowledge.ACQUIRED and self.now_ms > record.latest_ms:
+                self._release(record, f"the lock of {record.owner} has expired, at {record.latest_ms} ms at the latest")
+
+    def failed_over(self) -> None:
+        """Note that another leader has taken over: it knows what was persisted, and nothing of what is acquired."""
+        self.leader += 1
+        for record in self.records.values():
+            if record.leader >= 0 and (record.state is not Knowledge.TERMINAL or not record.is_stored):
+                record.state = Knowledge.AVAILABLE
+                record.owner = ""
+                record.least = record.persisted
+                record.may_be_terminal = record.may_be_stored
+                self._note(
+                    record, f"another leader has taken over; it counts {record.least} to {record.most} deliveries"
+                )
+
+    def writes_changed(self, *, is_failing: bool) -> None:
+        """Note that from now on the state cannot be persisted, or can be again."""
+        self.writes_fail = is_failing
+        for record in self.records.values():
+            if not is_failing and record.state is Knowledge.ACQUIRED and not self._is_acquired(record):
+                record.may_be_unwritten = True
+
+    # ---- questions
+
+    def owned(self, member: str) -> list[int]:
+        """Return the offsets that *member* owns for certain, ascending."""
+        return [
+            offset
+            for offset, record in sorted(self.records.items())
+            if record.owner == member and self._is_acquired(record)
+        ]
+
+    def is_renewal_of_use(self, member: str) -> bool:
+        """Return whether a lock of *member* was not taken or renewed just now."""
+        latest_ms = self._deadline_ms + self.clock_tolerance_ms
+        return any(self.records[offset].latest_ms < latest_ms for offset in self.owned(member))
+
+    def deadlines_ms(self) -> set[tuple[int, int]]:
+        """Return from when on, and after when, each lock expires, or would have expired without a renewal. [ms]"""
+        acquired = [record for record in self.records.values() if record.state is Knowledge.ACQUIRED]
+        deadlines = {(record.earliest_ms, record.latest_ms) for record in acquired}
+        return deadlines | {(record.renewed_ms, record.renewed_ms) for record in acquired if record.renewed_ms}
+
+    def may_acknowledge(self, member: str, offset: int, type_: str = "ACCEPT") -> bool | None:
+        """Return whether *member* may acknowledge *offset*; None if that is open."""
+        record = self.records.get(offset)
+        if offset >= self.log_end:
+            return False
+        if record is None or offset < self.log_start:
+            return None
+        if record.state is Knowledge.ACQUIRED and record.owner == member:
+            if not self._is_acquired(record):
+                return None
+            return type_ != "RENEW" or self.settings.renew_acknowledge_enable
+        return None if self._may_be_passed(offset) else False
+
+    def left_over(self) -> list[KnownRecord]:
+        """Return the records that have to be delivered still."""
+        return [
+            record
+            for record in self.records.values()
+            if record.content is Content.RECORD
+            and not self._may_be_terminal(record)
+            and (record.producer == "" or not self._is_read_committed)
+        ]
+
+    def expect_nothing_left(self) -> None:
+        """
+        Judge what was never delivered, after a member has accepted all that it got.
+
+        Raises:
+            GuaranteeBrokenError: A record was lost.
+        """
+        for record in self.left_over():
+            state = "acquired and never delivered again" if record.state is Knowledge.ACQUIRED else "not delivered"
+            what = f"a member has accepted all that it got until it got nothing more, and {record.offset} is {state}"
+            self._broken(Guarantee.NOTHING_LOST, record.offset, what)
+
+    def waiting(self) -> list[int]:
+        """
+        Return the offsets that a member gets if it goes on fetching: nobody owns them, and there is room for them.
+
+        None of them if writes fail, since a lock that expires then may come back with a write that fails.
+        """
+        is_room = self.log_end <= self.settings.max_record_locks
+        if not is_room or self.writes_fail:
+            return []
+        opened = self.open_transactions().values() if self._is_read_committed else ()
+        last_stable_offset = min(opened, default=self.log_end)
+        return [
+            record.offset
+            for record in self.left_over()
+            if record.state is Knowledge.AVAILABLE
+            and not record.may_be_unwritten
+            and record.offset < last_stable_offset
+        ]
+
+    def empty_fetches(self) -> int:
+        """
+        Return how many fetches in a row have to bring nothing for the next one to bring nothing either.
+
+        One may only find out that the log start has moved, and others pass aborted records and markers: as few at a
+        time as there is room for.
+        """
+        passed = sum(record.is_aborted or record.content is not Content.RECORD for record in self.records.values())
+        return 2 + passed // self.settings.max_record_locks
+
+    def expect_delivered(self, member: str, waiting: Iterable[int]) -> None:
+        """
+        Judge what *member*, which has fetched until it got nothing more, should have got.
+
+        Raises:
+            GuaranteeBrokenError: It did not get one of *waiting*.
+        """
+        for offset in waiting:
+            if self.records[offset].state is Knowledge.AVAILABLE:
+                what = f"{member} has fetched until it got nothing more, and {offset} is available and not delivered"
+                self._broken(Guarantee.NOTHING_LOST, offset, what)
+
+    def expect_end(self, deliveries: int) -> NoReturn:
+        """
+        Judge a member that has accepted all that it got, and still gets more.
+
+        Raises:
+            GuaranteeBrokenError: Always.
+        """
+        what = f"a member has accepted all that it got in {deliveries} fetches, and still gets more"
+        raise GuaranteeBrokenError(Guarantee.DELIVERY_ENDS, what)
+
+    # ---- what may be
+
+    @property
+    def _is_read_committed(self) -> bool:
+        return self.settings.isolation_level == READ_COMMITTED
+
+    def _is_acquired(self, record: KnownRecord) -> bool:
+        """Return whether a record is acquired for certain."""
+        return record.state is Knowledge.ACQUIRED and self.now_ms < record.earliest_ms
+
+    def _may_be_owner(self, member: str, offset: int) -> bool:
+        record = self.records.get(offset)
+        return record is not None and record.state is Knowledge.ACQUIRED and record.owner == member
+
+    def _may_be_terminal(self, record: KnownRecord) -> bool:
+        if record.state is Knowledge.TERMINAL or record.content is not Content.RECORD or record.offset < self.log_start:
+            return True
+        if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
+            return True
+        if record.state is Knowledge.ACQUIRED and self._is_acquired(record):
+            return False
+        return record.most >= self.settings.delivery_count_limit
+
+    def _may_be_passed(self, offset: int) -> bool:
+        """Return whether the SPSO may lie above *offset*: there a broker ignores acknowledgements."""
+        return all(self._may_be_terminal(record) for record in self.records.values() if record.offset <= offset)
+
+    def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:
+        if code == ErrorCode.INVALID_REQUEST:  # what no leader has delivered yet lies past what is in flight
+            return any(
+                offset not in self.records or self.records[offset].leader != self.leader
+                for offset, may in verdicts.items()
+                if may is not True
+            ) or any(may is None for may in verdicts.values())
+        return code == ErrorCode.INVALID_RECORD_STATE
+
+    def _why_not(self, member: str, offset: int) -> str:
+        """Return why *member* may not acknowledge *offset*."""
+        if self._may_be_owner(member, offset):
+            return "the group has renew_acknowledge_enable off"
+        return f"it does not own {offset}"
+
+    # ---- what changes
+
+    def _add(self, record: KnownRecord, event: str) -> None:
+        self.records[record.offset] = record
+        self.log_end = record.offset + 1
+        self._note(record, event)
+
+    def _existing(self, member: str, offset: int) -> KnownRecord:
+        record = self.records.get(offset)
+        if record is not None and (record.content is Content.RECORD or self.delivers_ranges):
+            return record
+        if record is not None and record.content is Content.CONTROL:
+            self._broken(Guarantee.NO_CONTROL_RECORDS, offset, f"{member} gets the transaction marker at {offset}")
+        if offset >= self.log_end or not self.delivers_ranges:
+            what = f"{member} gets offset {offset}, which was never produced; the log ends before {self.log_end}"
+            self._broken(Guarantee.ONLY_PRODUCED, offset, what)
+        self.records[offset] = KnownRecord(offset, Content.HOLE, (offset, offset))
+        return self.records[offset]
+
+    def _deliver(self, member: str, record: KnownRecord, count: int | None) -> None:
+        self._expect_deliverable(member, record)
+        if record.state is Knowledge.ACQUIRED:  # it may have expired, and so it has
+            self._release(record, f"the lock of {record.owner} must have expired, since {member} gets the record")
+        if record.state is Knowledge.TERMINAL and record.why is not None:
+            what = f"{member} gets offset {record.offset} again" + (
+                "" if count is None else f", with delivery count {count}"
+            )
+            self._broken(record.why, record.offset, what)
+        if record.content is Content.RECORD:
+            self._count(member, record, count)
+        record.state = Knowledge.ACQUIRED
+        record.owner = member
+        record.leader = self.leader
+        record.may_be_terminal = False
+        self._lock(record)
+        event = f"delivered to {member}, delivery count {record.most}"
+        self._note(record, f"{event}; its lock expires after {self.now_ms + self.settings.lock_duration_ms} ms")
+
+    def _expect_deliverable(self, member: str, record: KnownRecord) -> None:
+        offset = record.offset
+        if self._is_acquired(record):
+            what = f"{member} gets offset {offset}, which {record.owner} owns until {record.earliest_ms} ms"
+            self._broken(Guarantee.ONE_OWNER, offset, what)
+        elif record.batch[1] < self.log_start:  # the log keeps the batch in which it starts as a whole
+            what = f"{member} gets offset {offset}; the log starts at {self.log_start}"
+            self._broken(Guarantee.NOTHING_DELETED, offset, what)
+        elif record.producer and self._is_read_committed:
+            how = "aborted" if record.is_aborted else "open"
+            what = f"{member} gets offset {offset}, whose transaction is {how}"
+            self._broken(Guarantee.ONLY_COMMITTED, offset, what)
+
+    def _count(self, member: str, record: KnownRecord, count: int | None) -> None:
+        least, most = record.least + 1, record.most + 1
+        limit = self.settings.delivery_count_limit
+        if least > limit or (count is not None and count > limit):
+            what = f"{member} gets offset {record.offset} for the {least if count is None else count}. time; "
+            self._broken(Guarantee.DELIVERY_LIMIT, record.offset, f"{what}the limit is {limit}")
+        elif count is None:
+            record.least, record.most = least, most
+        elif least <= count <= most:
+            record.least = record.most = count
+        else:
+            expected = f"{least}" if least == most else f"{least} to {most}"
+            what = f"{member} gets offset {record.offset} with delivery count {count}; expected {expected}"
+            self._broken(Guarantee.DELIVERY_COUNT, record.offset, what)
+
+    def _acknowledge(self, record: KnownRecord, type_: str) -> None:
+        if type_ == "ACCEPT":
+            self._end(record, Guarantee.ACCEPTED_IS_FINAL, f"accepted by {record.owner}")
+        elif type_ in {"REJECT", "GAP"}:
+            self._end(record, Guarantee.REJECTED_IS_FINAL, f"rejected by {record.owner}")
+        elif type_ == "RELEASE":
+            self._release(record, f"released by {record.owner}", is_persisted=True)
+        elif type_ == "RENEW":
+            renewed_ms = record.latest_ms
+            self._lock(record)
+            record.renewed_ms = renewed_ms
+            self._note(record, f"renewed by {record.owner}")
+        else:
+            message = f"unknown acknowledge type {type_}"
+            raise ValueError(message)
+
+    def _refused(self, member: str, types: Mapping[int, str]) -> None:
+        """Note that nothing has changed; but a broker does not take a renewal back if a later part is refused."""
+        for offset, type_ in types.items():
+            if type_ == "RENEW" and self._may_be_owner(member, offset) and self.settings.renew_acknowledge_enable:
+                record = self.records[offset]
+                record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
+                self._note(record, f"perhaps renewed by {member}: its acknowledgement was refused")
+
+    def _not_written(self, member: str, types: Mapping[int, str], code: int) -> None:
+        """Note that a write has failed: the acknowledgement is rolled back, or perhaps only the answer was lost."""
+        for offset in types:
+            if self._may_be_owner(member, offset):
+                self.records[offset].may_be_stored = True
+                self._note(self.records[offset], f"not acknowledged by {member}: error code {code}, writes fail")
+        self._refused(member, types)
+
+    def _lock(self, record: KnownRecord) -> None:
+        record.earliest_ms = self._deadline_ms - self.clock_tolerance_ms
+        record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
+        record.renewed_ms = 0
+        record.may_be_unwritten = False
+
+    @property
+    def _deadline_ms(self) -> int:
+        return self.now_ms + self.settings.lock_duration_ms
+
+    def _release(self, record: KnownRecord, event: str, *, is_persisted: bool = False) -> None:
+        """Make a record available again, or terminal if its delivery count is at the limit."""
+        is_persisted = is_persisted or not (self.writes_fail or record.may_be_unwritten)
+        record.may_be_unwritten = not is_persisted
+        if is_persisted:
+            record.persisted = record.least
+        if record.least >= self.settings.delivery_count_limit:
+            self._end(record, Guarantee.DELIVERY_LIMIT, f"{event}, after its last delivery")
+            record.is_stored = is_persisted
+        else:
+            record.state = Knowledge.AVAILABLE
+            record.owner = ""
+            self._note(record, event)
+
+    def _end(self, record: KnownRecord, why: Guarantee, event: str) -> None:
+        record.state = Knowledge.TERMINAL
+        record.is_stored = True
+        record.why = why
+        self._note(record, event)
+        record.owner = ""
+
+    def _note(self, record: KnownRecord, event: str) -> None:
+        record.life.append(f"at {self.now_ms} ms: {event}")
+
+    def _broken(self, guarantee: Guarantee, offset: int, what: str) -> NoReturn:
+        record = self.records.get(offset)
+        raise GuaranteeBrokenError(guarantee, what, offset, () if record is None else record.life)
+
+
+def _in_short(types: Mapping[int, str]) -> str:
+    return ", ".join(f"{offset} {type_}" for offset, type_ in types.items())

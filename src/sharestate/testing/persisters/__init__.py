@@ -1,0 +1,34 @@
+"""
+Tests of what keeps a share partition's state.
+
+`PersisterContract` and `DeadLetterQueueContract` are test classes to inherit, and so is `PersisterMachine`, which sends
+random requests (extra ``testing``). ``failover_runs`` lets one leader follow another.
+"""
+
+from typing import TYPE_CHECKING
+
+from sharestate.testing.persisters.clauses import broken_clauses, untested_clauses
+from sharestate.testing.persisters.contract import PersisterContract
+from sharestate.testing.persisters.dead_letter_contract import DeadLetterQueueContract
+
+__all__ = [
+    "DeadLetterQueueContract",
+    "PersisterContract",
+    "PersisterDiffersError",
+    "PersisterMachine",
+    "broken_clauses",
+    "untested_clauses",
+]
+
+if TYPE_CHECKING:
+    from sharestate.testing.persisters.machine import PersisterDiffersError, PersisterMachine
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import the machine on first use: the contracts need no Hypothesis."""
+        if name in {"PersisterDiffersError", "PersisterMachine"}:
+            from sharestate.testing.persisters import machine  # noqa: PLC0415 - on first use
+
+            return getattr(machine, name)
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)

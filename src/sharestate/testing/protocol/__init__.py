@@ -1,0 +1,54 @@
+"""Tests over the line protocol: what has to hold of every response, and what runs have to reach."""
+
+from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN
+from sharestate.testing.protocol.always import (
+    ALWAYS,
+    BROKER,
+    HEALED,
+    WITH_QUEUE,
+    WITHOUT_QUEUE,
+    Invariant,
+)
+from sharestate.testing.protocol.coordinator_invariants import COORDINATOR, COORDINATOR_4_4, COORDINATOR_HEALED
+from sharestate.testing.protocol.exchange import Exchange, InFlightRecord, exchanges, records, trace
+from sharestate.testing.protocol.explanations import explain
+from sharestate.testing.protocol.in_process import InProcessServer, effects_are_values
+from sharestate.testing.protocol.observing import invariants_of, judge, observe
+from sharestate.testing.protocol.over_time import HEALED_OVER_TIME, OVER_TIME, OverTime, Watch
+from sharestate.testing.protocol.record_oracle import RecordOracle
+from sharestate.testing.protocol.sometimes import REFUSED, SOMETIMES, SOMETIMES_WITH_QUEUE, expect_seen, seen
+
+__all__ = [
+    "ALWAYS",
+    "BROKER",
+    "COORDINATOR",
+    "COORDINATOR_4_4",
+    "COORDINATOR_HEALED",
+    "HEALED",
+    "HEALED_OVER_TIME",
+    "KNOWN_BUGS",
+    "LEFT_OPEN",
+    "OVER_TIME",
+    "REFUSED",
+    "SOMETIMES",
+    "SOMETIMES_WITH_QUEUE",
+    "WITHOUT_QUEUE",
+    "WITH_QUEUE",
+    "Exchange",
+    "InFlightRecord",
+    "InProcessServer",
+    "Invariant",
+    "OverTime",
+    "RecordOracle",
+    "Watch",
+    "effects_are_values",
+    "exchanges",
+    "expect_seen",
+    "explain",
+    "invariants_of",
+    "judge",
+    "observe",
+    "records",
+    "seen",
+    "trace",
+]

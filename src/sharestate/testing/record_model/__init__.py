@@ -1,0 +1,1 @@
+"""An independent model of a share partition, record by record: it shares no code with what it judges."""
