@@ -106,7 +106,7 @@ def test_places_of_real_runs_are_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize(("is_accepted", "verdict"), [(False, Verdict.BOUND_REACHED), (True, Verdict.CONTRADICTION)])
-def test_a_move_proves_nothing_of_the_records_in_flight(is_accepted: bool, verdict: Verdict) -> None:
+def test_a_move_proves_nothing_of_the_records_in_flight(*, is_accepted: bool, verdict: Verdict) -> None:
     """
     A fetch acquires what another member has, and before that a fetch was moved: the one without records came after it.
 
