@@ -174,11 +174,11 @@ class GivenRequests:
             broker=broker,
         )
 
-    def produce(self, name: str, offset: int, topic_id: str | None = None) -> None:
+    def produce(self, name: str, offset: int, topic_id: str | None = None, *, waits_us: int = 0) -> None:
         """Let a producer append to partition 0 of a topic."""
         topic = {"name": name} if topic_id is None else {"topicId": topic_id}
         partition = {"index": 0, "errorCode": 0, "baseOffset": offset}
-        self.add("PRODUCE", {}, {"responses": [{**topic, "partitionResponses": [partition]}]})
+        self.add("PRODUCE", {}, {"responses": [{**topic, "partitionResponses": [partition]}]}, waits_us=waits_us)
 
     def create(self, name: str, topic_id: str) -> None:
         """Make a topic."""

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
 from sharestate.broker_log.lines import LoggedRequest
 from sharestate.broker_log.topic_logs import TopicLog, TopicLogs
 from sharestate.broker_log.topics import Topics
 from sharestate.history import AppendedBatch
+
+_MOST_UNDER_WAY: Final = 100
+"""How many appends to a partition may be under way, the last ones: as many requests as it has producers. [appends]"""
+
+_Append = tuple[LoggedRequest, tuple[AppendedBatch, ...]]
+"""A request, from when a handler took it, and what it has appended."""
 
 
 class Appends:
@@ -35,6 +42,7 @@ class Appends:
         self._has_log: set[Key] = set()
         self._fetched: set[Key] = set()
         self._lowest: dict[Key, int] = {}
+        self._under_way: dict[tuple[str, int], list[_Append]] = {}
 
     # ---- share partitions
 
@@ -49,12 +57,25 @@ class Appends:
         if log is None or key in self._has_log:
             return
         self._has_log.add(key)
-        batches = log.visible()
+        later = self._appended_after(key[1:], at_us)
+        end_offset = later[0][1][0].first_offset if later else log.end_offset
+        batches = [batch for batch in log.visible() if batch.first_offset < end_offset]
         if batches:
             self._events.add(key, "log", None, at_us=at_us, request={"batches": tuple(batches)})
+        for window, appended in later:
+            self._events.add(key, "log", window, request={"batches": appended})
         if log.start_offset:
             start = {"offset": log.start_offset}
             self._events.add(key, "log_start", None, at_us=at_us, request=start, inferred=True)
+
+    def _appended_after(self, partition: tuple[str, int], at_us: int | None) -> list[_Append]:
+        """Return the last appends to a partition that may have come after a time; each but the first after another."""
+        later: list[_Append] = []
+        for window, batches in reversed(self._under_way.get(partition, ())):
+            if at_us is None or window.done_us <= at_us:
+                break
+            later.append((window._replace(at_us=max(window.at_us, at_us)), batches))
+        return later[::-1]
 
     def fetched(self, key: Key) -> None:
         """Note that a member fetches from a share partition."""
@@ -199,6 +220,10 @@ class Appends:
     ) -> None:
         """Add batches that a request has appended, and those *before*, which were there when the request log began."""
         window = logged._replace(at_us=logged.taken_us)
+        if batches:
+            partition_key = topic_id, partition
+            under_way = [each for each in self._under_way.get(partition_key, ()) if each[0].done_us > window.at_us]
+            self._under_way[partition_key] = [*under_way[1 - _MOST_UNDER_WAY :], (window, tuple(batches))]
         for key in self._events.of(topic_id, partition) if before or batches else ():
             if before:
                 at_us = self._made_us.get(topic_id, self._begin_us)

@@ -8,7 +8,7 @@ import pytest
 
 from sharestate.history import Event
 from tests.support.broker_logs import RUN
-from tests.support.logged_requests import OTHER, TOPIC, GivenRequests, unknown
+from tests.support.logged_requests import BEGIN_US, OTHER, TOPIC, GivenRequests, unknown
 from tests.support.segments import keep_batches
 
 # The first batches of the run's log begin there.
@@ -101,3 +101,21 @@ def test_a_directory_that_is_missing_is_named(segments: Path) -> None:
     log.metadata({TOPIC: "u"})
     assert unknown(log.imported(segments))[TOPIC] == ["there is no directory u-0 among the segments"]
     assert unknown(log.imported()) == {}  # the header says that there are no segments at all
+
+
+def test_what_is_appended_while_a_member_fetches_for_the_first_time_may_be_later(segments: Path) -> None:
+    """A request that is under way as the share partition begins may append at any time until it ends."""
+    log = GivenRequests()
+    log.create("t", OTHER)
+    log.produce("t", 0)
+    log.produce("t", 30, waits_us=100_000)
+    log.fetch(topic_id=OTHER)
+    log.produce("t", 31, waits_us=100_000)
+
+    events = [event for event in log.imported(segments) if event.kind == "log"]
+
+    offsets = [[batch.first_offset for batch in (event.request or {})["batches"]] for event in events]
+    assert offsets == [[0], [30], [31]]
+    fetched_us = BEGIN_US + 40_000
+    assert [event.at_us for event in events] == [fetched_us, fetched_us, BEGIN_US + 50_100]
+    assert [event.done_us for event in events] == [None, BEGIN_US + 130_500, BEGIN_US + 150_500]
