@@ -24,6 +24,11 @@ SWITCHES: Final = {
 }
 """The fields of a profile that are true or false."""
 
+OTHERWISE: Final = {
+    "advances_after_failed_expiry": "once no lock and no pending write is left ([why](profiles.md#the-kips-own-text))"
+}
+"""What holds where a field is false and that is not all there is to say."""
+
 WRITES: Final = {BrokerWritePolicy: "a broker's", KipWritePolicy: "the KIP's"}
 
 
@@ -35,7 +40,7 @@ def page() -> str:
 def _rows() -> Iterator[list[str]]:
     profiles = PROFILES.values()
     for name, what in SWITCHES.items():
-        yield [what, *(_yes(getattr(profile, name)) for profile in profiles)]
+        yield [what, *(_yes(getattr(profile, name), OTHERWISE.get(name, "")) for profile in profiles)]
     yield ["content of the writes ([rule 15](rules.md#rule-15))", *(WRITES[type(p.write_policy)] for p in profiles)]
     for field in fields(ShareConfig):
         what = f"`{field.name}` may change while a share partition runs ([rule 1](rules.md#rule-1))"
@@ -45,5 +50,5 @@ def _rows() -> Iterator[list[str]]:
         yield [what, *(_yes(profile.has(quirk)) for profile in profiles)]
 
 
-def _yes(value: bool) -> str:  # noqa: FBT001 - a cell of the table
-    return "yes" if value else ""
+def _yes(value: bool, otherwise: str = "") -> str:  # noqa: FBT001 - a cell of the table
+    return "yes" if value else otherwise

@@ -34,7 +34,7 @@ from sharestate.testing.persisters.failover_runs import (
     in_memory,
     search,
 )
-from tests.support.failover_runs import OVERTAKEN, seeds
+from tests.support.failover_runs import FAILED_BUT_APPLIED, FAILED_BUT_APPLIED_WITH_A_BOUND, OVERTAKEN, seeds
 
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=3)
 
@@ -106,6 +106,17 @@ def test_nor_with_a_file_that_each_leader_opens(profile: Profile, tmp_path: Path
 def test_the_policy_of_the_kip_takes_writes_in_any_order(rules: CoordinatorProfile, bound: int | None) -> None:
     """By the KIP's policy a write may overtake others that are unanswered: what is stored stays true."""
     assert first_failure(following(KipWritePolicy(bound=bound)), rules, WriteDelivery.OVERTAKING) is None
+
+
+@in_4_2_and_4_3
+@pytest.mark.parametrize(("bound", "steps"), [(None, FAILED_BUT_APPLIED), (3, FAILED_BUT_APPLIED_WITH_A_BOUND)])
+def test_a_start_offset_that_may_be_stored_is_not_taken_back(
+    rules: CoordinatorProfile, bound: int | None, steps: list[FailoverStep]
+) -> None:
+    """The write of the KIP's policy that carried it has failed, and was applied all the same."""
+    profile = following(KipWritePolicy(bound=bound))
+
+    assert failure(lambda: FailoverRun(profile, in_memory(rules), delivery=WriteDelivery.OVERTAKING), steps) is None
 
 
 @pytest.mark.parametrize(("profile", "expected"), [(KAFKA_4_4, "104 is never terminal"), (KAFKA_4_4.healed, None)])

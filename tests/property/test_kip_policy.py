@@ -118,7 +118,7 @@ class Plain:
             is_short = False
         if has(Amendment.START_KNOWN_FIRST) and self.stored_start == -1:
             is_short = False
-        if has(Amendment.ONE_START_AT_A_TIME) and is_outstanding:
+        if has(Amendment.ONE_START_AT_A_TIME) and (is_outstanding or start < self.stored_start):
             is_short = False
         if is_short:
             return start, ()
@@ -151,6 +151,7 @@ class Plain:
         write = self.unanswered.pop(number)
         if is_confirmed:
             self.durable_end = max(self.durable_end, write.end_offset)
+        if is_confirmed or self.stored_start != -1:
             self.stored_start = max(self.stored_start, write.start_offset)
 
 

@@ -261,8 +261,9 @@ def _expect_memory(snapshot: Snapshot, memory: KipMemoryRow) -> None:
     if [row.number for row in memory.pending] != [row.number for row in snapshot.writes]:
         _refuse("kip_memory[2]", "not the writes that were not answered")
     beyond = max(snapshot.start_offset, snapshot.end_offset, *(row.last_offset for row in snapshot.batches)) + 1
-    if not memory.stored_start <= memory.durable_end <= beyond:
-        _refuse("kip_memory[1]", f"not within {memory.stored_start}..{beyond}")
+    for index, offset in enumerate((memory.stored_start, memory.durable_end)):
+        if offset > beyond:
+            _refuse(f"kip_memory[{index}]", f"beyond {beyond}")
     for index, (row, write) in enumerate(zip(memory.pending, snapshot.writes, strict=True)):
         where = f"kip_memory[2][{index}]"
         if not row.start_offset <= row.end_offset <= beyond:

@@ -104,7 +104,7 @@ class KipWrites:
         stored_start, durable_end, pending = memory or _NOTHING_KNOWN
         self._policy = policy
         self._stored_start = stored_start
-        """The start offset that was confirmed last; -1 if none is known."""
+        """The highest start offset that may be persisted; -1 until one is for sure."""
         self._durable_end = durable_end
         """The first offset from which on nothing is persisted."""
         self._pending: dict[int, KipWriteRow] = {}
@@ -159,9 +159,10 @@ class KipWrites:
     def on_answer(self, number: int, *, is_confirmed: bool) -> None:
         """Forget write *number*, and rely on it from now on if it is confirmed."""
         row = self._forget(number)
+        if is_confirmed or self._is_start_known:  # a write that has failed may have been applied
+            self._stored_start = max(self._stored_start, row.start_offset)
         if is_confirmed:
             self._durable_end = max(self._durable_end, row.end_offset)
-            self._stored_start = max(self._stored_start, row.start_offset)
         else:
             for expired in row.expired:  # no longer as before the expiry
                 self._unsure.forget(expired.first_offset, expired.last_offset)
@@ -213,7 +214,7 @@ class KipWrites:
         demands = {
             Amendment.OWN_CHANGES_DURABLE: last < start,
             Amendment.START_KNOWN_FIRST: self._is_start_known,
-            Amendment.ONE_START_AT_A_TIME: self._pending_starts == 0,
+            Amendment.ONE_START_AT_A_TIME: self._pending_starts == 0 and start >= self._stored_start,
         }
         return self._policy.has_short_form and all(
             is_met for amendment, is_met in demands.items() if self._policy.has(amendment)

@@ -92,7 +92,7 @@ class Amendment(StrEnum):
     """StartOffset -1 only once a StartOffset was confirmed, or read back."""
 
     ONE_START_AT_A_TIME = "A4"
-    """No short form while another pending write carries a StartOffset."""
+    """No short form while another pending write carries a StartOffset, or below one that may be persisted."""
 
 
 def _amendments(amendments: Iterable[Amendment]) -> frozenset[Amendment]:
@@ -124,7 +124,7 @@ class KipWritePolicy:
 
     Attributes:
         amendments: The rules beyond the KIP's text; leave one out to see its purpose.
-        bound: The distance from the persisted SPSO at which a new one is always written; None for none. [offsets]
+        bound: The distance from the last SPSO that was written at which a new one always is; None for none. [offsets]
         has_short_form: Whether a new SPSO alone may be written; False for control records, of which a delta has no
             start offset.
 

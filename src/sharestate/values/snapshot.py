@@ -166,7 +166,7 @@ class KipMemoryRow(NamedTuple):
     The memory of the KIP's write policy.
 
     Attributes:
-        stored_start: The start offset that is persisted for sure; -1 if none is.
+        stored_start: The highest start offset that may be persisted; -1 until one is for sure.
         durable_end: Nothing at or after this offset is persisted for sure.
         pending: The pending writes, by number.
     """

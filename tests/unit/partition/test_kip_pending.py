@@ -6,8 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from attrs import evolve
 
-from sharestate import KAFKA_4_3, KIP_932, ErrorCode, Profile, RecordState, SharePartition, StateBatch
+from sharestate import (
+    KAFKA_4_3,
+    KIP_932,
+    ErrorCode,
+    KipWritePolicy,
+    Profile,
+    RecordState,
+    SharePartition,
+    StateBatch,
+)
 from sharestate.partition.write_policies import ExpiredRecords
 from sharestate.values.snapshot import KipWriteRow
 from tests.support.scenes import Scene
@@ -177,6 +187,38 @@ def test_records_of_a_pending_expiry_count_as_they_were() -> None:
     assert scene.acknowledge("m2", "4:accept") == ("W(-1; 4 st2 dc2; cc 1)",)
     scene.succeed(2)
     assert scene.acknowledge("m2", "0-3:accept") == ("W(5; ; cc 5)",)
+
+
+def test_no_start_offset_is_written_below_one_that_may_be_persisted() -> None:
+    """Policy A4: where the failed write was applied, a lower one would bring back what others carry of 1-4 (F3)."""
+    scene = Scene(profile=KIP_932).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding = True
+    assert scene.acknowledge("m1", "0-4:accept") == ("W(5; ; cc 5)",)
+    scene.fail(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    scene.partition = SharePartition.restore(scene.partition.snapshot(), profile=KIP_932)
+
+    assert scene.acknowledge("m1", "1-4:accept") == ("W(-1; 0 st0 dc0, 1-4 st2 dc1; cc 4)",)
+    assert scene.acknowledge("m1", "0:accept") == ("W(-1; 0 st2 dc1; cc 5)",)
+    scene.succeed(1)
+    scene.succeed(2)
+    scene.acquire("m1", 5, "[5-9]")
+    assert scene.acknowledge("m1", "5:accept") == ("W(6; ; cc 1)",)
+
+
+def test_a_bound_counts_from_the_last_start_offset_that_was_written() -> None:
+    """Policies A4 and A5: 5 may be persisted though the write has failed, so 3 is not due; 8 is."""
+    scene = Scene(profile=evolve(KIP_932, write_policy=KipWritePolicy(bound=3))).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.is_holding = True
+    assert scene.acknowledge("m1", "0-4:accept") == ("W(5; ; cc 5)",)
+    scene.fail(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    assert scene.acknowledge("m1", "0-2:accept", "9:accept") == ("W(-1; 0-2 st2 dc1, 3-8 st0 dc0, 9 st2 dc1; cc 4)",)
+    scene.succeed(1)
+    assert scene.acknowledge("m1", "3-6:accept") == ("W(-1; 3-6 st2 dc1; cc 5)",)
+    scene.succeed(2)
+    assert scene.acknowledge("m1", "7:accept") == ("W(8; 8 st0 dc0, 9 st2 dc1; cc 2)",)
 
 
 def test_records_below_the_spso_are_not_written() -> None:

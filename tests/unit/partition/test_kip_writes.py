@@ -331,7 +331,7 @@ EXPIRED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
     [
         (KipMemoryRow(100, 99, ()), "kip_memory[2]"),
         (KipMemoryRow(100, 10**6, None), "kip_memory[1]"),  # type: ignore[arg-type]
-        (KipMemoryRow(100, 99, None), "kip_memory[1]"),  # type: ignore[arg-type]
+        (KipMemoryRow(111, 110, None), "kip_memory[0]"),  # type: ignore[arg-type]
         (KipWriteRow(1, 105, 104, ()), "kip_memory[2][0][2]"),
         (KipWriteRow(1, -1, 10**6, ()), "kip_memory[2][0][2]"),
         (KipWriteRow(1, -1, 110, (EXPIRED,)), "kip_memory[2][0][3]"),
