@@ -38,10 +38,10 @@ _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
 
 
-@click.group("log")
+@click.group("log", short_help="Ask a broker's request log what happened.")
 def log_group() -> None:
     """
-    Ask a real broker's log what has happened to share partitions.
+    Ask a broker's request log what happened to share partitions, and why.
 
     A broker logs its requests if the logger kafka.request.logger is at DEBUG. With the segments of the topics that is
     the whole life of a share partition.
@@ -52,7 +52,7 @@ log_group.add_command(explain_command)
 log_group.add_command(report_command)
 
 
-@log_group.command("import")
+@log_group.command("import", short_help="Make a history of brokers' request logs.")
 @click.option(
     "--segments",
     "directories",
@@ -196,7 +196,7 @@ class _BrokenLines:
             self.first.append(str(error))
 
 
-@log_group.command("verify")
+@log_group.command("verify", short_help="Check a broker's log against Kafka's rules.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
 @click.option(
     "-o",
@@ -212,7 +212,7 @@ def verify_command(
     context: click.Context, *, as_json: bool, target: Path | None, seconds: float | None, source: Path
 ) -> None:
     """
-    Check that all that a broker let out follows from Kafka's rules.
+    Check that everything a broker sent or stored follows from Kafka's rules.
 
     What members have acquired is computed, and so are the codes of their acknowledgements, all writes of state, and
     when locks expire; each is compared with what was logged. With --json, a share partition is a line.

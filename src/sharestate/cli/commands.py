@@ -67,7 +67,7 @@ sharestate.add_command(spark_group)
 sharestate.add_command(state_group)
 
 
-@sharestate.command("serve")
+@sharestate.command("serve", short_help="Answer requests in the line protocol.")
 @profile_option
 @split_limit_option
 @click.argument("what", type=click.Choice(["partition", "coordinator"]), default="partition")
@@ -103,7 +103,7 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
     return CoordinatorConversation(rules)
 
 
-@sharestate.command("replay")
+@sharestate.command("replay", short_help="Replay recorded conversations with Kafka.")
 @profile_option
 @split_limit_option
 @level_option

@@ -46,9 +46,10 @@ def run_command(command: click.Command) -> int:
         return _fail(error)
     except click.Abort:
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # click and rich exit when they meet a closed pipe, and for no other reason
-        _drop_output()
-        return PIPE_CLOSED
+    except SystemExit as end:  # click ends so when it has completed words for a shell; click and rich at a closed pipe
+        return _pipe_closed() if end.code else 0
+    except BrokenPipeError:
+        return _pipe_closed()
     except OSError as error:
         _drop_output()
         return _fail(NoVerdict(error.strerror or str(error)))
@@ -59,6 +60,11 @@ def _fail(error: click.ClickException) -> int:
     with suppress(OSError):
         error.show()
     return error.exit_code
+
+
+def _pipe_closed() -> int:
+    _drop_output()
+    return PIPE_CLOSED
 
 
 def _drop_output() -> None:

@@ -53,7 +53,7 @@ source_argument = click.argument(
 )
 
 
-@click.command("explain")
+@click.command("explain", short_help="Say what happened to a record, and why.")
 @click.option("--offset", type=click.IntRange(min=0), help="The record; without one, what happened to all of them.")
 @click.option("--redelivered", is_flag=True, help="List the records that were delivered most often.")
 @click.option("--archived", is_flag=True, help="List the records that were given up: at the limit, rejected, aborted.")
@@ -122,7 +122,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
             _print_overviews(overviews, survey.header, as_json=as_json)
 
 
-@click.command("report")
+@click.command("report", short_help="Draw what happened, as a page for a browser.")
 @group_option
 @topic_option
 @partition_option

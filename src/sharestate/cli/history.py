@@ -39,10 +39,10 @@ profile_option = click.option(
 )
 
 
-@click.group("history")
+@click.group("history", short_help="Replay, explain and draw histories.")
 def history_group() -> None:
     """
-    Replay what happened to share partitions.
+    Replay, explain and draw what happened to share partitions.
 
     A history is a file of JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet, which needs the extra 'parquet'), from
     a program that embeds the library, or synthetic.
@@ -53,7 +53,7 @@ history_group.add_command(explain_command)
 history_group.add_command(report_command)
 
 
-@history_group.command("generate")
+@history_group.command("generate", short_help="Write a synthetic history.")
 @click.option(
     "--share-partitions",
     type=click.IntRange(min=1),
@@ -102,7 +102,7 @@ def generate_command(  # noqa: PLR0913 - one parameter for each option
         generate_file(history, target, watch=lambda lives: bar.track(lives, task_id=bar.task_ids[0]))
 
 
-@history_group.command("replay")
+@history_group.command("replay", short_help="Replay a history; write each change as a row.")
 @profile_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option(
@@ -137,7 +137,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     context.exit(1 if summary.rows["difference"] else 0)
 
 
-@history_group.command("show")
+@history_group.command("show", short_help="Show the life of one share partition.")
 @profile_option
 @click.option("--group", "group_id", required=True, help="The share group.")
 @click.option("--topic", required=True, help="The topic's name, or its id.")

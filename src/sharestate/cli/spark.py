@@ -64,7 +64,7 @@ _source: Final = click.argument("source", metavar="IN")
 _target: Final = click.argument("target", metavar="OUT")
 
 
-@click.group("spark")
+@click.group("spark", short_help="Do the work of log, history and state on Spark.")
 def spark_group() -> None:
     """
     Import and check request logs, replay histories and rebuild states on Spark (extra 'spark').
@@ -74,7 +74,7 @@ def spark_group() -> None:
     """
 
 
-@spark_group.command("import")
+@spark_group.command("import", short_help="Make a history of brokers' request logs.")
 @click.option(
     "--segments",
     multiple=True,
@@ -140,7 +140,7 @@ def import_command(  # noqa: PLR0913 - one parameter for each option
         click.echo(f"The clocks of brokers disagree: {printable(offset)}.")
 
 
-@spark_group.command("verify")
+@spark_group.command("verify", short_help="Check brokers' logs against Kafka's rules.")
 @seconds_option
 @_options
 @_source
@@ -157,7 +157,7 @@ def verify_command(  # noqa: PLR0913 - one parameter for each option
     target: str,
 ) -> None:
     """
-    Check that all that brokers let out follows from Kafka's rules, and put the events in causal order.
+    Check that everything brokers sent or stored follows from Kafka's rules, and put the events in causal order.
 
     IN is what 'spark import' has written, or 'log import': a history, a directory of them, or a pattern. OUT is a new
     directory with history, which 'spark replay' takes, and the tables verdicts and findings. Each share partition is
@@ -179,7 +179,7 @@ def verify_command(  # noqa: PLR0913 - one parameter for each option
     context.exit(exit_code_of(verdicts))
 
 
-@spark_group.command("replay")
+@spark_group.command("replay", short_help="Replay a history; write tables of what changed.")
 @profile_option
 @_options
 @_source
@@ -218,7 +218,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     context.exit(1 if summary.rows["difference"] else 0)
 
 
-@spark_group.command("rebuild")
+@spark_group.command("rebuild", short_help="Rebuild states from the state topic's records.")
 @click.option(
     "--profile",
     "profile_name",
@@ -280,7 +280,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     _print_counts(counts, as_json=as_json)
 
 
-@spark_group.command("tables")
+@spark_group.command("tables", short_help="Write tables of what became of records.")
 @_options
 @_source
 @_target

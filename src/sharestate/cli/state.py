@@ -60,7 +60,7 @@ settings_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
 
 
-@click.group("state")
+@click.group("state", short_help="Look into the topic __share_group_state.")
 def state_group() -> None:
     """
     Look into the topic __share_group_state.
@@ -72,7 +72,7 @@ def state_group() -> None:
     """
 
 
-@state_group.command("decode")
+@state_group.command("decode", short_help="Show every record of the topic.")
 @servers_option
 @settings_option
 @json_option
@@ -125,7 +125,7 @@ limit_option = click.option(
 )
 
 
-@state_group.command("rebuild")
+@state_group.command("rebuild", short_help="Show the state of every share partition.")
 @profile_option
 @limit_option
 @click.option(
@@ -180,7 +180,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
         print_topic(topic, delivery_limit, stuck_after, ends, names)
 
 
-@state_group.command("explain")
+@state_group.command("explain", short_help="Show what the topic says of one record.")
 @click.option("--offset", type=click.IntRange(min=0), help="The record; that at the SPSO without one.")
 @group_option
 @topic_option

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -58,3 +64,62 @@ def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, *, ignored: bool, code:
     result = subprocess.run([sys.executable, "-c", command, "kip"], capture_output=True, check=False, text=True)
 
     assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
+
+
+def groups(command: click.Command, *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words that lead to each group of commands."""
+    if isinstance(command, click.Group):
+        yield path
+        for name, below in command.commands.items():
+            yield from groups(below, *path, name)
+
+
+@pytest.mark.parametrize("path", list(groups(sharestate)), ids=" ".join)
+def test_a_narrow_terminal_shows_what_each_command_is_for(path: tuple[str, ...]) -> None:
+    """At 60 columns each command has a line, and none ends in the middle of a sentence."""
+    result = CliRunner().invoke(sharestate, [*path, "--help"], env={"COLUMNS": "60"})
+
+    _, _, listed = result.output.partition("Commands:\n")
+    lines = listed.splitlines()
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"  \w+ +\w.*\w\.", line) or len(line) > 60] == []
+
+
+BASH: Final = shutil.which("bash")
+
+SCRIPT: Final = """
+PATH="$1:$PATH"
+eval "$(_SHARESTATE_COMPLETE=bash_source sharestate)"
+COMP_WORDS=(sharestate "${@:2}")
+COMP_CWORD=$(($# - 1))
+_sharestate_completion sharestate
+printf "%s\\n" "${COMPREPLY[@]}"
+"""
+"""Reads our script, and asks what can follow the arguments; the first one has the command."""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(("log", "v"), ["verify"]), (("kip", "--table", "c"), ["control", "checkpoint"])]
+)
+@pytest.mark.skipif(BASH is None, reason="it asks bash")
+def test_bash_completes_commands_and_choices(tmp_path: Path, words: tuple[str, ...], expected: list[str]) -> None:
+    """What the docs say to put into ~/.bashrc completes words."""
+    command = tmp_path / "sharestate"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sharestate "$@"\n')
+    command.chmod(0o755)
+
+    result = subprocess.run(
+        [str(BASH), "-c", SCRIPT, "bash", tmp_path, *words], capture_output=True, check=False, text=True, timeout=60
+    )
+
+    assert (result.stdout.split(), result.stderr) == (expected, "")
+
+
+def test_a_completion_ends_with_0() -> None:
+    """Nothing was wrong, so a shell that looks at exit codes goes on."""
+    asked = {"_SHARESTATE_COMPLETE": "bash_complete", "COMP_WORDS": "sharestate lo", "COMP_CWORD": "1"}
+    result = subprocess.run(
+        [sys.executable, "-m", "sharestate"], env=os.environ | asked, capture_output=True, check=False, text=True
+    )
+
+    assert (result.returncode, result.stdout) == (0, "plain,log\n")
