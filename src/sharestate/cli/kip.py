@@ -35,8 +35,11 @@ _WIDE_SPACE: Final = re.compile(r"(?m)^( *)(.*?,) {2,}")
     help="The rules to follow instead of the KIP's at each table; those of a release show where brokers differ.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of rows instead of tables.")
+@click.option("--source", "has_lines", is_flag=True, help="Tell the lines of the texts that the tables were made from.")
 @click.pass_context
-def kip_command(context: click.Context, *, name: str | None, profile_name: str | None, as_json: bool) -> None:
+def kip_command(
+    context: click.Context, *, name: str | None, profile_name: str | None, as_json: bool, has_lines: bool
+) -> None:
     """
     Run the worked examples of KIP-932 and compare them with the KIP.
 
@@ -49,21 +52,22 @@ def kip_command(context: click.Context, *, name: str | None, profile_name: str |
     profile = PROFILES[profile_name] if profile_name else None
     runs = [run_table(read_table(each), profile) for each in ([name] if name else TABLES)]
     if as_json:
-        click.echo(json.dumps([row.to_json() for run in runs for row in run.rows], indent=2))
+        click.echo(json.dumps([row for run in runs for row in run.to_json(has_lines=has_lines)], indent=2))
     else:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ shows a ? in its place
         for run in runs:
-            print_run(run)
+            print_run(run, has_lines=has_lines)
     context.exit(0 if all(run.agrees for run in runs) else 1)
 
 
-def print_run(run: TableRun) -> None:
+def print_run(run: TableRun, *, has_lines: bool = False) -> None:
     """Print the table of *run* on standard output, with its verdict."""
     console = Console(highlight=False)
     console.width = min(console.width, MOST_WIDTH) if console.is_terminal else MOST_WIDTH
     table = run.table
-    console.print(Text(f"{table.title.text} ({_place(table, table.source.lines)})", style="bold"))
+    console.print(Text(table.section + _lines(table, table.source.lines) * has_lines, style="bold"))
+    console.print(Text(table.url, style="dim"), soft_wrap=True)
     for first in sorted({1, *(caption.before for caption in table.captions)}):
         for caption in table.captions:
             if caption.before == first:
@@ -71,8 +75,9 @@ def print_run(run: TableRun) -> None:
                     Text(caption.printed.text_corrected + _star(caption.printed), style="italic"), *_noted(caption)
                 )
         if rows := run.rows[first - 1 : _next_caption(table, first) - 1]:
-            console.print(_grid(table, rows, has_heads=first == 1))
-    for remark in _remarks(table):
+            is_narrow = console.width < MOST_WIDTH and len(table.columns) > 1
+            console.print(_list(table, rows) if is_narrow else _grid(table, rows, has_heads=first == 1))
+    for remark in _remarks(table, has_lines=has_lines):
         console.print(remark)
     console.print(Text(run.verdict, style="bold green" if run.agrees else "bold red"))
     console.print()
@@ -84,9 +89,9 @@ def _next_caption(table: Table, first: int) -> int:
     return min(later, default=len(table.rows) + 1)
 
 
-def _place(table: Table, lines: tuple[int, int]) -> str:
+def _lines(table: Table, lines: tuple[int, int]) -> str:
     first, last = lines
-    return f"{table.source.file.partition('_')[0]}:{first}" + f"-{last}" * (last > first)
+    return f" ({table.source.file.partition('_')[0]}:{first}" + f"-{last}" * (last > first) + ")"
 
 
 def _star(printed: Printed) -> str:
@@ -100,6 +105,18 @@ def _grid(table: Table, rows: tuple[RowRun, ...], *, has_heads: bool) -> Grid:
         grid.add_column(head, ratio=ratio, overflow="fold")
     for run in rows:
         grid.add_row(*_cells(run)[-len(table.columns) :])
+    return grid
+
+
+def _list(table: Table, rows: tuple[RowRun, ...]) -> Grid:
+    """Return the rows one below the other, for terminals in which columns would break words."""
+    grid = Grid(show_header=False, expand=True)
+    grid.add_column(max_width=max(map(len, " ".join(table.columns).split())))
+    grid.add_column(ratio=1, overflow="fold")
+    for run in rows:
+        for head, cell in zip(table.columns, _cells(run), strict=True):
+            grid.add_row(head, cell)
+        grid.add_section()
     return grid
 
 
@@ -165,8 +182,11 @@ def _in_words(state: KipState) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _remarks(table: Table) -> list[Text]:
+def _remarks(table: Table, *, has_lines: bool) -> list[Text]:
     """Return a line for each note and each correction."""
-    corrected = sorted((each for each in table.printed if each.reasons), key=lambda printed: printed.lines)
-    corrections = [f"* {_place(table, each.lines)} {reason}" for each in corrected for reason in each.reasons]
+    corrections = [
+        f"* {place}{_lines(table, printed.lines) * has_lines}: {reason}"
+        for place, printed in table.corrections
+        for reason in printed.reasons
+    ]
     return [Text(remark, style="dim") for remark in (*table.notes, *corrections)]

@@ -284,7 +284,6 @@ class RowRun:
             "state_changes": _text_json(row.state_changes),
             "cumulative_state": _text_json(row.cumulative_state),
             "request": _one_or_list(self.written),
-            "source": {**_source_json(row.source), "copies": [_source_json(copy) for copy in row.copies]},
         }
 
 
@@ -294,6 +293,10 @@ def _agrees(printed: Printed | None, shown: KipState) -> bool:
 
 def _text_json(printed: Printed | None) -> Json:
     return None if printed is None else {"text": printed.text, "text_corrected": printed.text_corrected}
+
+
+def _lines_json(row: Row) -> Json:
+    return {**_source_json(row.source), "copies": [_source_json(copy) for copy in row.copies]}
 
 
 def _source_json(source: Source) -> Json:
@@ -323,6 +326,19 @@ class TableRun:
     def agrees(self) -> bool:
         """True if every row agrees with the KIP."""
         return all(row.agrees for row in self.rows)
+
+    def to_json(self, *, has_lines: bool = False) -> list[Json]:
+        """
+        Return the rows as JSON, each with the section of the KIP that has it.
+
+        Args:
+            has_lines: Whether the versions of the KIP from which the texts are, and lines there, are told too.
+        """
+        section = {"section": self.table.section, "url": self.table.url}
+        return [
+            {**row.to_json(), "source": section | {"row": number} | (_lines_json(row.row) if has_lines else {})}
+            for number, row in enumerate(self.rows, 1)
+        ]
 
     @property
     def verdict(self) -> str:

@@ -39,6 +39,12 @@ TABLE_VERSION: Final = 1
 SCENARIO_VERSION: Final = 1
 """The version of the format of scenarios."""
 
+KIP_URL: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-932%3A+Queues+for+Kafka"
+"""The page of the KIP."""
+
+VERSIONS_URL: Final = "https://cwiki.apache.org/confluence/pages/viewpreviousversions.action?pageId=255070434"
+"""The list of all versions of that page."""
+
 SCENARIOS: Final = ("examples", "keys")
 """The names of the scenarios: the tables but ``keys`` share one."""
 
@@ -139,6 +145,7 @@ class Table:
         name: Its name in TABLES.
         title: The heading above it.
         source: Where it is printed, with its captions.
+        is_older: Whether only versions of the KIP from before Kafka 4.0 have it.
         scenario: The name of the scenario of its rows.
         columns: The heads of its columns.
         notes: Remarks that are not the KIP's.
@@ -149,6 +156,7 @@ class Table:
     name: str
     title: Printed
     source: Source
+    is_older: bool
     scenario: str
     columns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -162,9 +170,33 @@ class Table:
         return (self.title, *captions, *(cell for row in self.rows for cell in row.printed))
 
     @property
+    def section(self) -> str:
+        """The section of the KIP that has it."""
+        return f'KIP-932, "{self.title.text}"' + ", in an older version" * self.is_older
+
+    @property
+    def url(self) -> str:
+        """Where the section is; of an older version, the list of all of them."""
+        return VERSIONS_URL if self.is_older else f"{KIP_URL}#KIP932:QueuesforKafka-{self.title.text.replace(' ', '')}"
+
+    @property
+    def corrections(self) -> tuple[tuple[str, Printed], ...]:
+        """
+        The corrected texts in their order, each with its place.
+
+        >>> place, printed = read_table("write").corrections[0]
+        >>> place, printed.reasons
+        ('row 4', ('Consumer 1 is one consumer: "gets", as in "Examples" of an older version.',))
+        """
+        captions = [(each.before, 0, f"above row {each.before}", each.printed) for each in self.captions]
+        rows = [(n, 1, f"row {n}", printed) for n, row in enumerate(self.rows, 1) for printed in row.printed]
+        placed = sorted([*captions, *rows], key=lambda each: each[:2])
+        return tuple((place, printed) for *_, place, printed in placed if printed.reasons)
+
+    @property
     def correction_count(self) -> int:
         """The number of corrections in it. [corrections]"""
-        return sum(len(printed.reasons) for printed in self.printed)
+        return sum(len(printed.reasons) for _, printed in self.corrections)
 
 
 @frozen(kw_only=True)
@@ -270,6 +302,7 @@ def table_from_json(value: Json) -> Table:
             "name": Field(_name),
             "title": Field(_printed),
             "lines": _LINES,
+            "is_older": Field(boolean, default=False),
             "scenario": Field(text),
             "columns": _TEXTS,
             "notes": _TEXTS,

@@ -29,6 +29,18 @@ VERDICTS = {
 }
 
 
+SECTIONS = {
+    "write": 'KIP-932, "Examples with share-group state"',
+    "control": 'KIP-932, "Examples with control records", in an older version',
+    "checkpoint": 'KIP-932, "Examples", in an older version',
+    "keys": 'KIP-932, "Share-group state records", in an older version',
+}
+
+KIP = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-932%3A+Queues+for+Kafka"
+
+VERSIONS = "https://cwiki.apache.org/confluence/pages/viewpreviousversions.action?pageId=255070434"
+
+
 def test_all_tables_agree() -> None:
     """Without options every table is shown, each with its verdict."""
     result = kip()
@@ -43,8 +55,16 @@ def test_one_table_can_be_chosen(name: str) -> None:
     """Its title comes first and its verdict last."""
     lines = kip("--table", name).stdout.strip().splitlines()
 
-    assert "(001:" in lines[0]
+    assert lines[0] == SECTIONS[name]
+    assert lines[1] == (KIP + "#KIP932:QueuesforKafka-Exampleswithshare-groupstate" if name == "write" else VERSIONS)
     assert lines[-1] == VERDICTS[name]
+
+
+def test_the_lines_of_the_texts_are_told_on_demand() -> None:
+    """They are those of files that nobody else has, so it takes an option."""
+    assert "001:" not in kip().stdout + kip("--json").stdout
+    assert "(001:126-363)" in kip("--table", "write", "--source").stdout.splitlines()[0]
+    assert kip("--json", "--source").stdout.count('"file": "001_291c6f4088378437.txt"') == 12 + 12 + 12 + 6
 
 
 def marks(result: Result) -> tuple[int, int]:
@@ -73,11 +93,11 @@ def test_a_difference_is_marked_and_shown() -> None:
 
 
 def test_corrections_are_listed_below_the_table() -> None:
-    """Each one has its line in the KIP and a reason, and its text a star."""
+    """Each one has its row and a reason, and its text a star."""
     lines = kip("--table", "control").stdout.splitlines()
 
-    told = [line for line in lines if line.startswith("* 001:")]
-    assert [line.split()[1] for line in told] == ["001:665-672", "001:665-672", "001:768", "001:871", "001:883"]
+    told = [line for line in lines if line.startswith("* row")]
+    assert [line.split(":")[0] for line in told] == ["* row 1", "* row 1", "* row 6", "* row 10", "* row 11"]
     assert sum(" * " in line and "│" in line for line in lines) == 4
 
 
@@ -99,13 +119,15 @@ def test_an_alternative_stands_below_what_it_replaces() -> None:
     assert delta < words < checkpoint
 
 
-@pytest.mark.parametrize(("columns", "width"), [(80, 80), (100, 100), (140, 100)])
+@pytest.mark.parametrize(("columns", "width"), [(60, 60), (80, 80), (100, 100), (140, 100)])
 def test_a_table_fits_its_terminal(columns: int, width: int) -> None:
-    """No line is wider than the terminal or than 100 characters, and every table is as wide as that."""
+    """But for the address, no line is wider than the terminal or than 100 characters, and no word is broken."""
     lines = STYLE.sub("", kip("--table", "write", columns=columns).stdout).splitlines()
 
-    assert max(len(line) for line in lines) == width
+    assert max(len(line) for line in lines if not line.startswith("https:")) == width
     assert {len(line) for line in lines if line.startswith("│")} == {width}
+    assert sum("topic-partition" in line for line in lines) == 1
+    assert sum('"TopicId": topic_uuid' in line for line in lines) == 8
 
 
 def test_json_has_the_rows_of_one_table() -> None:

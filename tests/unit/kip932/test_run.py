@@ -239,7 +239,7 @@ def test_a_wrong_argument_of_a_run_is_refused(arguments: dict[str, Any], field: 
 
 
 def test_a_row_of_the_write_table_as_json() -> None:
-    """The KIP's texts, the request with the KIP's names, and where it is all printed."""
+    """The KIP's texts, and the request with the KIP's names."""
     assert run("write").rows[5].to_json() == {
         "operation": "Acknowledge 119 (consumer 3)",
         "state_changes": {
@@ -262,12 +262,25 @@ def test_a_row_of_the_write_table_as_json() -> None:
                 {"BaseOffset": 119, "LastOffset": 119, "State": 2, "DeliveryCount": 1},
             ],
         },
-        "source": {
+    }
+
+
+def test_rows_as_json_have_their_section() -> None:
+    """Each row says which section of the KIP has it, and on demand which lines of which text."""
+    assert run("write").to_json()[5]["source"] == {
+        "section": 'KIP-932, "Examples with share-group state"',
+        "url": "https://cwiki.apache.org/confluence/display/KAFKA/KIP-932%3A+Queues+for+Kafka"
+        "#KIP932:QueuesforKafka-Exampleswithshare-groupstate",
+        "row": 6,
+    }
+    assert (
+        run("write").to_json(has_lines=True)[5]["source"].items()
+        >= {
             "file": "001_291c6f4088378437.txt",
             "lines": [228, 255],
             "copies": [{"file": "002_655594441532aea3.txt", "lines": [105, 122]}],
-        },
-    }
+        }.items()
+    )
 
 
 def test_a_row_without_a_request_has_null() -> None:
