@@ -85,7 +85,7 @@ def test_every_name_of_brokers_logs_is_documented_once() -> None:
 
 def test_every_name_of_explanations_is_documented_once() -> None:
     """What `sharestate.explain` exports has its directive on its page."""
-    assert documented("explain.md") == sorted(explain.__all__)
+    assert documented("why.md") == sorted(explain.__all__)
 
 
 def test_every_name_of_reports_is_documented_once() -> None:
