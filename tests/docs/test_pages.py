@@ -1,13 +1,87 @@
-"""The generated pages are as fresh as what they are made from."""
+"""The pages as a whole: generated ones are fresh, all are listed, people find them, and samples fit their column."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from generate.pages import DOCS, PAGES
+
+README: Final = DOCS.parent / "README.md"
+
+WIDEST: Final = 90
+"""What the column of furo shows of a line of code, in Chromium: 708 pixels by 7.827. [characters]"""
+
+SOUGHT: Final = {
+    "duplicate": "why",
+    "redelivered": "why",
+    "delivered twice": "why",
+    "stuck": "why",
+    "lag": "why",
+    "restart": "leader",
+    "install": "install",
+    "completion": "install",
+    "kip": "kips",
+    "kubernetes": "log-to-answers",
+}
+"""What people type into the search, and the page that answers it."""
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_fresh(name: str) -> None:
     """What is committed is what `make diagrams` would write."""
     assert (DOCS / name).read_text() == PAGES[name](), "run make diagrams"
+
+
+def listed() -> dict[str, list[str]]:
+    """Return the pages below each caption of the index."""
+    trees = re.findall(r":caption: (.+)\n\n((?:\S+\n)+)```", (DOCS / "index.md").read_text())
+    return {caption: pages.split() for caption, pages in trees}
+
+
+def test_each_page_is_listed_once_for_its_readers() -> None:
+    """The captions are those of the readers that the README names; what maintainers read stands below the last."""
+    pages = listed()
+
+    assert list(pages) == ["Embed", "On call", "Data on Spark", "Test and contribute"]
+    assert sorted(page for each in pages.values() for page in each) == sorted(
+        page.stem for page in DOCS.glob("*.md") if page.stem != "index"
+    )
+    assert {"planted-bugs", "oracle", "growth", "where-rules-live"} <= {*pages["Test and contribute"]}
+
+
+@pytest.mark.parametrize(("sought", "page"), SOUGHT.items())
+def test_a_heading_of_the_right_page_has_what_people_type(sought: str, page: str) -> None:
+    """The search ranks headings before text, and compares stems of words."""
+    headings = re.findall(r"^#+ (.+)$", (DOCS / f"{page}.md").read_text(), re.MULTILINE)
+
+    assert any(sought in heading.lower() for heading in headings)
+
+
+def test_each_kip_that_is_spoken_of_has_a_status() -> None:
+    """A reader who knows a KIP by its number finds what the library has of it."""
+    texts = [README, *DOCS.glob("*.md"), *(DOCS.parent / "src").rglob("*.py")]
+    spoken = {number for path in texts for number in re.findall(r"\bKIP-(\d+)", path.read_text())}
+    rows = re.findall(r"^\| \[?(\d+)\b.* \| (modelled|partly|not) \| \S", (DOCS / "kips.md").read_text(), re.MULTILINE)
+
+    assert spoken - {number for number, _ in rows} == set()
+
+
+def samples(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of code of a page, with their numbers."""
+    fence = None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if found := re.match(r"\s*```(.*)", line):
+            fence = found[1] if fence is None else None
+        elif fence is not None and fence not in {"{eval-rst}", "{toctree}"}:
+            yield number, line
+
+
+@pytest.mark.parametrize("path", [README, *sorted(DOCS.glob("*.md"))], ids=lambda path: path.stem)
+def test_samples_fit_their_column(path: Path) -> None:
+    """No line of code has to be scrolled."""
+    assert [f"{path.name}:{number}" for number, line in samples(path) if len(line) > WIDEST] == []
