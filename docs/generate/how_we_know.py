@@ -46,8 +46,7 @@ symptom; a difference that no row accounts for fails the search."""
 
 def page() -> str:
     """Return the page."""
-    patterns = ("kafka-tests/*.jsonl", "kafka-tests-4.4/*.jsonl", "vectors*/**/*.jsonl")
-    tests, of_4_4, vectors = (len(list(DATA.glob(pattern))) for pattern in patterns)
+    tests, of_4_4, vectors = recordings()
     parts = [
         NOTICE,
         "# How we know",
@@ -58,6 +57,12 @@ def page() -> str:
         table(["row", "Kafka", "the library", "trigger", "conversation"], _divergences()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def recordings() -> list[int]:
+    """Return how many tests of Kafka's were recorded, of 4.3.1 and of 4.4.0, and how many conversations."""
+    patterns = ("kafka-tests/*.jsonl", "kafka-tests-4.4/*.jsonl", "vectors*/**/*.jsonl")
+    return [len(list(DATA.glob(pattern))) for pattern in patterns]
 
 
 def _comparisons() -> Iterator[list[str]]:

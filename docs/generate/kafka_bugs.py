@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final
 
 from generate.citations import linked
 from generate.data import DATA, SOURCE, read_rows
-from generate.markdown import NOTICE, table
+from generate.markdown import NOTICE, WIDEST, table
 
 INTRODUCTION: Final = """\
 The defects of Kafka's share-partition leader and share coordinator that this project knows, by id. Rules and code refer
@@ -114,8 +115,13 @@ def _exchanges(conversation: Path) -> Iterator[str]:
         exchange = json.loads(line)
         request, response = exchange["request"], exchange["response"]
         arguments = [f"{name} {_short(request[name])}" for name in ARGUMENTS if name in request]
-        yield " ".join([request["op"], *arguments])
-        yield f"  -> {_outcome(response)}"
+        yield from _lines(" ".join([request["op"], *arguments]))
+        yield from _lines(f"  -> {_outcome(response)}")
+
+
+def _lines(text: str) -> list[str]:
+    """Break what is wider than the pages show."""
+    return wrap(text.replace("],[", "], ["), WIDEST, subsequent_indent="    ", break_long_words=False)
 
 
 def _outcome(response: Mapping[str, Any]) -> str:

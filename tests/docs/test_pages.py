@@ -9,12 +9,13 @@ from typing import Final
 
 import pytest
 
+from generate.data import read_rows
+from generate.how_we_know import recordings
+from generate.markdown import WIDEST
 from generate.pages import DOCS, PAGES
+from sharestate.kip932 import TABLES, read_table
 
 README: Final = DOCS.parent / "README.md"
-
-WIDEST: Final = 90
-"""What the column of furo shows of a line of code, in Chromium: 708 pixels by 7.827. [characters]"""
 
 SOUGHT: Final = {
     "duplicate": "why",
@@ -71,13 +72,36 @@ def test_each_kip_that_is_spoken_of_has_a_status() -> None:
     assert spoken - {number for number, _ in rows} == set()
 
 
+def test_the_readme_begins_with_a_short_sample() -> None:
+    """A stranger sees on one screen what the library is, what it looks like, and which two commands try it."""
+    begin, _, _ = README.read_text().partition("## ")
+    (sample,) = re.findall(r"```python\n(.*?)\n```", begin, re.DOTALL)
+
+    assert "(docs/share-partition.svg)" in begin
+    assert 0 < len(sample.strip().splitlines()) <= 12
+    assert re.findall(r"^\$ (make \w+)", begin, re.MULTILINE) == ["make demo", "make test"]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_data() -> None:
+    """How often something was compared with Kafka is counted, and never more than that is claimed."""
+    begin, _, _ = README.read_text().partition("## ")
+    compared = sum(row["operations"] for row in read_rows("comparisons.json", "comparisons"))
+    tests, of_4_4, vectors = recordings()
+    rows = sum(len(read_table(name).rows) for name in TABLES)
+
+    assert f"| {compared // 1_000_000} million, no difference without a known reason |" in begin
+    assert f"| {tests} tests of 4.3.1, {of_4_4} of 4.4.0 |" in begin
+    assert f"conversations with Kafka's class, recorded | {vectors} |" in begin
+    assert f"| {rows} of {rows} |" in begin
+
+
 def samples(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of code of a page, with their numbers."""
     fence = None
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        if found := re.match(r"\s*```(.*)", line):
+        if found := re.match(r"\s*````*(.*)", line):
             fence = found[1] if fence is None else None
-        elif fence is not None and fence not in {"{eval-rst}", "{toctree}"}:
+        elif fence is not None and fence not in {"{eval-rst}", "{toctree}", "{warning}"}:
             yield number, line
 
 
