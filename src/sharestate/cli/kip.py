@@ -35,7 +35,7 @@ _WIDE_SPACE: Final = re.compile(r"(?m)^( *)(.*?,) {2,}")
     help="The rules to follow instead of the KIP's at each table; those of a release show where brokers differ.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of rows instead of tables.")
-@click.option("--source", "has_lines", is_flag=True, help="Tell the lines of the texts that the tables were made from.")
+@click.option("--source", "has_lines", is_flag=True, help="Show the lines of the texts that the tables were made from.")
 @click.pass_context
 def kip_command(
     context: click.Context, *, name: str | None, profile_name: str | None, as_json: bool, has_lines: bool

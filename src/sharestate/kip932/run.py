@@ -332,7 +332,7 @@ class TableRun:
         Return the rows as JSON, each with the section of the KIP that has it.
 
         Args:
-            has_lines: Whether the versions of the KIP from which the texts are, and lines there, are told too.
+            has_lines: Add the versions of the KIP from which the texts are, and their lines there.
         """
         section = {"section": self.table.section, "url": self.table.url}
         return [
