@@ -44,7 +44,9 @@ GROUPS: Final[tuple[tuple[str, str, tuple[Callable[..., object], ...]], ...]] = 
 
 SOMETIMES_TEXT: Final = """\
 An implementation that does nothing breaks no invariant. `expect_seen(conversation)` fails if one of these never
-happens in a run; those of the second table need a dead-letter queue, `seen(conversation)` knows them too."""
+happens in a run."""
+
+QUEUE_TEXT: Final = "These need a dead-letter queue; `seen(conversation)` knows them too:"
 
 REFUSED_TEXT: Final = "Refused acknowledgements, by a part of the message; some only wild sequences reach:"
 
@@ -64,7 +66,8 @@ def page() -> str:
     parts = [NOTICE, "# Invariants", INTRODUCTION]
     for heading, text, invariants in GROUPS:
         parts += [f"## {heading}", *([text] if text else []), _invariants(invariants)]
-    parts += ["## What a run has to show", SOMETIMES_TEXT, _events(SOMETIMES), _events(SOMETIMES_WITH_QUEUE)]
+    parts += ["## What a run has to show", SOMETIMES_TEXT, _events(SOMETIMES)]
+    parts += [QUEUE_TEXT, _events(SOMETIMES_WITH_QUEUE)]
     parts += [REFUSED_TEXT, "\n".join(f"- {part}" for part in REFUSALS)]
     parts += ["## What Kafka leaves open", ALLOWANCES_TEXT, table(["what may happen", "why", "at"], _left_open())]
     parts += ["## Known bugs that are let pass", BUGS_TEXT, table(["bug", "breaks", "only if", "at"], _known_bugs())]
@@ -72,17 +75,19 @@ def page() -> str:
 
 
 def _invariants(invariants: Iterable[Callable[..., object]]) -> str:
-    return table(["invariant", "what should be", "look at", "Kafka"], map(_invariant, invariants))
+    """Return a list: in a table, the names would leave no room for the sentences."""
+    return "\n\n".join(map(_invariant, invariants))
 
 
-def _invariant(invariant: Callable[..., object]) -> list[str]:
+def _invariant(invariant: Callable[..., object]) -> str:
     explanation = EXPLANATIONS[invariant.__name__]
     references = ", ".join(map(_reference, explanation.kafka))
-    return [f"`{invariant.__name__}`", _sentence(invariant), explanation.look_at, references]
+    kafka = f" Kafka: {references}." if references else ""
+    return f"- `{invariant.__name__}`\n\n  {_sentence(invariant)} *Look at:* {explanation.look_at}.{kafka}"
 
 
 def _events(events: Iterable[Callable[..., object]]) -> str:
-    return table(["event", "what happens"], ([f"`{event.__name__}`", _sentence(event)] for event in events))
+    return "\n".join(f"- `{event.__name__}`: {_sentence(event)}" for event in events)
 
 
 def _sentence(thing: Callable[..., object]) -> str:

@@ -15,6 +15,7 @@ from sharestate.errors import HistoryError
 from sharestate.history import Header, Order, create_history, open_history
 from sharestate.log_check import PartitionReport, check
 from sharestate.spark import (
+    EVENTS,
     ReplayResult,
     VerifiedLogs,
     import_logs,
@@ -192,3 +193,16 @@ def test_a_history_without_events_has_no_verdicts(spark: SparkSession, tmp_path:
 
     assert verified.events.isEmpty()
     assert verified.largest() is None
+
+
+def test_workers_run_the_python_that_runs_here(
+    spark: SparkSession, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that Spark has read by itself are checked by the Python that runs here, too."""
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+    arrival = spark.read.schema(EVENTS).parquet(str(pipeline.path / "arrival" / "k440-dlq" / "*.parquet"))
+
+    verified = verify(arrival, str(tmp_path / "checked"))
+
+    assert verified.verdicts.count() > 0

@@ -24,7 +24,7 @@ from sharestate.spark.history_files import read_history
 from sharestate.spark.history_schemas import checked_events, lacks_of, order_of, topics_of
 from sharestate.spark.log_verification_columns import VERIFICATION, Size
 from sharestate.spark.schemas import arrow_schema, struct
-from sharestate.spark.workers import tasks
+from sharestate.spark.workers import tasks, use_this_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ def verify(
     events: DataFrame, target: str, *, seconds: float | None = None, partitions: int | None = None
 ) -> VerifiedLogs:
     """
-    Check that all that brokers let out follows from Kafka's rules, and write the events in causal order.
+    Check that everything brokers sent or stored follows from Kafka's rules, and write the events in causal order.
 
     Args:
         events: Events in order of arrival, as ``read_history`` returns them from what ``import_logs`` or
@@ -114,6 +114,7 @@ def verify(
     """
     from sharestate.spark.log_verification_tasks import VerificationSettings  # noqa: PLC0415 - imports pyarrow
 
+    use_this_python(events.sparkSession)
     if order_of(events) is Order.CAUSAL:
         message = "its events are in causal order: there is nothing to look for"
         raise HistoryError(message, "events", None, "order")
