@@ -48,8 +48,9 @@ from sharestate.errors import (
 )
 from sharestate.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.share_partition import SharePartition
 from sharestate.partition.state import GapWindow
+from sharestate.partition.views import BatchView, RecordRun
 from sharestate.persister import InMemoryPersister, Persister, ThreadedPersister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig

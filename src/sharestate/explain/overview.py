@@ -15,7 +15,8 @@ from sharestate.explain.standing import Present, StateLost
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.share_partition import RecordRun, SharePartition
+from sharestate.partition.share_partition import SharePartition
+from sharestate.partition.views import RecordRun
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile

@@ -14,8 +14,9 @@ from sharestate.explain.sentences import Outlook, Reason, StatedReason
 from sharestate.partition.acquire import threshold
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.share_partition import SharePartition
 from sharestate.partition.state import GapWindow
+from sharestate.partition.views import BatchView, RecordRun
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState

@@ -144,11 +144,23 @@ def generate_file(
     """
     header = Header(source=f"synthetic, seed {history.seed}", created_ms=START_US // 1000)
     if is_parquet(path):
-        parquet_files().write_lives(path, header, watch(history.lives()))
+        _write_parquet(path, header, watch(history.lives()))
         return
     with create_history(path, header) as file:
         for each in watch(history.lives()):
             file.write(each.events())
+
+
+def _write_parquet(path: Path | str, header: Header, lives: Iterable[Life]) -> None:
+    """Write *lives*; the events of a template are encoded once."""
+    parquet = parquet_files()
+    encoded: dict[int, tuple[list[Event], Any]] = {}  # with the template, so that its id stays its own
+    with parquet.ParquetHistoryFile(path, header) as file:
+        for each in lives:
+            if id(each.template) not in encoded:
+                encoded[id(each.template)] = each.template, parquet.encode_events(each.template)
+            _, batch = encoded[id(each.template)]
+            file.write_moved(batch.slice(0, each.size), each.key, each.later_us)
 
 
 def key_of(index: int) -> tuple[str, str, int]:

@@ -38,10 +38,11 @@ from sharestate.leader.answers import (
 )
 from sharestate.leader.observed import LeaderEvent, Observation, Observer
 from sharestate.leader.outbox import Outbox, done_future
+from sharestate.partition.acknowledgement_form import acknowledgements
 from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
-from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
+from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import a_callable, brief_repr, expect, refuse
 from sharestate.values.config import AutoOffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest

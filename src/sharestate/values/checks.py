@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 from attrs import Attribute
 
 from sharestate import json_checks
-from sharestate.errors import MalformedInputError
+from sharestate.input_errors import MalformedInputError
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., object])
