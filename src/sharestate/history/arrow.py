@@ -16,21 +16,9 @@ from typing import Any, Final, Literal, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.errors import HistoryError
-from sharestate.history.columns import (
-    EVENT_COLUMNS,
-    INFERRED,
-    KINDS,
-    MAY_LACK,
-    STATE_BATCHES,
-    Column,
-    ListOf,
-    Need,
-    Rows,
-    Scalar,
-    Type,
-    union,
-)
+from sharestate.history.columns import EVENT_COLUMNS, INFERRED, KINDS, MAY_LACK, STATE_BATCHES
 from sharestate.history.events import Event
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.rows import OutputRow

@@ -28,7 +28,7 @@ from sharestate.coordinator import (
 )
 from sharestate.coordinator.records import RecordType, decode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, UnreadableFileError
-from sharestate.spark import columns
+from sharestate.history.columns import STATE_BATCHES
 from sharestate.spark.schemas import RECORD_COUNTS, STATE_RECORDS, STATES, arrow_schema, check_columns, shaped
 from sharestate.spark.workers import tasks, use_this_python
 from sharestate.values.checks import refuse
@@ -44,7 +44,7 @@ SHARE_PARTITION: Final = ("topic", "partition", "share_partition")
 """The share partition whose record it is. One key of Kafka's lives in one partition of one topic."""
 
 _STORED: Final = tuple(each.name for each in fields(StoredState) if each.name in STATES.fieldNames())
-_BATCH: Final = tuple(column.name for column in columns.STATE_BATCH)
+_BATCH: Final = tuple(column.name for column in STATE_BATCHES.columns)
 
 _TYPE_BYTES: Final = 2
 """The size of the record type in a key. [bytes]"""
