@@ -325,7 +325,7 @@ class UnknownRecordVersionError(RecordFormatError):
 
 
 class StateLogError(ShareStateError, OSError):
-    """A state log that cannot be opened, read or written, or is none; nothing was changed."""
+    """A state log that cannot be opened, read or written, or that is something else; nothing was changed."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -228,7 +228,7 @@ _LONGEST_TIME: Final = 25
 
 
 def _since_1970(time: float) -> bytes:
-    """Return a time since 1970, in whatever unit it is, as text; empty if it is none."""
+    """Return a time since 1970, in whatever unit it is, as text; empty if it is not a time."""
     microseconds = next((time * unit for end, unit in _UNITS if 0 <= time < end), time / 1000)
     try:
         return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds").encode()

@@ -112,7 +112,7 @@ def read_request(line: bytes, file: str, number: int, utc_offset_us: int = 0) ->
     """
     Return the request of a *line*; None if it says nothing of share partitions.
 
-    The name of the request is looked at before the line is decoded. Passed over are requests without an answer, and
+    The name of the request is looked at before the line is decoded. Requests without an answer are skipped, and
     answers without their request, which came before the logger was switched on.
 
     Args:
@@ -291,7 +291,7 @@ def zone_us(zone: bytes) -> int:
     Return an offset from UTC, such as ``+02:00``, ``+0200``, ``+02`` or ``Z``. [µs]
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not one.
     """
     match = _ZONE.fullmatch(zone)
     if match is None:

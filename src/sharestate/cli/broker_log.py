@@ -183,7 +183,7 @@ def _with_topic_ids(events: Iterator[Event], topic_ids: set[str]) -> Iterator[Ev
 
 
 class _BrokenLines:
-    """The lines that were passed over: how many, and the first ones."""
+    """The lines that were skipped: how many, and the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -212,7 +212,7 @@ def verify_command(
     context: click.Context, *, as_json: bool, target: Path | None, seconds: float | None, source: Path
 ) -> None:
     """
-    Check that all that a broker let out follows from Kafka's rules.
+    Check that everything a broker sent or stored follows from Kafka's rules.
 
     What members have acquired is computed, and so are the codes of their acknowledgements, all writes of state, and
     when locks expire; each is compared with what was logged. With --json, a share partition is a line.

@@ -157,7 +157,7 @@ def verify_command(  # noqa: PLR0913 - one parameter for each option
     target: str,
 ) -> None:
     """
-    Check that all that brokers let out follows from Kafka's rules, and put the events in causal order.
+    Check that everything brokers sent or stored follows from Kafka's rules, and put the events in causal order.
 
     IN is what 'spark import' has written, or 'log import': a history, a directory of them, or a pattern. OUT is a new
     directory with history, which 'spark replay' takes, and the tables verdicts and findings. Each share partition is
@@ -327,7 +327,7 @@ def _judge_sources(
         message = "--command-config needs --bootstrap."
         raise click.UsageError(message)
     if servers is not None and format_ is not None:
-        message = "--format is of IN, which --bootstrap replaces."
+        message = "--format describes IN and cannot be used with --bootstrap."
         raise click.UsageError(message)
 
 

@@ -215,7 +215,7 @@ class Shape:
     """The shapes that a list may have, by its first item if that is a word, else by its length."""
 
     def of(self, value: list[Json]) -> Shape | None:
-        """Return the shape of *value*, a list; None if it is none of the variants."""
+        """Return the shape of *value*, a list; None if no variant has it."""
         if self.variants is None:
             return self
         tag = value[0] if value and isinstance(value[0], str) else len(value)

@@ -66,7 +66,7 @@ class Tally:
 
     Attributes:
         records: The records. [records]
-        ends: How often their deliveries have ended how, as far as that has led to it.
+        ends: How often their deliveries have ended how, as far as that led to it.
         members: How often it was of which member.
     """
 
@@ -155,7 +155,7 @@ class HappenedLine(NamedTuple):
     Attributes:
         what: What it was, after the number of records.
         records: The records; deliveries if *is_of_records* is not true, and *what* says so. [records]
-        how: How often deliveries have ended how, where that has led to it; the most often first.
+        how: How often deliveries have ended how, where that led to it; the most often first.
         by: How often it was of which client; the most often first.
         is_of_records: Whether records are counted.
     """

@@ -192,7 +192,7 @@ def explain_record(  # noqa: PLR0913 - as ``Replay``
     Explain what happened to a record, and why it is or is not deliverable after the last event.
 
     Args:
-        events: The events of a history; those of other share partitions are passed over.
+        events: The events of a history; those of other share partitions are skipped.
         key: The share partition: group id, topic id and partition.
         offset: The record.
         profile: The rules until a ``config`` event names others.

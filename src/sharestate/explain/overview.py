@@ -310,7 +310,7 @@ class PartitionLife:
 
     def apply(self, event: Event) -> list[OutputRow]:
         """
-        Apply the next event of the share partition, and return what it has led to.
+        Apply the next event of the share partition, and return what it led to.
 
         Raises:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.

@@ -1,7 +1,7 @@
 """
-The order of fetches that follows from the records that they have passed over.
+The order of fetches that follows from the records that they skipped.
 
-A fetch takes the first records that are available. So where one has passed over a record that was available between two
+A fetch takes the first records that are available. So where one skipped a record that was available between two
 steps, it has come before the first of them or after the second; if only one of the two is possible, that is used. And
 one that has acquired less than it wanted has looked at all that it has read, unless the window was full.
 """

@@ -43,8 +43,8 @@ def writes_in_order(known: PartialOrder, seen: SeenRecords, complete: int | None
     """
     Return the writes in the order in which records have changed.
 
-    That is the order in which they were sent, but for those that others have overtaken: the delivery complete counts of
-    the others have what these say. That is allowed for the steps that have issued them.
+    That is the order in which they were sent, with overtaken writes moved back: a later count already includes theirs.
+    The steps that issued them are allowed the counts of their new places.
 
     Args:
         known: The steps; some of them are changed.

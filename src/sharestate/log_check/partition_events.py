@@ -36,7 +36,7 @@ class PartitionEvents:
 
     Raises:
         UnreadableFileError: The history cannot be read.
-        HistoryError: It is none.
+        HistoryError: It is not a history.
     """
 
     def __init__(self, source: Path | str, watch: Watch = iter, *, held: int = 0) -> None:

@@ -28,7 +28,7 @@ from sharestate.partition.acquire import threshold
 from sharestate.values.checks import MAX_INT64
 
 _ROUNDS: Final = 3
-"""How often what follows from records that were passed over is looked for: some of it follows from the rest."""
+"""How often what follows from records that were skipped is looked for: some of it follows from the rest."""
 
 _PARTS: Final = 3
 """What part of the budget that is left it may take to look for the order of a life: the search needs the rest."""

@@ -1,4 +1,4 @@
-"""The check of a history from a broker's log: whether everything that the broker let out follows from Kafka's rules."""
+"""The check of a history from a broker's log: whether everything the broker sent or stored follows from the rules."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Records are archived because the log no longer offers them, whoever holds them.
+Records are archived because the log no longer offers them, no matter who holds them.
 
 Three things lead here: a fetch shows that log compaction has removed records, a transaction was aborted, or the log
 start has moved. Nothing is persisted.
@@ -127,7 +127,7 @@ def aborted_batches(fetched: FetchedRecords) -> Sequence[RecordBatch]:
 
 
 def archive_aborted(state: PartitionState, aborted: Iterable[RecordBatch]) -> bool:
-    """Archive what is acquired of *aborted*, whoever holds it; return whether the SPSO has to advance now."""
+    """Archive what is acquired of *aborted*, no matter who holds it; return whether the SPSO has to advance now."""
     # rules 7.10 and 20.4
     is_archived = False
     for batch in aborted:

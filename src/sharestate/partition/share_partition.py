@@ -527,7 +527,7 @@ def _error_of(error: int | ShareStateError, message: str | None) -> ShareStateEr
     if isinstance(error, ShareStateError):
         return error
     if integer(error, "error") == ErrorCode.NONE:
-        refuse("NONE is no error", "error")
+        refuse("got NONE (0), which is no error; report success with read_succeeded or write_succeeded", "error")
     return persister_error(error, message if message is None else expect(message, str, "message"))
 
 

@@ -337,7 +337,7 @@ class Parameters(Generic[P, R]):
 
 @frozen(kw_only=True)
 class InitializeStateParameters(Parameters[PartitionStateData, PartitionErrorData]):
-    """Initialize the state of partitions, or start it anew: what is stored of them is wiped."""
+    """Initialize the state of partitions, or start it again: what is stored of them is wiped."""
 
 
 @frozen(kw_only=True)

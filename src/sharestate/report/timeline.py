@@ -113,7 +113,7 @@ class ReportedPartition(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """What is true of records now, and since when."""
+    """The open interval of a range of records."""
 
     begin_us: int
     state: int

@@ -69,7 +69,7 @@ def segment_files(directory: Path | str) -> list[Path]:
     """
     Return the segments in a partition's *directory*, in the order of the log.
 
-    Files that are not named after an offset are passed over, such as indexes and segments that are being deleted.
+    Files that are not named after an offset are skipped, such as indexes and segments that are being deleted.
 
     Raises:
         UnreadableFileError: The directory cannot be read, or has no segments.

@@ -90,7 +90,7 @@ def verify(
     events: DataFrame, target: str, *, seconds: float | None = None, partitions: int | None = None
 ) -> VerifiedLogs:
     """
-    Check that all that brokers let out follows from Kafka's rules, and write the events in causal order.
+    Check that everything brokers sent or stored follows from Kafka's rules, and write the events in causal order.
 
     Args:
         events: Events in order of arrival, as ``read_history`` returns them from what ``import_logs`` or

@@ -105,7 +105,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 def check_columns(frame: DataFrame, schema: StructType, name: str) -> None:
     """
-    Refuse a *frame* that lacks columns of *schema*, or has them with other types; others are passed over.
+    Refuse a *frame* that lacks columns of *schema*, or has them with other types; others are ignored.
 
     Args:
         frame: The frame.

@@ -28,7 +28,7 @@ class AcknowledgeType(IntEnum):
     """It cannot be processed; it must not be delivered again."""
 
     RENEW = 4
-    """It is still being processed: the acquisition lock starts anew (KIP-1222)."""
+    """It is still being processed: the acquisition lock starts again (KIP-1222)."""
 
 
 class AcknowledgementBatch(NamedTuple):
