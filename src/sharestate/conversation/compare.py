@@ -95,7 +95,7 @@ def observable(response: Json) -> Json:
     """
     match response:
         case {"result": result, "events": [*events], "state": state}:
-            events = [_reduced(event) for event in events if not _is_lookup(event)]
+            events = [_reduced(event) for event in events if not (isinstance(event, list) and event[:1] == ["lookup"])]
             return {"result": _reduced(result), "events": events, "state": _state(state)}
         case _:
             return response
@@ -124,10 +124,6 @@ def _without_texts_of_raised(value: Json) -> Json:
             return [_without_texts_of_raised(inner) for inner in items]
         case _:
             return value
-
-
-def _is_lookup(event: Json) -> bool:
-    return isinstance(event, list) and event[:1] == ["lookup"]
 
 
 def _reduced(value: Json) -> Json:

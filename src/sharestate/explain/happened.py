@@ -269,7 +269,9 @@ class WhatHappened:
         rows = list(rows)
         self._is_lost = start_offset is None
         if self._is_lost and event.kind == "fetch":
-            self._note_answer(event)
+            for first, last, count in (event.response or {}).get("acquired", ()):
+                self.unchecked += last - first + 1
+                self.unchecked_again += last - first + 1 if count > 1 else 0
         if event.kind == "initialize" and start_offset is not None:
             self._take_over(rows, start_offset, End.UNKNOWN if was_lost else End.NEW_LEADER)
             return
@@ -283,11 +285,6 @@ class WhatHappened:
                     self._change(first, last, event, row)
         if start_offset is not None and self._pass is not None and start_offset > self._pass[1]:
             self._pass = self._pass[0], start_offset
-
-    def _note_answer(self, event: Event) -> None:
-        for first, last, count in (event.response or {}).get("acquired", ()):
-            self.unchecked += last - first + 1
-            self.unchecked_again += last - first + 1 if count > 1 else 0
 
     def _change(self, first: int, last: int, event: Event, row: OutputRow) -> None:
         for begin, end, before in self._known(first, last, row):

@@ -263,7 +263,8 @@ class RecordLife:
         if event.kind == "log" and known_batch is None and appended is not None:
             self._add(event, Happening.APPENDED, _batch_facts(appended))
         was_in_flight, how = self._is_in_flight, End.UNKNOWN if was_lost else End.NEW_LEADER
-        own = [row for row in rows if self._is_own(row)]
+        about = {"transition", "dead_letter"}
+        own = [row for row in rows if row.kind in about and row.values[0] <= self._offset <= row.values[1]]
         causes = {row.values[4] for row in own if row.kind == "transition"}
         is_filtered = {Cause.ACQUIRED, Cause.ABORTED} <= causes
         answered = self._answered(event, own)
@@ -355,10 +356,6 @@ class RecordLife:
             self._add(event, Happening.START_MOVED_BACK, facts)
 
     # ---- what the replay says
-
-    def _is_own(self, row: OutputRow) -> bool:
-        """Return whether a row is about the record."""
-        return row.kind in {"transition", "dead_letter"} and row.values[0] <= self._offset <= row.values[1]
 
     def _take_row(self, event: Event, row: OutputRow, how: End, *, is_filtered: bool) -> None:
         if row.kind == "dead_letter":

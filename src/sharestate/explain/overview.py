@@ -27,7 +27,7 @@ OVERVIEW_VERSION: Final = 1
 
 _WRITTEN: Final = ("start_offset", "delivery_complete_count")
 _KEPT: Final = 64
-"""The number of acquisitions from which on those below the SPSO are forgotten now and then."""
+"""The acquisitions from which on those below the SPSO are forgotten, and again at twice what is left: linear in all."""
 
 
 class HeldRecords(NamedTuple):
@@ -329,7 +329,10 @@ class PartitionLife:
         for row in rows:
             self._take_row(event, row)
         if partition is not None:
-            self._look_for_miscounts(rows, partition)
+            for row in rows:
+                self._miscounts.take(row, partition)
+            if self._start is not None:
+                self._miscounts.take_start(self._start[0], partition)
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
             self._start = partition.start_offset, self._replayed.at_us
             self._forget_below(partition.start_offset)
@@ -389,7 +392,8 @@ class PartitionLife:
             self._acquisitions.append(_Acquisition(first, last, member_id, row.at_us))
         elif row.kind == "transition":
             first, last, _, _, name, *_ = row.values
-            owner = self._owner(first)
+            acquisition = self._last_acquisition(first)
+            owner = "" if acquisition is None else acquisition.member_id
             if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
 
@@ -399,21 +403,11 @@ class PartitionLife:
         if partition is not None:
             yield from self._miscounts.findings(partition, self._replayed.at_us)
 
-    def _look_for_miscounts(self, rows: list[OutputRow], partition: SharePartition) -> None:
-        for row in rows:
-            self._miscounts.take(row, partition)
-        if self._start is not None:
-            self._miscounts.take_start(self._start[0], partition)
-
     def _last_acquisition(self, offset: int) -> _Acquisition | None:
         for each in reversed(self._acquisitions):
             if each.first_offset <= offset <= each.last_offset:
                 return each
         return None
-
-    def _owner(self, offset: int) -> str:
-        acquisition = self._last_acquisition(offset)
-        return "" if acquisition is None else acquisition.member_id
 
     def _held(self, run: RecordRun) -> HeldRecords:
         acquisition = self._last_acquisition(run.first_offset)

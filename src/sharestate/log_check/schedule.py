@@ -332,7 +332,8 @@ def _first_known(*times: int | None) -> int:
 def _owners(writes: list[Event], acknowledgements: list[Event]) -> dict[int, Event]:
     """Map each write to the one acknowledgement of its records that was in progress when it was issued."""
     found: dict[int, Event] = {}
-    waiting = sorted((each for each in acknowledgements if _may_have_write(each)), key=_taken_us, reverse=True)
+    accepted = (each for each in acknowledgements if (each.response or {}).get("error") not in _REFUSALS)
+    waiting = sorted(accepted, key=_taken_us, reverse=True)
     under_way: list[Event] = []
     for number in sorted(range(len(writes)), key=lambda number: _first_known(writes[number].at_us)):
         write = writes[number]
@@ -345,10 +346,6 @@ def _owners(writes: list[Event], acknowledgements: list[Event]) -> dict[int, Eve
             found[number] = owners[0]
             under_way.remove(owners[0])
     return found
-
-
-def _may_have_write(event: Event) -> bool:
-    return (event.response or {}).get("error") not in _REFUSALS
 
 
 def _has_acknowledged(event: Event, rows: Sequence[StateBatch]) -> bool:
