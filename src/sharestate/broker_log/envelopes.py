@@ -31,7 +31,7 @@ _CRI: Final = re.compile(rb"(\d{4}-\S+) (stdout|stderr) ([PF])(?::\S*)? ")
 """The time, the stream, and whether the line is a piece (``P``) or the last one (``F``)."""
 
 _FRONT: Final = 50
-"""Where lines of container runtimes have the stream. [bytes]"""
+"""Where lines of container runtimes have the stream: after a stamp of 35 bytes, with nanoseconds and offset. [bytes]"""
 
 _FIELDS: Final = ("message", "log", "line", "short_message")
 """Where JSON has the line: Log4j, Elastic Common Schema and Fluentd; Docker and Fluent Bit; Loki; GELF."""
@@ -225,6 +225,7 @@ def _stamp(value: Mapping[str, Any]) -> bytes:
 
 
 _LONGEST_TIME: Final = 25
+"""A time in as many digits is refused: in nanoseconds one has 19. [digits]"""
 
 
 def _since_1970(time: float) -> bytes:

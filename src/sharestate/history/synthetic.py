@@ -34,10 +34,14 @@ START_US: Final = 1_767_225_600_000_000
 """When synthetic histories begin: the first instant of 2026. [µs since 1970]"""
 
 _LIVES: Final = 8
+"""How many kinds of lives of a length there are: enough that neighbors differ, and few to live through."""
+
 _PARTITIONS_OF_A_TOPIC: Final = 16
+"""How many partitions each topic has, as a topic of a busy cluster may."""
+
 _MEMBERS: Final = ("m-1", "m-2", "m-3")
 _TYPES: Final = {1: 84, 2: 9, 3: 3, 4: 2, 0: 2}
-"""Acknowledgement types by their frequency. [percent]"""
+"""Acknowledgement types by their frequency: most records are accepted. [percent]"""
 
 _STEPS: Final = {"lead": 1, "leave": 5, "hang": 4, "acknowledge": 640, "fetch": 350}
 """What happens next, by its frequency. [per mille]"""

@@ -32,6 +32,7 @@ NO_ERROR_MESSAGE: Final = "NONE"
 """The text that goes with no error."""
 
 _MAX_INT32: Final = 2**31 - 1
+"""The largest partition, as the wire has it in 32 bits with a sign."""
 
 
 def _number(name: str, *, default: int) -> Any:  # noqa: ANN401 - a field of attrs is what its class says

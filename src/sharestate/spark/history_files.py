@@ -39,6 +39,8 @@ _HEADERS: Final = StructType(
     ]
 )
 _ROWS_PER_BATCH: Final = 1000
+"""Events that are encoded at once: few live objects keep Python's garbage collector quick. [events]"""
+
 _LOCAL: Final = "file:"
 
 

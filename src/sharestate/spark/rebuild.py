@@ -50,7 +50,7 @@ _TYPE_BYTES: Final = 2
 """The size of the record type in a key. [bytes]"""
 
 _ROWS_PER_BATCH: Final = 1000
-"""How many states go to Spark at once. [share partitions]"""
+"""How many states go to Spark at once: a large one has tens of kilobytes. [share partitions]"""
 
 
 def rebuild_state(

@@ -34,6 +34,7 @@ SHOWN_BROKEN: Final = 10
 """How many broken lines are named. [lines]"""
 
 _EVENTS_PER_BATCH: Final = 1000
+"""Events that are encoded at once, as in ``history_files``. [events]"""
 
 
 class RowKind(IntEnum):
