@@ -48,6 +48,7 @@ from sharestate.errors import (
 )
 from sharestate.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
+from sharestate.partition.outlook import AcquisitionOutlook, ThrottledRecord
 from sharestate.partition.share_partition import SharePartition
 from sharestate.partition.state import GapWindow
 from sharestate.partition.views import BatchView, RecordRun
@@ -98,6 +99,7 @@ __all__ = [
     "AcknowledgementBatch",
     "AcquireMode",
     "AcquiredRecords",
+    "AcquisitionOutlook",
     "AlreadyInitializedError",
     "Amendment",
     "AsyncLeader",
@@ -163,6 +165,7 @@ __all__ = [
     "StateRun",
     "TakeOverRequiredError",
     "ThreadedPersister",
+    "ThrottledRecord",
     "TimeReversedError",
     "TransactionIndex",
     "Transition",

@@ -24,7 +24,7 @@ from sharestate.log_check.partial_order import PartialOrder
 from sharestate.log_check.schedule import LIVES, Schedule, Step, What
 from sharestate.log_check.seen_records import TERMINAL, SeenRecords, acquired_by
 from sharestate.log_check.visible_log import VisibleLog
-from sharestate.partition.acquire import threshold
+from sharestate.partition.throttling import threshold
 from sharestate.values.checks import MAX_INT64
 
 _ROUNDS: Final = 3

@@ -8,12 +8,23 @@ from typing import Any, Final, Self, TypeVar
 from attrs import evolve
 
 from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, TimeReversedError, persister_error
-from sharestate.partition import acknowledge, acquire, archive, dead_letters, expire, initialize, next_fetch, writes
+from sharestate.partition import (
+    acknowledge,
+    acquire,
+    archive,
+    dead_letters,
+    expire,
+    initialize,
+    next_fetch,
+    outlook,
+    writes,
+)
 from sharestate.partition import release as release_
 from sharestate.partition.acknowledgement_form import acknowledgements
 from sharestate.partition.copies import copy_state
 from sharestate.partition.invariants import check
 from sharestate.partition.lifecycle import Event, Lifecycle, after
+from sharestate.partition.outlook import AcquisitionOutlook
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.partition.snapshots import restore_state, take_snapshot
 from sharestate.partition.state import GapWindow, PartitionState
@@ -473,6 +484,15 @@ class SharePartition:
     def batches(self) -> tuple[BatchView, ...]:
         """Return the in-flight batches as they are; linear in them, and in the records of split ones."""
         return tuple(map(view_of, self._state.in_flight))
+
+    def acquisition_outlook(self, offset: int) -> AcquisitionOutlook:
+        """
+        Return what the next acquisition would make of the record at *offset*: whether it comes, and with how many.
+
+        Complexity:
+            Linear in the batches and the records of split ones up to *offset*.
+        """
+        return outlook.acquisition_outlook(self._state, integer(offset, "offset"))
 
     def batch_count(self) -> int:
         """Return how many batches are in flight; what is linear in them, as a copy, costs as much. [batches]"""
