@@ -191,7 +191,7 @@ def _skip_natural_gaps(state: PartitionState, fetched: FetchedRecords) -> None:
     while _is_at_natural_gap(state, fetched):  # a durable batch may lie between two gaps
         following = state.in_flight.higher(state.start_offset)
         state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
-        state.end_offset = max(state.end_offset, state.start_offset)
+        state.extend_end(state.start_offset)
         state.lift_gap_window(state.start_offset)
         advance(state)
 
@@ -306,7 +306,7 @@ def _cache(state: PartitionState, batch: Batch) -> None:
     state.add_batch(batch)
     if state.in_flight.first is batch:  # there is no record from the SPSO up to here
         state.move_start(batch.first_offset)
-    state.end_offset = max(state.end_offset, batch.last_offset)
+    state.extend_end(batch.last_offset)
 
 
 def plan_new(state: PartitionState, request: Request, first_offset: int, last_offset: int, limit: int) -> AddBatches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sharestate.partition.next_fetch import next_fetch_offset
+from sharestate.partition.next_fetch import first_offered
 from sharestate.partition.state import GapWindow, PartitionState
 from sharestate.partition.throttling import comes_alone, is_throttled, piece, threshold
 
@@ -58,9 +58,9 @@ def acquisition_outlook(state: PartitionState, offset: int) -> AcquisitionOutloo
 
 def _throttled_before(state: PartitionState, offset: int, least: int) -> ThrottledRecord | None:
     # rule 20.3
-    find_next = state.find_next
-    begin = next_fetch_offset(state)
-    state.find_next = find_next  # an outlook is no fetch, which may clear it
+    begin = first_offered(state) if state.find_next else None
+    if begin is None:
+        return None
     for batch in state.in_flight.from_floor(begin, offset - 1):
         low, high = max(batch.first_offset, begin), min(batch.last_offset, offset - 1)
         for first, _, cell in batch.parts(low, high) if low <= high else ():
