@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from sharestate.explain.sentences import counted
+from sharestate.explain.words import counted
 from sharestate.history import KINDS
 from sharestate.json_lines import printable
 from sharestate.values.profiles import PROFILES

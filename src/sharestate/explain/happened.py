@@ -20,7 +20,7 @@ from sharestate.explain.outcomes import (
     lived_after,
     outcome_in_words,
 )
-from sharestate.explain.sentences import counted, instant
+from sharestate.explain.words import counted, instant
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow

@@ -17,12 +17,9 @@ from sharestate.explain.sentences import (
     Outlook,
     Reason,
     StatedReason,
-    counted,
-    duration,
-    instant,
-    sentence,
 )
 from sharestate.explain.standing import Standing
+from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow

@@ -10,8 +10,9 @@ from sharestate.explain.happened import LISTED, HappenedLine, WhatHappened
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
-from sharestate.explain.sentences import Outlook, StatedReason, counted, duration, instant
+from sharestate.explain.sentences import Outlook, StatedReason
 from sharestate.explain.standing import Present, StateLost
+from sharestate.explain.words import counted, duration, instant
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL

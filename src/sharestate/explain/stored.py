@@ -8,17 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sharestate.coordinator import StoredState
-from sharestate.explain.sentences import (
-    UNSAID,
-    Outlook,
-    StatedReason,
-    StoredReason,
-    Unsaid,
-    counted,
-    duration,
-    instant,
-    sentence,
-)
+from sharestate.explain.sentences import UNSAID, Outlook, StatedReason, StoredReason, Unsaid
+from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import RebuiltPartition, StateTopic, TopicRecord
 from sharestate.state_topic.rebuild import begins_state

@@ -21,7 +21,7 @@ import vl_convert
 from sharestate.explain import ListedRecords, Overview, Survey
 from sharestate.explain.happened import LISTS
 from sharestate.explain.outcomes import OUTCOMES, ends_in_words
-from sharestate.explain.sentences import counted, duration, instant
+from sharestate.explain.words import counted, duration, instant
 from sharestate.json_lines import printable
 from sharestate.report.charts import ENDS, HELD, OUTCOME_NAMES, STATES, charts
 from sharestate.report.timeline import KEPT, PartitionTimeline, ReportedPartition
