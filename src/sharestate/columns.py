@@ -137,7 +137,7 @@ def required(name: str, type_: Type, meaning: str, unit: str = "", values: tuple
     return Column(name, type_, meaning, unit, Need.REQUIRED, values)
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """
     A table, or one kind of rows of a table.
 

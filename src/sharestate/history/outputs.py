@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sharestate.columns import Column, Scalar, Table, by_name, required
+from sharestate.columns import Column, ColumnTable, Scalar, by_name, required
 from sharestate.history.columns import KEY_COLUMNS, KINDS, STATE_BATCHES
 
 OUTPUT_COLUMNS: Final = (
@@ -21,8 +21,8 @@ _LEADER_EPOCH: Final = KINDS["initialize"].request[0]
 _MEMBER: Final = Column("member_id", Scalar.TEXT, "the member; empty for none")
 _RANGE: Final = (_FIRST, _LAST)
 
-OUTPUTS: Final[Mapping[str, Table]] = by_name(
-    Table(
+OUTPUTS: Final[Mapping[str, ColumnTable]] = by_name(
+    ColumnTable(
         "initialization",
         "a new share partition, with which everything that was not persisted is gone",
         (
@@ -31,12 +31,12 @@ OUTPUTS: Final[Mapping[str, Table]] = by_name(
             Column("start_offset", Scalar.INT64, "the SPSO; null if the state was not read"),
         ),
     ),
-    Table(
+    ColumnTable(
         "start_offset",
         "a move of the SPSO, also to where a new share partition begins",
         (required("start_offset", Scalar.INT64, "the SPSO"),),
     ),
-    Table(
+    ColumnTable(
         "write",
         "a write that the share partition has issued",
         (
@@ -44,7 +44,7 @@ OUTPUTS: Final[Mapping[str, Table]] = by_name(
             *(each for each in KINDS["write"].request if each.is_required),
         ),
     ),
-    Table(
+    ColumnTable(
         "transition",
         "a change of a range of records",
         (
@@ -57,13 +57,13 @@ OUTPUTS: Final[Mapping[str, Table]] = by_name(
             Column("number", Scalar.INT64, "the write that carries it, or whose outcome has caused it"),
         ),
     ),
-    Table("acquisition", "a range that a member has acquired", (*_RANGE, _MEMBER, _COUNT)),
-    Table(
+    ColumnTable("acquisition", "a range that a member has acquired", (*_RANGE, _MEMBER, _COUNT)),
+    ColumnTable(
         "dead_letter",
         "a range that was handed to the dead-letter queue",
         (*_RANGE, _COUNT, required("cause", Scalar.TEXT, "the cause")),
     ),
-    Table(
+    ColumnTable(
         "difference",
         "something that was observed and computed otherwise",
         (
@@ -72,8 +72,8 @@ OUTPUTS: Final[Mapping[str, Table]] = by_name(
             required("computed", Scalar.TEXT, "what was computed, as JSON"),
         ),
     ),
-    Table("verdict", "what the check of a broker's log found", KINDS["verdict"].request),
-    Table(
+    ColumnTable("verdict", "what the check of a broker's log found", KINDS["verdict"].request),
+    ColumnTable(
         "metric",
         "a count over the whole history",
         (
@@ -81,12 +81,12 @@ OUTPUTS: Final[Mapping[str, Table]] = by_name(
             required("value", Scalar.INT64, "how often it was"),
         ),
     ),
-    Table(
+    ColumnTable(
         "snapshot",
         "the share partition at the end; none if its state was never read",
         (required("state", Scalar.TEXT, "the snapshot, as JSON"),),
     ),
-    Table(
+    ColumnTable(
         "state",
         "where a replay of later events goes on",
         (required("state", Scalar.TEXT, "the state of the replay, as JSON"),),

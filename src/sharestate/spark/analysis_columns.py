@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sharestate.columns import Column, Rows, Scalar, Table, by_name, required
+from sharestate.columns import Column, ColumnTable, Rows, Scalar, by_name, required
 from sharestate.history.columns import KEY_COLUMNS
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ _RECORD: Final = (*KEY_COLUMNS, required("offset", Scalar.INT64, "the record"))
 _END_OF_DELIVERY: Final = "why the delivery has ended; null if it has not: a cause of a transition, or `new leader`"
 _MEMBER: Final = required("member_id", Scalar.TEXT, "the member that had the record")
 
-ANALYSIS: Final[Mapping[str, Table]] = by_name(
-    Table(
+ANALYSIS: Final[Mapping[str, ColumnTable]] = by_name(
+    ColumnTable(
         "deliveries",
         "a delivery of a record to a member",
         (
@@ -41,7 +41,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             ),
         ),
     ),
-    Table(
+    ColumnTable(
         "records",
         "a record that was delivered",
         (
@@ -64,7 +64,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             ),
         ),
     ),
-    Table(
+    ColumnTable(
         "lock_expiries",
         "a member in an hour in which records were taken from it because their locks had expired",
         (
@@ -77,7 +77,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             ),
         ),
     ),
-    Table(
+    ColumnTable(
         "completion_times",
         "the times from the first delivery of a record until it was done, for a share partition",
         (
@@ -89,7 +89,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             Column("max_ms", Scalar.DOUBLE, "the longest time", "ms"),
         ),
     ),
-    Table(
+    ColumnTable(
         "redelivery_rates",
         "how often records were delivered more than once, for a share partition",
         (
@@ -102,7 +102,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             ),
         ),
     ),
-    Table(
+    ColumnTable(
         "archived_records",
         "a record that was archived, and neither delivered again nor got back by a write that failed",
         (
@@ -112,7 +112,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             required("cause", Scalar.TEXT, "why, as a cause of a transition"),
         ),
     ),
-    Table(
+    ColumnTable(
         "start_offsets",
         "a place where the SPSO has been",
         (
@@ -123,7 +123,7 @@ ANALYSIS: Final[Mapping[str, Table]] = by_name(
             required("is_last", Scalar.BOOLEAN, "whether it is still there at the end"),
         ),
     ),
-    Table(
+    ColumnTable(
         "in_flight",
         "the number of records in flight after each change of it, or of a leader",
         (

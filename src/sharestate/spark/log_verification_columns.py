@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sharestate.columns import Column, Rows, Scalar, Table, by_name, required
+from sharestate.columns import Column, ColumnTable, Rows, Scalar, by_name, required
 from sharestate.history.columns import KEY_COLUMNS
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ _EXPLAINED: Final = {
     "unlogged": ("acknowledgements in progress when the broker stopped or the log ends", "acknowledgements"),
 }
 
-VERIFICATION: Final[Mapping[str, Table]] = by_name(
-    Table(
+VERIFICATION: Final[Mapping[str, ColumnTable]] = by_name(
+    ColumnTable(
         "verdicts",
         "a share partition",
         (
@@ -95,7 +95,7 @@ VERIFICATION: Final[Mapping[str, Table]] = by_name(
             required("findings", Scalar.INT64, "the places with another verdict than `explained`", "findings"),
         ),
     ),
-    Table(
+    ColumnTable(
         "findings",
         "a place of a history with another verdict than `explained`",
         (
