@@ -1,8 +1,10 @@
 """
-Words that ``docs/glossary.md`` refuses, searched in names and docstrings of ``src``: ``python -m generate.glossary``.
+Words that ``docs/glossary.md`` refuses, searched where people read: ``python -m generate.glossary``.
 
-The third column of its first table lists the words of each term in code spans; those after "in names" are refused in
-names only, those in parentheses are left to readers. Its second table lists the places that are exempt.
+That is in names, docstrings and other texts of ``src``, such as messages and help, in the page of reports, and in the
+documentation. The third columns of the first two tables list the words in code spans; those after "in code" are refused
+in names and docstrings, those after "in names" in names only, those in parentheses are left to readers. The third table
+lists the places that are exempt.
 """
 
 import ast
@@ -15,10 +17,21 @@ from typing import Final, NamedTuple
 import sharestate
 
 PAGE: Final = Path(__file__).parents[1] / "glossary.md"
+ROOT: Final = PAGE.parents[1]
 SOURCE: Final = Path(sharestate.__file__).parent
+PROSE: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md")
+SCRIPTS: Final = ("report/page/*",)
+"""What people see in a browser, below ``src/sharestate``."""
+
+EVERYWHERE: Final = frozenset({"name", "docstring", "text"})
+IN_CODE: Final = frozenset({"name", "docstring"})
+IN_NAMES: Final = frozenset({"name"})
+IN_PROSE: Final = frozenset({"docstring", "text"})
 
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LITERAL: Final = re.compile(r"``.+?``", re.DOTALL)
+_BLOCK: Final = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
+_SPAN: Final = re.compile(r"`[^`]*`")
 
 
 class Word(NamedTuple):
@@ -30,19 +43,21 @@ class Word(NamedTuple):
     text: str
     """The word, or several with spaces between them."""
 
-    is_for_names: bool
-    """True if it is refused in names only."""
+    places: frozenset[str]
+    """Where it is refused."""
 
-    def is_in(self, text: str) -> bool:
-        """Return whether *text* has the word."""
-        return re.search(rf"\b{self.text}\b".replace(" ", r"\s+"), text, re.IGNORECASE) is not None
+    def lines_in(self, text: str) -> list[int]:
+        """Return the lines of *text* that have the word, counted from 0; None, which Python has, is no word."""
+        pattern = rf"\b{self.text}\b".replace(" ", r"\s+")
+        matches = re.finditer(pattern, text.replace("None", ""), re.IGNORECASE)
+        return [text.count("\n", 0, match.start()) for match in matches]
 
 
 class Exemption(NamedTuple):
     """A word that one file may use."""
 
     path: str
-    """The file below ``src/sharestate``."""
+    """The file, from the root of the repository."""
 
     text: str
     """The word."""
@@ -55,35 +70,37 @@ class Finding(NamedTuple):
     """A word that stands where it should not."""
 
     path: str
-    """The file below ``src/sharestate``."""
+    """The file, from the root of the repository."""
 
     line: int
     """The line, counted from 1."""
 
     where: str
-    """The name, or "docstring"."""
+    """The name, or "docstring" or "text"."""
 
     word: Word
     """The word."""
 
     def __str__(self) -> str:
         """Return the finding as one line for a terminal."""
-        return f"src/sharestate/{self.path}:{self.line}: {self.where}: {self.word.text!r} for {self.word.term!r}"
+        return f"{self.path}:{self.line}: {self.where}: {self.word.text!r} for {self.word.term!r}"
 
 
 def words(page: str) -> list[Word]:
     """
-    Return the words that the first table of *page* refuses.
+    Return the words that the first two tables of *page* refuse.
 
-    >>> [tuple(word) for word in words("| expire | It ends. | `lapse`, `ran out`; in names `fired` (over) |")]
-    [('expire', 'lapse', False), ('expire', 'ran out', False), ('expire', 'fired', True)]
+    >>> page = "| expire | It ends. | `lapse`, `ran out`; in names `fired` (over) |"
+    >>> [(word.text, sorted(word.places)) for word in words(page)]
+    [('lapse', ['docstring', 'name', 'text']), ('ran out', ['docstring', 'name', 'text']), ('fired', ['name'])]
     """
-    return [word for term, _, refused in _rows(page, 0) for word in _words(term, refused)]
+    terms = [word for term, _, refused in _rows(page, 0) for word in _words(term, refused, EVERYWHERE)]
+    return terms + [word for write, _, refused in _rows(page, 1) for word in _words(write, refused, IN_PROSE)]
 
 
 def exemptions(page: str) -> list[Exemption]:
-    """Return the rows of the second table of *page*."""
-    return [Exemption(path.strip("`"), text.strip("`"), reason) for path, text, reason in _rows(page, 1)]
+    """Return the rows of the third table of *page*."""
+    return [Exemption(path.strip("`"), text.strip("`"), reason) for path, text, reason in _rows(page, 2)]
 
 
 def _rows(page: str, index: int) -> Iterator[tuple[str, str, str]]:
@@ -92,15 +109,16 @@ def _rows(page: str, index: int) -> Iterator[tuple[str, str, str]]:
     for line in "".join(part).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("| ") else []
         match [cell.removesuffix("|").strip() for cell in cells]:
-            case [first, second, third] if first not in {"term", "file below `src/sharestate`"}:
+            case [first, second, third] if first not in {"term", "write", "file"}:
                 yield first, second, third
 
 
-def _words(term: str, refused: str) -> Iterator[Word]:
-    everywhere, _, in_names = re.sub(r"\(.*?\)", "", refused).partition("in names")
-    for text, is_for_names in ((everywhere, False), (in_names, True)):
-        for word in re.findall(r"`([^`]+)`", text):
-            yield Word(term, word, is_for_names)
+def _words(term: str, refused: str, places: frozenset[str]) -> Iterator[Word]:
+    for word, only in re.findall(r"`([^`]+)`|(in code|in names)", re.sub(r"\(.*?\)", "", refused)):
+        if only:
+            places = IN_CODE if only == "in code" else IN_NAMES
+        else:
+            yield Word(term, word, places)
 
 
 def parts(name: str) -> str:
@@ -114,22 +132,40 @@ def parts(name: str) -> str:
 
 
 def findings(path: str, source: str, refused: Iterable[Word]) -> Iterator[Finding]:
-    """Go through the refused words in the path of a file and in the names and docstrings that its *source* defines."""
+    """Go through the refused words in the path of a file of Python, and in the names and texts of its *source*."""
     names = [(1, name) for name in path.removesuffix(".py").split("/")]
-    docstrings: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(source)):
+    texts: list[tuple[int, str, str]] = []
+    docstrings: set[ast.AST] = set()
+    for node in ast.walk(ast.parse(source)):  # a statement comes before what is in it
         match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                docstrings.append((node.lineno, _LITERAL.sub("", text)))
+            case ast.Expr(value=ast.Constant(value=str(text)) as constant):
+                docstrings.add(constant)
+                texts.append((node.lineno, "docstring", _LITERAL.sub("", text)))
+            case ast.Constant(value=str(text)) if node not in docstrings:
+                texts.append((node.lineno, "text", text))
             case _:
                 names += _defined(node)
     for word in refused:
         for line, name in names:
-            if word.is_in(parts(name)):
+            if "name" in word.places and word.lines_in(parts(name)):
                 yield Finding(path, line, name, word)
-        for line, text in docstrings:
-            if not word.is_for_names and word.is_in(text):
-                yield Finding(path, line, "docstring", word)
+        for line, where, text in texts:
+            if where in word.places and word.lines_in(text):
+                yield Finding(path, line, where, word)
+
+
+def text_findings(path: str, text: str, refused: Iterable[Word]) -> Iterator[Finding]:
+    """Go through the refused words in a file of text."""
+    for word in refused:
+        for line in word.lines_in(text) if "text" in word.places else ():
+            yield Finding(path, line + 1, "text", word)
+
+
+def prose(page: str) -> str:
+    """Return a page of Markdown without its code, on as many lines."""
+    for code in (_BLOCK, _SPAN):
+        page = code.sub(lambda found: "\n" * found[0].count("\n"), page)
+    return page
 
 
 def _defined(node: ast.AST) -> Iterator[tuple[int, str]]:
@@ -153,16 +189,21 @@ def judge(found: Iterable[Finding], exempt: Iterable[Exemption]) -> list[str]:
     return lines + [f"docs/glossary.md: {path} needs no exemption for {text!r}" for path, text in sorted(unused)]
 
 
+def everything(refused: Iterable[Word]) -> Iterator[Finding]:
+    """Go through the refused words in all that people read."""
+    refused = list(refused)
+    for file in sorted(SOURCE.rglob("*.py")):
+        yield from findings(f"src/sharestate/{file.relative_to(SOURCE).as_posix()}", file.read_text(), refused)
+    for file in sorted(file for pattern in SCRIPTS for file in SOURCE.glob(pattern)):
+        yield from text_findings(f"src/sharestate/{file.relative_to(SOURCE).as_posix()}", file.read_text(), refused)
+    for file in sorted({file for pattern in PROSE for file in ROOT.glob(pattern)} - {PAGE}):
+        yield from text_findings(file.relative_to(ROOT).as_posix(), prose(file.read_text()), refused)
+
+
 def main() -> int:
-    """Print what is wrong with ``src``, and return the exit status."""
+    """Print what is wrong, and return the exit status."""
     page = PAGE.read_text()
-    refused = words(page)
-    found = [
-        finding
-        for file in sorted(SOURCE.rglob("*.py"))
-        for finding in findings(file.relative_to(SOURCE).as_posix(), file.read_text(), refused)
-    ]
-    lines = judge(found, exemptions(page))
+    lines = judge(everything(words(page)), exemptions(page))
     print("\n".join(lines) or "no word that the glossary refuses")  # noqa: T201 - a command
     return 1 if lines else 0
 

@@ -6,19 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from generate.markdown import NOTICE, table
-from sharestate.history.columns import (
-    EVENT_COLUMNS,
-    HISTORY_VERSION,
-    INFERRED,
-    KINDS,
-    MAY_LACK,
-    Column,
-    ListOf,
-    Need,
-    Rows,
-    Scalar,
-    Type,
-)
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
+from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, INFERRED, KINDS, MAY_LACK
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 
 EVENTS: Final = """\

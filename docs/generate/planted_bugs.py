@@ -11,7 +11,7 @@ from generate.markdown import NOTICE, table
 INTRODUCTION: Final = """\
 A test that has never failed proves little. So bugs are planted in a small share group in memory, one at a time, and
 [`ShareGroupMachine`](testing.md#from-the-clients-side) has to find each of them: `make test` searches for all of them
-anew, and runs the shortest programs that were found.
+again, and runs the shortest programs that were found.
 
 *Runs* is how many runs of up to 50 events it took, from a fixed seed; another seed needs more or fewer. *Steps* is the
 length of the shortest program, the start of the group included. *Found by* is the guarantee that it breaks."""
@@ -21,7 +21,7 @@ PARTITIONS: Final = """\
 
 These are planted in [a model of single records](testing.md#by-an-independent-model), and
 [`SharePartitionMachine`](testing.md#from-the-persisters-side) has to find each of them. *Found by* is what differs
-first. `make test` runs the shortest programs, and searches anew for what is found at once."""
+first. `make test` runs the shortest programs, and searches again for what is found at once."""
 
 BROKERS: Final = """\
 ## Mock brokers

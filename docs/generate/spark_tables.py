@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from generate.markdown import NOTICE, table
+from sharestate.columns import Column, ListOf, Rows, Scalar, Type
 from sharestate.spark.analysis_columns import ANALYSIS
-from sharestate.spark.columns import TABLES, Column, Columns
+from sharestate.spark.columns import TABLES
 from sharestate.spark.log_verification_columns import VERIFICATION
 
 INTRODUCTION: Final = """\
@@ -15,6 +16,19 @@ The columns of the tables of [the state topic on Spark](spark.md), of
 [the check of brokers' logs](spark-history.md#the-order-of-a-brokers-log), and of those that
 [tell what has become of records](spark-analysis.md). Each carries its meaning as `comment` and its unit as `unit` in
 its metadata."""
+
+SPARK_TYPES: Final = {
+    Scalar.TEXT: "string",
+    Scalar.BINARY: "binary",
+    Scalar.BOOLEAN: "boolean",
+    Scalar.INT8: "byte",
+    Scalar.INT16: "short",
+    Scalar.INT32: "integer",
+    Scalar.INT64: "long",
+    Scalar.DOUBLE: "double",
+    Scalar.TIMESTAMP: "timestamp",
+}
+"""The names that Spark has for the types."""
 
 TITLES: Final = {
     "STATE_RECORDS": "records of the state topic, as Spark's own Kafka source has them",
@@ -45,22 +59,23 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(columns: Columns) -> str:
+def _table(columns: Iterable[Column]) -> str:
     return table(["column", "type", "null", "meaning", "unit"], _rows(columns))
 
 
-def _rows(columns: Columns, prefix: str = "") -> Iterator[list[str]]:
+def _rows(columns: Iterable[Column], prefix: str = "") -> Iterator[list[str]]:
     for column in columns:
-        yield [
-            f"`{prefix}{column.name}`",
-            _type(column),
-            "yes" if column.is_nullable else "",
-            column.meaning,
-            column.unit or "",
-        ]
-        if isinstance(column.type, tuple):
-            yield from _rows(column.type, f"{column.name}[].")
+        null = "" if column.is_required else "yes"
+        yield [f"`{prefix}{column.name}`", _type(column.type), null, column.meaning, column.unit]
+        if isinstance(column.type, Rows):
+            yield from _rows(column.type.columns, f"{column.name}[].")
 
 
-def _type(column: Column) -> str:
-    return "array of structs" if isinstance(column.type, tuple) else column.type
+def _type(type_: Type) -> str:
+    match type_:
+        case Scalar():
+            return SPARK_TYPES[type_]
+        case ListOf(item):
+            return f"array of {SPARK_TYPES[item]}"
+        case Rows():
+            return "array of structs"

@@ -24,8 +24,7 @@ MODULES: Final = """\
 ## Modules
 
 What the modules of the state machine are for, the code of Kafka that they model, and the rules that they carry. The
-errors that members get for a persister's error codes are in [`errors.py`](../src/sharestate/errors.py); the form of
-acknowledgements is checked in [`values/acknowledgements.py`](../src/sharestate/values/acknowledgements.py)."""
+errors that members get for a persister's error codes are in [`errors.py`](../src/sharestate/errors.py)."""
 
 
 def page() -> str:

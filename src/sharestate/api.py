@@ -48,8 +48,10 @@ from sharestate.errors import (
 )
 from sharestate.leader import Leader, PollResult, monotonic_ms
 from sharestate.partition.lifecycle import Lifecycle
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.outlook import AcquisitionOutlook, ThrottledRecord
+from sharestate.partition.share_partition import SharePartition
 from sharestate.partition.state import GapWindow
+from sharestate.partition.views import BatchView, RecordRun
 from sharestate.persister import InMemoryPersister, Persister, ThreadedPersister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
@@ -97,6 +99,7 @@ __all__ = [
     "AcknowledgementBatch",
     "AcquireMode",
     "AcquiredRecords",
+    "AcquisitionOutlook",
     "AlreadyInitializedError",
     "Amendment",
     "AsyncLeader",
@@ -162,6 +165,7 @@ __all__ = [
     "StateRun",
     "TakeOverRequiredError",
     "ThreadedPersister",
+    "ThrottledRecord",
     "TimeReversedError",
     "TransactionIndex",
     "Transition",

@@ -9,69 +9,22 @@ document what they leave.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from attrs import define, evolve, field, fields
+from attrs import define, evolve, field
 
-from sharestate.error_codes import ErrorCode as ErrorCode  # noqa: PLC0414 - it is imported from here, with the errors
+# All of these are imported from here, with the errors.
+from sharestate.error_codes import ErrorCode as ErrorCode  # noqa: PLC0414 - as above
+from sharestate.input_errors import MalformedInputError as MalformedInputError  # noqa: PLC0414 - as above
+from sharestate.input_errors import ShareStateError as ShareStateError  # noqa: PLC0414 - as above
+from sharestate.input_errors import SnapshotError as SnapshotError  # noqa: PLC0414 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from sharestate.values.dead_letters import DeadLetterRequest
     from sharestate.values.effects import Transition
     from sharestate.values.records import SharePartitionKey
-
-
-@define(eq=False, slots=False)
-class ShareStateError(Exception):
-    """
-    The base class of the errors that the library raises or returns.
-
-    Errors of one class that say the same are equal, so what carries them can be compared.
-
-    Attributes:
-        message: The text for the client, in Kafka's words where Kafka has some; None if the persister gave no text.
-    """
-
-    message: str | None = None
-
-    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
-    """The error code that a broker would put on the wire."""
-
-    kafka_exception: ClassVar[str | None] = None
-    """The Java exception behind the code where it is not the usual one."""
-
-    @property
-    def retriable(self) -> bool:
-        """True if the same request may succeed when it is sent again."""
-        return self.code.retriable
-
-    @property
-    def exception(self) -> str:
-        """The simple name of the exception that Kafka's class would raise."""
-        return self.kafka_exception or self.code.exception
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether *other* is of the same class and carries the same."""
-        return type(self) is type(other) and self._carried() == other._carried()
-
-    def __hash__(self) -> int:
-        """Return a hash of the class and the message."""
-        return hash((type(self), self.message))
-
-    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()], dict[str, Any]]:
-        """Pickle and copy by field names: exceptions go by position, which keyword-only fields do not have."""
-        return partial(type(self), **self._carried()), (), vars(self)
-
-    def _carried(self) -> dict[str, Any]:
-        return {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
-
-    def __str__(self) -> str:
-        """Return the message, or the code's name if there is none."""
-        return self.code.name if self.message is None else self.message
 
 
 # ---- refusals: the state does not take the request
@@ -372,30 +325,12 @@ class UnknownRecordVersionError(RecordFormatError):
 
 
 class StateLogError(ShareStateError, OSError):
-    """A state log that cannot be opened, read or written, or is none; nothing was changed."""
+    """A state log that cannot be opened, read or written, or that is something else; nothing was changed."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # ---- misuse: the caller's own mistakes; nothing was changed
-
-
-@define(eq=False, slots=False)
-class MalformedInputError(ShareStateError, ValueError):
-    """
-    An argument of the wrong type, or outside what the wire can carry.
-
-    Attributes:
-        field: The argument, as a path: ``batches[3].first_offset``.
-    """
-
-    field: str | None = None
-
-    code = ErrorCode.INVALID_REQUEST
-
-    def __str__(self) -> str:
-        """Return the message, after the argument that it is about."""
-        return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
 
 
 @define(eq=False, slots=False)
@@ -428,10 +363,6 @@ class TakeOverRequiredError(ShareStateError):
 
 class TimeReversedError(MalformedInputError):
     """A ``now_ms`` before that of an earlier command."""
-
-
-class SnapshotError(MalformedInputError):
-    """A snapshot of another version or profile, or one that contradicts itself; ``field`` names the part."""
 
 
 @define(eq=False, slots=False)

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from sharestate.errors import MalformedInputError
+from sharestate.input_errors import MalformedInputError
 from sharestate.json_lines import Json, brief
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn, TextIO, TypeAlias
 
-from sharestate.errors import MalformedInputError
+from sharestate.input_errors import MalformedInputError
 
 Json: TypeAlias = Any
 """A value of JSON as the standard library reads it: None, bool, int, float, str, list or dict."""

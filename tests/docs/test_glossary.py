@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from generate.glossary import PAGE, SOURCE, Exemption, Word, exemptions, findings, judge, words
+from generate.glossary import (
+    EVERYWHERE,
+    IN_CODE,
+    IN_NAMES,
+    IN_PROSE,
+    PAGE,
+    ROOT,
+    Exemption,
+    Word,
+    exemptions,
+    findings,
+    judge,
+    prose,
+    text_findings,
+    words,
+)
 
-EXPIRE = Word("expire", "lapsed", is_for_names=False)
-OUT = Word("expire", "ran out", is_for_names=False)
-LOOKS = Word("visible state", "looks", is_for_names=True)
+EXPIRE = Word("expire", "lapsed", EVERYWHERE)
+OUT = Word("expire", "ran out", EVERYWHERE)
+TOLD = Word("record", "told", IN_CODE)
+LOOKS = Word("visible state", "looks", IN_NAMES)
+ANEW = Word("again", "anew", IN_PROSE)
 
 TABLES = """\
 | term | meaning | words not used for it |
 |---|---|---|
 | expire | The deadline has passed. | `lapsed`, `ran out` (over) |
 | SPSO | A start offset. | |
+| record | Note it. | in code `told` |
 | visible state | What callers see. | in names `looks` |
+
+## Plain English
+
+| write | as in | instead of |
+|---|---|---|
+| again | It starts again. | `anew` |
 
 ## Places
 
-| file below `src/sharestate` | word | why |
+| file | word | why |
 |---|---|---|
-| `a/b.py` | `lapsed` | The name of a field on the wire. |
+| `src/sharestate/a/b.py` | `lapsed` | The name of a field on the wire. |
 """
 
 
@@ -29,13 +53,13 @@ def found(source: str, *refused: Word) -> list[tuple[int, str]]:
 
 
 def test_the_third_column_is_what_is_refused() -> None:
-    """Code spans are refused, after "in names" in names only; words in parentheses are not."""
-    assert words(TABLES) == [EXPIRE, OUT, LOOKS]
+    """Code spans are refused, after "in names" in names only; words in parentheses are not; plain English in prose."""
+    assert words(TABLES) == [EXPIRE, OUT, TOLD, LOOKS, ANEW]
 
 
-def test_the_second_table_lists_exemptions() -> None:
+def test_the_last_table_lists_exemptions() -> None:
     """Each row is a file, a word and a reason."""
-    assert exemptions(TABLES) == [Exemption("a/b.py", "lapsed", "The name of a field on the wire.")]
+    assert exemptions(TABLES) == [Exemption("src/sharestate/a/b.py", "lapsed", "The name of a field on the wire.")]
 
 
 def test_a_word_is_found_in_every_kind_of_name() -> None:
@@ -85,21 +109,53 @@ out."""
     assert found(source, EXPIRE, OUT) == [(2, "docstring"), (4, "docstring")]
 
 
-def test_literals_and_other_words_of_docstrings_are_passed_over() -> None:
+def test_a_word_is_found_in_messages_and_help() -> None:
+    """In every text that is no docstring, in parts of f-strings too; a word for code is ordinary English there."""
+    source = """\
+raise ValueError("the lock lapsed")
+print(f"{lock} was told that it lapsed anew")
+"""
+
+    assert found(source, EXPIRE, TOLD, ANEW) == [(1, "text"), (2, "text"), (2, "text")]
+
+
+def test_a_word_is_found_on_a_page() -> None:
+    """On its line and whatever the case, but in no block and no span of code."""
+    page = """\
+# Locks
+
+```python
+lapsed
+```
+
+`lapsed` is a name. Lapsed
+locks start anew.
+"""
+    places = [(finding.line, finding.word) for finding in text_findings("page.md", prose(page), [EXPIRE, ANEW, TOLD])]
+
+    assert places == [(7, EXPIRE), (8, ANEW)]
+
+
+def test_none_is_no_word() -> None:
+    """A sentence about Python's None is no sentence of plain English."""
+    assert list(text_findings("page.md", "if it is None", [Word("is not one", "it is none", IN_PROSE)])) == []
+
+
+def test_literals_and_other_words_of_docstrings_are_skipped() -> None:
     """Code in double backticks is judged where it is defined; a part of a longer word is another word."""
     assert found('"""``lapsed`` and collapsed, or ``HasLapsed``."""', EXPIRE) == []
 
 
 def test_a_word_for_names_may_stand_in_docstrings() -> None:
     """Words after "in names" are ordinary English elsewhere."""
-    assert found('def looks(): """Whoever looks."""', LOOKS) == [(1, "looks")]
+    assert found('def looks(): """It looks."""', LOOKS) == [(1, "looks")]
 
 
 def test_an_exemption_covers_one_word_of_one_file() -> None:
     """The same word is still refused in another file."""
     both = [finding for path in ("a.py", "b.py") for finding in findings(path, "lapsed = 1", [EXPIRE])]
 
-    assert judge(both, [Exemption("a.py", "lapsed", "why")]) == ["src/sharestate/b.py:1: lapsed: 'lapsed' for 'expire'"]
+    assert judge(both, [Exemption("a.py", "lapsed", "why")]) == ["b.py:1: lapsed: 'lapsed' for 'expire'"]
 
 
 def test_an_exemption_that_covers_nothing_is_refused() -> None:
@@ -114,5 +170,5 @@ def test_the_page_refuses_words_once_and_exempts_files_that_exist() -> None:
 
     assert len(texts) == len(set(texts)) > 0
     for row in exemptions(page):
-        assert (SOURCE / row.path).is_file(), row
+        assert (ROOT / row.path).is_file(), row
         assert row.reason, row

@@ -11,8 +11,7 @@ from typing import Any, Final
 import pytest
 
 from sharestate import KAFKA_4_3
-from sharestate.cli import INTERRUPTED
-from sharestate.cli.exits import PIPE_CLOSED, NoVerdict
+from sharestate.cli.exits import INTERRUPTED, PIPE_CLOSED, NoVerdict
 from sharestate.conversation import SERVED_SPLIT_LIMIT, BadRequestError, Conversation, open_trace
 from sharestate.conversation.compare import differences
 from sharestate.conversation.grammar import MAX_DEFAULT_ANSWER, MAX_NAME, read_request

@@ -195,7 +195,7 @@ class OnlyCountsCompared(Faulty):
 
 @planted
 class CompleteCountKept(Faulty):
-    """Initializing anew keeps the delivery complete count."""
+    """Initializing again keeps the delivery complete count."""
 
     def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         entry.complete = before.complete if before else -1
@@ -204,7 +204,7 @@ class CompleteCountKept(Faulty):
 
 @planted
 class HigherStartKept(Faulty):
-    """Initializing anew keeps a start offset that is higher."""
+    """Initializing again keeps a start offset that is higher."""
 
     def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         entry.start = max(entry.start, before.start if before else -1)
@@ -342,7 +342,7 @@ class BelowStartDroppedEverywhere(Faulty):
 
 @planted
 class SameStartKeepsRecords(Faulty):
-    """Initializing anew with the same start offset keeps the records."""
+    """Initializing again with the same start offset keeps the records."""
 
     def begun(self, entry: StoredEntry, before: StoredEntry | None) -> StoredEntry:
         if before and before.start == entry.start:

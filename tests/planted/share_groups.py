@@ -222,7 +222,7 @@ class RenewalAddsUp(MockShareGroup):
 
 @planted
 class LockSharedByMember(MockShareGroup):
-    """Whoever gets another record has its locks on the earlier ones extended."""
+    """A member that gets another record has its locks on the earlier ones extended."""
 
     def acquire(self, member: str, record: MockRecord) -> None:
         super().acquire(member, record)

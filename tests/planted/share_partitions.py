@@ -19,7 +19,7 @@ class RollsNothingBack(RecordModel):
 
 
 class RollsBackToAvailable(RecordModel):
-    """A write that fails makes its records available, whoever had them."""
+    """A write that fails makes its records available, no matter who had them."""
 
     def _restore(self, record: ModelRecord) -> None:
         super()._restore(record)

@@ -27,6 +27,7 @@ from sharestate import (
     AcknowledgeType,
     AcquiredRecords,
     AcquireMode,
+    AcquisitionOutlook,
     AlreadyInitializedError,
     Amendment,
     AsyncLeader,
@@ -92,6 +93,7 @@ from sharestate import (
     StateRun,
     TakeOverRequiredError,
     ThreadedPersister,
+    ThrottledRecord,
     TimeReversedError,
     TransactionIndex,
     Transition,
@@ -284,6 +286,8 @@ def look(partition: SharePartition) -> Iterator[RecordRun]:
     assert_type(partition.lock_count(), int)
     assert_type(partition.find_next, bool)
     assert_type(partition.gap_window, GapWindow | None)
+    assert_type(partition.acquisition_outlook(0), AcquisitionOutlook)
+    assert_type(partition.acquisition_outlook(0).throttled_by, ThrottledRecord | None)
     partition.check()
     batches = partition.batches()
     assert_type(batches, tuple[BatchView, ...])

@@ -40,7 +40,6 @@ SMALL = {
 
 SAME_NAMES = {
     "Change": "what a command begins in partition/, and what a log shows of a record in log_check/; none is exported",
-    "Column": "a column of the format of histories, and one of a table on Spark",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "Order": "the order of a history's events, and another order of some steps, which is not exported",

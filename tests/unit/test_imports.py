@@ -1,11 +1,21 @@
 """What `import sharestate` loads, and what its names do."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
 
 import sharestate
+
+PACKAGE = Path(sharestate.__file__).parent
+MODULES = {
+    ".".join((PACKAGE.name, *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): file
+    for file in PACKAGE.rglob("*.py")
+}
 
 CORE_DEPENDENCIES = {"attr", "attrs", "sortedcontainers"}
 
@@ -29,6 +39,30 @@ def test_nothing_is_loaded_before_a_name_is_used() -> None:
     loaded = new_modules("")
 
     assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {"sharestate"}
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """Yield the modules of the package that *file* imports: for annotations, in functions or by a name too."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        match node:
+            case ast.Import(names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(str(module), names):
+                wholes = [f"{module}.{alias.name}" for alias in names]
+                yield from (whole if whole in MODULES else module for whole in wholes)
+            case ast.Call(ast.Name("import_module"), [ast.Constant(str(name))]):
+                yield name
+            case _:
+                pass
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    """Not even by a module's name, which the linter does not see, and in no package."""
+    graph = {name: set(imports_of(file)) & MODULES.keys() for name, file in MODULES.items()}
+
+    order = [*TopologicalSorter(graph).static_order()]
+
+    assert order.index("sharestate.history.parquet_files") < order.index("sharestate.history.files")
 
 
 def test_the_names_load_only_the_core_dependencies() -> None:

@@ -17,10 +17,11 @@ order by what is in flight, which are five requests for each producer. [batches]
 """
 
 _MOST_HOLES: Final = 10_000
-"""How many holes of a partition's log are remembered, the first ones. [holes]"""
+"""How many holes of a partition's log are remembered, the first ones: about a megabyte. [holes]"""
 
 _MOST_AHEAD: Final = 1000
-"""How many acquired ranges are remembered that the log was not yet known to have, the first ones. [ranges]"""
+"""How many acquired ranges are remembered that the log was not yet known to have, the first ones; all are looked
+through whenever something was appended. [ranges]"""
 
 
 class Lost(NamedTuple):

@@ -31,7 +31,7 @@ _CRI: Final = re.compile(rb"(\d{4}-\S+) (stdout|stderr) ([PF])(?::\S*)? ")
 """The time, the stream, and whether the line is a piece (``P``) or the last one (``F``)."""
 
 _FRONT: Final = 50
-"""Where lines of container runtimes have the stream. [bytes]"""
+"""Where lines of container runtimes have the stream: after a stamp of 35 bytes, with nanoseconds and offset. [bytes]"""
 
 _FIELDS: Final = ("message", "log", "line", "short_message")
 """Where JSON has the line: Log4j, Elastic Common Schema and Fluentd; Docker and Fluent Bit; Loki; GELF."""
@@ -225,10 +225,11 @@ def _stamp(value: Mapping[str, Any]) -> bytes:
 
 
 _LONGEST_TIME: Final = 25
+"""A time in as many digits is refused: in nanoseconds one has 19. [digits]"""
 
 
 def _since_1970(time: float) -> bytes:
-    """Return a time since 1970, in whatever unit it is, as text; empty if it is none."""
+    """Return a time since 1970, in whatever unit it is, as text; empty if it is not a time."""
     microseconds = next((time * unit for end, unit in _UNITS if 0 <= time < end), time / 1000)
     try:
         return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds").encode()

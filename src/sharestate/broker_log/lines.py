@@ -40,7 +40,7 @@ _ZONE: Final = re.compile(rb"Z|UTC|GMT|([+-])([01]\d)(?::?([0-5]\d))?")
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
 _SHORTEST_STAMP: Final = len("2026-11-22 04:35:43")
 _HEAD: Final = 1000
-"""How far before a request its stamp is looked for. [bytes]"""
+"""How far before a request its stamp is looked for: layouts put thread, class and context between. [bytes]"""
 
 _API: Final = re.compile(rb'"requestApiKeyName"\s*:\s*"([A-Z_]+)"')
 _APIS: Final = {name.encode(): name for name in APIS}
@@ -49,7 +49,7 @@ _NOT_LOGGED: Final = ("", None)
 and of an answer that is not sent, as to a producer that wants none (``NoOpResponse``)."""
 
 _INT16, _INT32 = 2**15, 2**31
-_LONGEST_US: Final = LONGEST_MS * 1000
+_LONGEST_US: Final = LONGEST_MS * 1000  # so times that are added stay small: a request has three parts
 
 _BROKER: Final = re.compile(r".+?:\d+(?=-)")
 
@@ -112,7 +112,7 @@ def read_request(line: bytes, file: str, number: int, utc_offset_us: int = 0) ->
     """
     Return the request of a *line*; None if it says nothing of share partitions.
 
-    The name of the request is looked at before the line is decoded. Passed over are requests without an answer, and
+    The name of the request is looked at before the line is decoded. Requests without an answer are skipped, and
     answers without their request, which came before the logger was switched on.
 
     Args:
@@ -291,7 +291,7 @@ def zone_us(zone: bytes) -> int:
     Return an offset from UTC, such as ``+02:00``, ``+0200``, ``+02`` or ``Z``. [µs]
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not one.
     """
     match = _ZONE.fullmatch(zone)
     if match is None:

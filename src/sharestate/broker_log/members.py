@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from sharestate.broker_log.appends import Appends
@@ -52,12 +53,6 @@ class Members:
         self._clocks = clocks
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._looked_at_us = 0
-
-    def _share_fetch(self, logged: LoggedRequest) -> None:
-        self._share_request(logged, "acknowledgeErrorCode")
-
-    def _share_acknowledge(self, logged: LoggedRequest) -> None:
-        self._share_request(logged, "errorCode")
 
     def _share_request(self, logged: LoggedRequest, code: str) -> None:
         request, response = logged.request, logged.response
@@ -216,8 +211,8 @@ class Members:
     def handlers(self) -> dict[str, Handler]:
         """Return what is done with each request."""
         return {
-            "SHARE_ACKNOWLEDGE": self._share_acknowledge,
-            "SHARE_FETCH": self._share_fetch,
+            "SHARE_ACKNOWLEDGE": partial(self._share_request, code="errorCode"),
+            "SHARE_FETCH": partial(self._share_request, code="acknowledgeErrorCode"),
         }
 
 

@@ -337,7 +337,7 @@ _RESPONSES: Final[Mapping[str, _Kind]] = MappingProxyType(
 """What is read of responses, likewise."""
 
 APIS: Final = frozenset({*_REQUESTS, *_RESPONSES})
-"""The requests that say something of share partitions; the lines of all others are passed over."""
+"""The requests that say something of share partitions; the lines of all others are skipped."""
 
 _CHECKS: Final = {
     name: (

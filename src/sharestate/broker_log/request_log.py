@@ -26,7 +26,7 @@ _FRONT: Final = 100
 """Where lines of other loggers have their stamps. [bytes]"""
 
 _SHOWN: Final = 60
-"""How much is shown of a line that is none of a request log. [characters]"""
+"""How much is shown of a line that does not belong in a request log. [characters]"""
 
 
 class RequestLog:
@@ -105,7 +105,7 @@ class RequestLog:
         Report a line that makes no sense.
 
         Raises:
-            RequestLogError: *error*, unless such lines are passed over.
+            RequestLogError: *error*, unless such lines are skipped.
         """
         if self._on_broken is None:
             raise error

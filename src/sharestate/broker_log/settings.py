@@ -82,10 +82,11 @@ _DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
 _OF_BROKERS: Final = frozenset(field for field, _ in _BROKER.values())
 
 _GROUP_RESOURCE: Final = 32
-_SET, _DELETE = 0, 1
+"""ConfigResource.Type.GROUP (Kafka 4.3.1)."""
+_SET, _DELETE = 0, 1  # AlterConfigOp.OpType
 
 _MOST_ALTERATIONS: Final = 1000
-"""How many alterations are remembered of which the other line may come. [alterations]"""
+"""How many alterations are remembered of which the other line may come, far more than wait at a time. [alterations]"""
 
 
 def read_lines(path: Path | str) -> list[str]:

@@ -5,9 +5,6 @@ import signal
 import sys
 from types import FrameType
 
-INTERRUPTED = 128 + 2
-"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
-
 
 def main() -> None:
     """Run the command line and end the process with its exit code; without the extra, show how to install it."""
@@ -25,6 +22,6 @@ def main() -> None:
     sys.exit(run())
 
 
-def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
+def _exit_at_once(number: int, _frame: FrameType | None) -> None:
     """End the process: while modules are loaded there is nothing to clean up, and an exception might be caught."""
-    os._exit(INTERRUPTED)
+    os._exit(128 + number)  # ``exits.INTERRUPTED``, whose module needs click

@@ -26,7 +26,7 @@ from sharestate.cli.request_logs import (
 from sharestate.cli.state import settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.errors import RequestLogError
-from sharestate.explain.sentences import counted
+from sharestate.explain.words import counted
 from sharestate.history import Event, Header, Order, create_history
 from sharestate.history.files import named_at_last, open_history
 from sharestate.json_lines import printable, write_json
@@ -183,7 +183,7 @@ def _with_topic_ids(events: Iterator[Event], topic_ids: set[str]) -> Iterator[Ev
 
 
 class _BrokenLines:
-    """The lines that were passed over: how many, and the first ones."""
+    """The lines that were skipped: how many, and the first ones."""
 
     def __init__(self) -> None:
         self.count = 0

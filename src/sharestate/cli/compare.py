@@ -9,8 +9,7 @@ from typing import Final
 
 import click
 
-from sharestate.cli import INTERRUPTED
-from sharestate.cli.exits import NoVerdict
+from sharestate.cli.exits import INTERRUPTED, NoVerdict
 from sharestate.cli.options import level_option, profile_option
 from sharestate.conversation import Level
 from sharestate.errors import MalformedInputError

@@ -10,8 +10,10 @@ from typing import Final
 
 import click
 
-from sharestate.cli import INTERRUPTED
 from sharestate.json_lines import printable
+
+INTERRUPTED: Final = 128 + 2
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 PIPE_CLOSED: Final = 128 + 13
 """The exit code if nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""

@@ -16,7 +16,7 @@ from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
 from sharestate.explain import Explanation, ListedRecords, Overview, PartitionLife, RecordLife, Survey
 from sharestate.explain.happened import LISTED, LISTS
-from sharestate.explain.sentences import counted
+from sharestate.explain.words import counted
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES

@@ -145,7 +145,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
 @click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def show_command(*, profile: Profile, group_id: str, topic: str, partition: int, source: Path) -> None:
     """
-    Show the life of one share partition: its events, and below each what it has led to.
+    Show the life of one share partition: its events, and below each what it led to.
 
     Exit code: 0, or 2 if the file cannot be read or has nothing of this share partition.
     """

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from sharestate.explain.sentences import counted
+from sharestate.explain.words import counted
 from sharestate.history import KINDS
 from sharestate.json_lines import printable
 from sharestate.values.profiles import PROFILES
@@ -56,7 +56,7 @@ def import_options(command: Callable[..., None]) -> Callable[..., None]:
         help="The rules that the broker follows; by its release without it.",
     )
     lenient = click.option(
-        "--lenient", is_flag=True, help="Pass over broken lines; they are counted, and the first ones shown."
+        "--lenient", is_flag=True, help="Skip broken lines; they are counted, and the first ones shown."
     )
     redact = click.option(
         "--redact",
@@ -112,7 +112,7 @@ def say_what_was_imported(counts: Mapping[str, int], broken: Sequence[str], *, h
     for each in broken:
         click.echo(printable(each), err=True)
     said = [f"{counts['lines']:,} lines, {sum(counts.get(kind, 0) for kind in KINDS):,} events"]
-    said += [f"{counts['broken_lines']:,} broken lines passed over"] * bool(counts["broken_lines"])
+    said += [f"{counts['broken_lines']:,} broken lines skipped"] * bool(counts["broken_lines"])
     said += [f"{counts[name]:,} {words}" for name, words in _NOT_IMPORTED.items() if counts.get(name)]
     click.echo("; ".join(said))
     if not has_segments:

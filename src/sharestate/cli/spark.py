@@ -327,7 +327,7 @@ def _judge_sources(
         message = "--command-config needs --bootstrap."
         raise click.UsageError(message)
     if servers is not None and format_ is not None:
-        message = "--format is of IN, which --bootstrap replaces."
+        message = "--format describes IN and cannot be used with --bootstrap."
         raise click.UsageError(message)
 
 

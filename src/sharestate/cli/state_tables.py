@@ -20,7 +20,7 @@ from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
 
 _MEASURED: Final = 100
-"""The number of rows that are looked at before the widths of columns are known. [rows]"""
+"""The number of rows that are looked at before the widths of columns are known: two screens. [rows]"""
 
 _PIPE_WIDTH: Final = 200
 """The width of tables where there is no terminal. [characters]"""

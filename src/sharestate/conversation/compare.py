@@ -95,7 +95,7 @@ def observable(response: Json) -> Json:
     """
     match response:
         case {"result": result, "events": [*events], "state": state}:
-            events = [_reduced(event) for event in events if not _is_lookup(event)]
+            events = [_reduced(event) for event in events if not (isinstance(event, list) and event[:1] == ["lookup"])]
             return {"result": _reduced(result), "events": events, "state": _state(state)}
         case _:
             return response
@@ -124,10 +124,6 @@ def _without_texts_of_raised(value: Json) -> Json:
             return [_without_texts_of_raised(inner) for inner in items]
         case _:
             return value
-
-
-def _is_lookup(event: Json) -> bool:
-    return isinstance(event, list) and event[:1] == ["lookup"]
 
 
 def _reduced(value: Json) -> Json:
@@ -215,7 +211,7 @@ class Shape:
     """The shapes that a list may have, by its first item if that is a word, else by its length."""
 
     def of(self, value: list[Json]) -> Shape | None:
-        """Return the shape of *value*, a list; None if it is none of the variants."""
+        """Return the shape of *value*, a list; None if no variant has it."""
         if self.variants is None:
             return self
         tag = value[0] if value and isinstance(value[0], str) else len(value)

@@ -301,10 +301,6 @@ def _empty(_partition: SharePartition) -> None:
     """Do nothing: a new share partition is EMPTY."""
 
 
-def _initializing(partition: SharePartition) -> None:
-    partition.initialize()
-
-
 def _active(partition: SharePartition) -> None:
     partition.initialize()
     partition.read_succeeded(PersistedState())
@@ -315,17 +311,13 @@ def _failed(partition: SharePartition) -> None:
     partition.read_failed(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _fenced(partition: SharePartition) -> None:
-    partition.fence()
-
-
-_REACH: Final[Mapping[Lifecycle, Callable[[SharePartition], None]]] = MappingProxyType(
+_REACH: Final[Mapping[Lifecycle, Callable[[SharePartition], object]]] = MappingProxyType(
     {
         Lifecycle.EMPTY: _empty,
-        Lifecycle.INITIALIZING: _initializing,
+        Lifecycle.INITIALIZING: SharePartition.initialize,
         Lifecycle.ACTIVE: _active,
         Lifecycle.FAILED: _failed,
-        Lifecycle.FENCED: _fenced,
+        Lifecycle.FENCED: SharePartition.fence,
     }
 )
 """The commands that lead to each lifecycle state."""

@@ -6,7 +6,8 @@ from typing import Final
 
 from sharestate.errors import ShareStateError
 from sharestate.json_lines import Json
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
+from sharestate.partition.share_partition import SharePartition
+from sharestate.partition.views import BatchView, RecordRun
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
 from sharestate.values.records import SharePartitionKey

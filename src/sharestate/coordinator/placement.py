@@ -20,6 +20,7 @@ STATE_PARTITIONS: Final = 50
 """``share.coordinator.state.topic.num.partitions``, as brokers have it by default. [partitions]"""
 
 _MIN_INT32: Final = -(2**31)
+"""The one hash without an absolute value in 32 bits, for which ``Utils.abs`` has 0 (Kafka 4.3.1)."""
 
 
 def coordinator_key(key: SharePartitionKey) -> str:

@@ -52,8 +52,10 @@ VERSION: Final = 0
 """The version of values, the only one so far."""
 
 _COUNT_TAG: Final = 0
+"""The tag of deliveryCompleteCount in both values (ShareSnapshotValue.json, ShareUpdateValue.json)."""
+
 _REMEMBERED_KEYS: Final = 4096
-"""The number of keys that are decoded and encoded once and not for each record. [keys]"""
+"""The number of keys that are decoded and encoded once and not for each record; about a megabyte. [keys]"""
 
 
 class RecordType(IntEnum):

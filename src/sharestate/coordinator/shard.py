@@ -1,8 +1,8 @@
 """
 One partition of the state topic: the share partitions that are stored in it, and what requests make of them.
 
-A request changes nothing by itself: it returns its answer and the records to be logged. Whoever logs them replays them
-too, and rolls back if that fails.
+A request changes nothing by itself: it returns its answer and the records to be logged. The one that logs them replays
+them too, and rolls back if that fails.
 
 Source:
     ShareCoordinatorShard, ShareCoordinatorOffsetsManager (Kafka 4.3.1).
@@ -120,7 +120,7 @@ class CoordinatorShard:
 
     def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: int, now_ms: int) -> Outcome:
         """
-        Start the state of *key* anew, without in-flight records.
+        Start the state of *key* again, without in-flight records.
 
         Args:
             key: The share partition.
@@ -218,7 +218,7 @@ class CoordinatorShard:
         return Outcome(records=(StateRecord(key, None),) if key in self.states else ())
 
     def summarize(self, key: SharePartitionKey) -> Outcome:
-        """Return the state of *key*, whoever asks; there need not be one."""
+        """Return the state of *key*, no matter who asks; there need not be one."""
         return self._unknown_partition(key) or Outcome(state=self.states.get(key))
 
     def delete_topics(self, topic_ids: Collection[str]) -> Outcome:

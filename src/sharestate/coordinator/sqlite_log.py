@@ -43,7 +43,7 @@ class SqliteLog:
     One thread at a time, the one that has opened it.
 
     Raises:
-        StateLogError: The file cannot be opened, has another schema version, is none of these logs, or lacks records.
+        StateLogError: The file cannot be opened, is not such a log, has another schema version, or lacks records.
     """
 
     def __init__(self, path: str | PathLike[str], *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:

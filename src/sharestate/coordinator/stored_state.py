@@ -28,7 +28,7 @@ class StoredState:
     The stored state of one share partition.
 
     Two pairs of epochs, as in Kafka: the stored ones, which are read, and the highest ones, by which requests are
-    fenced. A share partition that is initialized anew starts with leader epoch 0, and old leaders stay fenced as long
+    fenced. A share partition that is initialized again starts with leader epoch 0, and old leaders stay fenced as long
     as the coordinator runs.
 
     Attributes:

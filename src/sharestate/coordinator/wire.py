@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 _BITS: Final = {"b": 8, "h": 16, "i": 32, "q": 64}
 _VARINT_BYTES: Final = 5
+"""The bytes that 32 bits take, seven in each (``ByteUtils.readUnsignedVarint``)."""
+
 _TOPIC_ID_BYTES: Final = 16
+"""The size of a UUID."""
+
 INT16: Final = Struct(">h")
 INT32: Final = Struct(">i")
 

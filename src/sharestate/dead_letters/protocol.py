@@ -27,9 +27,9 @@ class DeadLetterQueue(Protocol):
       it. Key and value are the record's if the group's settings say so, else None.
     - **Order.** The dead letters of one request are in ascending order. Requests may overtake each other.
     - **Refusals.** Where ``DeadLetterSettings.refusal`` has a reason, the request fails with it and nothing is
-      written. The settings are looked up for every request anew.
+      written. The settings are looked up again for every request.
     - **No memory of numbers.** Numbers are the sender's, and count from 0 again under the next leader. Whatever comes
-      is written, even what has been written before: after a crash a leader enqueues anew what was not answered.
+      is written, even what has been written before: after a crash a leader enqueues again what was not answered.
     - **Malformed requests** fail with MalformedInputError, or ``enqueue`` raises it, and nothing is written.
 
     Source:

@@ -18,7 +18,7 @@ class DeadLetterSettings:
     """
     The settings of a group, its dead-letter topic and the brokers, as they are when a dead letter has to be written.
 
-    Kafka looks all of them up for every request anew, so they may change at any time.
+    Kafka looks all of them up again for every request, so they may change at any time.
 
     >>> from sharestate.dead_letters import DeadLetterSettings
     >>> settings = DeadLetterSettings(topic_name="dlq.orders", topic_group_enable=False)

@@ -1,7 +1,7 @@
 """
 Explanations: what happened to a record, in plain words and as JSON, and why it is or is not deliverable.
 
-They are made of histories, whoever has written them, or of the state topic alone.
+They are made of histories of any writer, or of the state topic alone.
 """
 
 from sharestate.explain.happened import HappenedLine, ListedRecords, Tally, WhatHappened

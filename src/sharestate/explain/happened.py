@@ -20,7 +20,7 @@ from sharestate.explain.outcomes import (
     lived_after,
     outcome_in_words,
 )
-from sharestate.explain.sentences import counted, instant
+from sharestate.explain.words import counted, instant
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.rows import OutputRow
@@ -66,7 +66,7 @@ class Tally:
 
     Attributes:
         records: The records. [records]
-        ends: How often their deliveries have ended how, as far as that has led to it.
+        ends: How often their deliveries have ended how, as far as that led to it.
         members: How often it was of which member.
     """
 
@@ -155,7 +155,7 @@ class HappenedLine(NamedTuple):
     Attributes:
         what: What it was, after the number of records.
         records: The records; deliveries if *is_of_records* is not true, and *what* says so. [records]
-        how: How often deliveries have ended how, where that has led to it; the most often first.
+        how: How often deliveries have ended how, where that led to it; the most often first.
         by: How often it was of which client; the most often first.
         is_of_records: Whether records are counted.
     """
@@ -269,7 +269,9 @@ class WhatHappened:
         rows = list(rows)
         self._is_lost = start_offset is None
         if self._is_lost and event.kind == "fetch":
-            self._note_answer(event)
+            for first, last, count in (event.response or {}).get("acquired", ()):
+                self.unchecked += last - first + 1
+                self.unchecked_again += last - first + 1 if count > 1 else 0
         if event.kind == "initialize" and start_offset is not None:
             self._take_over(rows, start_offset, End.UNKNOWN if was_lost else End.NEW_LEADER)
             return
@@ -283,11 +285,6 @@ class WhatHappened:
                     self._change(first, last, event, row)
         if start_offset is not None and self._pass is not None and start_offset > self._pass[1]:
             self._pass = self._pass[0], start_offset
-
-    def _note_answer(self, event: Event) -> None:
-        for first, last, count in (event.response or {}).get("acquired", ()):
-            self.unchecked += last - first + 1
-            self.unchecked_again += last - first + 1 if count > 1 else 0
 
     def _change(self, first: int, last: int, event: Event, row: OutputRow) -> None:
         for begin, end, before in self._known(first, last, row):

@@ -17,12 +17,9 @@ from sharestate.explain.sentences import (
     Outlook,
     Reason,
     StatedReason,
-    counted,
-    duration,
-    instant,
-    sentence,
 )
 from sharestate.explain.standing import Standing
+from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
@@ -192,7 +189,7 @@ def explain_record(  # noqa: PLR0913 - as ``Replay``
     Explain what happened to a record, and why it is or is not deliverable after the last event.
 
     Args:
-        events: The events of a history; those of other share partitions are passed over.
+        events: The events of a history; those of other share partitions are skipped.
         key: The share partition: group id, topic id and partition.
         offset: The record.
         profile: The rules until a ``config`` event names others.
@@ -263,7 +260,8 @@ class RecordLife:
         if event.kind == "log" and known_batch is None and appended is not None:
             self._add(event, Happening.APPENDED, _batch_facts(appended))
         was_in_flight, how = self._is_in_flight, End.UNKNOWN if was_lost else End.NEW_LEADER
-        own = [row for row in rows if self._is_own(row)]
+        about = {"transition", "dead_letter"}
+        own = [row for row in rows if row.kind in about and row.values[0] <= self._offset <= row.values[1]]
         causes = {row.values[4] for row in own if row.kind == "transition"}
         is_filtered = {Cause.ACQUIRED, Cause.ABORTED} <= causes
         answered = self._answered(event, own)
@@ -355,10 +353,6 @@ class RecordLife:
             self._add(event, Happening.START_MOVED_BACK, facts)
 
     # ---- what the replay says
-
-    def _is_own(self, row: OutputRow) -> bool:
-        """Return whether a row is about the record."""
-        return row.kind in {"transition", "dead_letter"} and row.values[0] <= self._offset <= row.values[1]
 
     def _take_row(self, event: Event, row: OutputRow, how: End, *, is_filtered: bool) -> None:
         if row.kind == "dead_letter":

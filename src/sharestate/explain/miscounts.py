@@ -25,7 +25,7 @@ QUIRKS: Final = MappingProxyType(
 
 
 def miscounted_by(row: OutputRow, partition: SharePartition) -> Reason | None:
-    """Return the bug by which a transition of *partition* was counted wrongly; None if it was not, or is none."""
+    """Return the bug by which a transition of *partition* was counted wrongly; None if it was not counted wrongly."""
     if row.kind != "transition":
         return None
     first, _, _, _, cause, before, after, _ = row.values
@@ -45,7 +45,7 @@ class Miscounts:
         self._reasons: set[Reason] = set()
 
     def clear(self) -> None:
-        """Take over that a leader has read the state, and counted anew."""
+        """Take over that a leader has read the state, and counted again."""
         self._reasons.clear()
 
     def take(self, row: OutputRow, partition: SharePartition) -> None:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sharestate.explain.replayed import has_expired
-from sharestate.explain.sentences import sentence
+from sharestate.explain.words import sentence
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.values.effects import Cause

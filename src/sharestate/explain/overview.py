@@ -10,12 +10,14 @@ from sharestate.explain.happened import LISTED, HappenedLine, WhatHappened
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
-from sharestate.explain.sentences import Outlook, StatedReason, counted, duration, instant
+from sharestate.explain.sentences import Outlook, StatedReason
 from sharestate.explain.standing import Present, StateLost
+from sharestate.explain.words import counted, duration, instant
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.share_partition import RecordRun, SharePartition
+from sharestate.partition.share_partition import SharePartition
+from sharestate.partition.views import RecordRun
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile
@@ -26,7 +28,7 @@ OVERVIEW_VERSION: Final = 1
 
 _WRITTEN: Final = ("start_offset", "delivery_complete_count")
 _KEPT: Final = 64
-"""The number of acquisitions from which on those below the SPSO are forgotten now and then."""
+"""The acquisitions from which on those below the SPSO are forgotten, and again at twice what is left: linear in all."""
 
 
 class HeldRecords(NamedTuple):
@@ -309,7 +311,7 @@ class PartitionLife:
 
     def apply(self, event: Event) -> list[OutputRow]:
         """
-        Apply the next event of the share partition, and return what it has led to.
+        Apply the next event of the share partition, and return what it led to.
 
         Raises:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
@@ -328,7 +330,10 @@ class PartitionLife:
         for row in rows:
             self._take_row(event, row)
         if partition is not None:
-            self._look_for_miscounts(rows, partition)
+            for row in rows:
+                self._miscounts.take(row, partition)
+            if self._start is not None:
+                self._miscounts.take_start(self._start[0], partition)
         if partition is not None and (self._start is None or self._start[0] != partition.start_offset):
             self._start = partition.start_offset, self._replayed.at_us
             self._forget_below(partition.start_offset)
@@ -388,7 +393,8 @@ class PartitionLife:
             self._acquisitions.append(_Acquisition(first, last, member_id, row.at_us))
         elif row.kind == "transition":
             first, last, _, _, name, *_ = row.values
-            owner = self._owner(first)
+            acquisition = self._last_acquisition(first)
+            owner = "" if acquisition is None else acquisition.member_id
             if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
 
@@ -398,21 +404,11 @@ class PartitionLife:
         if partition is not None:
             yield from self._miscounts.findings(partition, self._replayed.at_us)
 
-    def _look_for_miscounts(self, rows: list[OutputRow], partition: SharePartition) -> None:
-        for row in rows:
-            self._miscounts.take(row, partition)
-        if self._start is not None:
-            self._miscounts.take_start(self._start[0], partition)
-
     def _last_acquisition(self, offset: int) -> _Acquisition | None:
         for each in reversed(self._acquisitions):
             if each.first_offset <= offset <= each.last_offset:
                 return each
         return None
-
-    def _owner(self, offset: int) -> str:
-        acquisition = self._last_acquisition(offset)
-        return "" if acquisition is None else acquisition.member_id
 
     def _held(self, run: RecordRun) -> HeldRecords:
         acquisition = self._last_acquisition(run.first_offset)

@@ -93,7 +93,7 @@ class ReplayedPartition:
 
     def apply(self, event: Event) -> list[OutputRow]:
         """
-        Apply the next event, and return what it has led to.
+        Apply the next event, and return what it led to.
 
         Raises:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.

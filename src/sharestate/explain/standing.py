@@ -11,17 +11,13 @@ from attrs import field, frozen
 
 from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.sentences import Outlook, Reason, StatedReason
-from sharestate.partition.acquire import threshold
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.share_partition import BatchView, RecordRun, SharePartition
-from sharestate.partition.state import GapWindow
+from sharestate.partition.share_partition import SharePartition
+from sharestate.partition.views import BatchView, RecordRun
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
-
-_LEAST_LIMIT: Final = 3
-"""With a delivery count limit below this the last delivery is not of one record alone (rule 20.3). [deliveries]"""
 
 UNADVANCED: Final = MappingProxyType(
     {
@@ -140,10 +136,6 @@ class Present:
         snapshot = self.partition.snapshot()
         return bool(self.partition.lock_count() or snapshot.writes or snapshot.dead_letters)
 
-    @property
-    def _again(self) -> str | None:
-        return None if self.lost is None or self.lost.is_for_good else "once a leader reads it"
-
     # ---- one record
 
     def standing(self, offset: int, log: LogFacts | None = None, cause: Cause | None = None) -> Standing:
@@ -175,7 +167,12 @@ class Present:
             yield (
                 self._finding(Reason.STATE_UNKNOWN)
                 if self.lost is None
-                else self._finding(Reason.STATE_LOST, lost_us=self.lost.at_us, why=self.lost.reason, again=self._again)
+                else self._finding(
+                    Reason.STATE_LOST,
+                    lost_us=self.lost.at_us,
+                    why=self.lost.reason,
+                    again=None if self.lost.is_for_good else "once a leader reads it",
+                )
             )
         elif partition.lifecycle is not Lifecycle.ACTIVE:
             yield self._finding(Reason.NOT_ACTIVE, lifecycle=partition.lifecycle.name)
@@ -232,35 +229,18 @@ class Present:
             yield self._finding(Reason.AVAILABLE, delivery_count=run.delivery_count, next_offset=next_offset)
         if next_offset < partition.start_offset:
             yield from self._stalls()
-        limit = partition.config.delivery_count_limit
-        behind = self._throttled_before(offset, next_offset, threshold(limit))
-        if behind is not None:
-            yield self._finding(Reason.BEHIND_THROTTLED, offset=behind[0], delivery_count=behind[1])
-        if limit >= _LEAST_LIMIT and run.delivery_count == limit - 1:
+        outlook, limit = partition.acquisition_outlook(offset), partition.config.delivery_count_limit
+        if outlook.throttled_by is not None:
+            yield self._finding(Reason.BEHIND_THROTTLED, **outlook.throttled_by._asdict())
+        if outlook.is_last_delivery:
             yield self._finding(Reason.LAST_DELIVERY_ALONE, delivery_count=limit, limit=limit)
-        elif run.delivery_count >= threshold(limit):
-            size = next(
-                each.last_offset - each.first_offset + 1 for each in self._batches if offset <= each.last_offset
-            )
-            piece = max(1, size >> (run.delivery_count - threshold(limit) + 1))
-            facts = {"delivery_count": run.delivery_count, "threshold": threshold(limit), "piece": piece}
+        elif outlook.piece is not None:
+            facts = {"delivery_count": run.delivery_count, "threshold": outlook.threshold, "piece": outlook.piece}
             yield self._finding(Reason.THROTTLED, **facts)
-
-    def _throttled_before(self, offset: int, next_offset: int, least: int) -> tuple[int, int] | None:
-        """Return the first record before *offset* that is throttled and fetched with it, and its delivery count."""
-        for batch in self._batches:
-            for run in batch.runs:
-                first = max(run.first_offset, next_offset)
-                if first >= offset:
-                    return None
-                is_acquirable = run.state is RecordState.AVAILABLE and not run.has_pending_write
-                if is_acquirable and run.delivery_count >= least and first <= run.last_offset:
-                    return first, run.delivery_count
-        return None
 
     def _not_in_flight(self, partition: SharePartition, offset: int, log: LogFacts) -> Iterator[StatedReason]:
         end, stable = log.end_offset, log.last_stable_offset
-        window = _active_window(partition)
+        window = partition.acquisition_outlook(offset).gap_window
         if offset < log.start_offset:
             yield self._finding(Reason.BELOW_LOG_START, log_start_offset=log.start_offset)
         elif log.offset == offset and log.is_absent:
@@ -322,7 +302,7 @@ class Present:
             return
         stalls = tuple(self._stalls())
         run = self._run(start)
-        window = _active_window(partition)
+        window = partition.acquisition_outlook(start).gap_window
         if stalls:
             yield from stalls
         elif run is None and window is None:
@@ -341,7 +321,8 @@ class Present:
         partition = self.partition
         if partition is None or not self._batches or self._next_offset is None:
             return
-        start, window = partition.start_offset, _active_window(partition)
+        start = partition.start_offset
+        window = partition.acquisition_outlook(start).gap_window
         at = {"start_offset": start, "next_offset": self._next_offset}
         is_below = self._next_offset < self.log_start_offset and self._is_out_of_range(partition)
         if is_below and self._run(self._next_offset) is not None:
@@ -367,12 +348,6 @@ class Present:
 
     def _finding(self, reason: Reason, **facts: Any) -> StatedReason:  # noqa: ANN401 - the facts of its sentence
         return StatedReason(reason, facts, self.at_us)
-
-
-def _active_window(partition: SharePartition) -> GapWindow | None:
-    # rule 4.4
-    window = partition.gap_window
-    return window if window is not None and window.last_offset == partition.end_offset else None
 
 
 def _deadline_us(run: RecordRun) -> int | None:

@@ -8,17 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sharestate.coordinator import StoredState
-from sharestate.explain.sentences import (
-    UNSAID,
-    Outlook,
-    StatedReason,
-    StoredReason,
-    Unsaid,
-    counted,
-    duration,
-    instant,
-    sentence,
-)
+from sharestate.explain.sentences import UNSAID, Outlook, StatedReason, StoredReason, Unsaid
+from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import RebuiltPartition, StateTopic, TopicRecord
 from sharestate.state_topic.rebuild import begins_state
@@ -248,7 +239,7 @@ def stored_batch(state: StoredState, offset: int) -> StateBatch | None:
 
 
 def _named(state: int) -> str:
-    """Return the name of a state; the number itself where it is none of a record."""
+    """Return the name of a state; the number itself where no record has it."""
     return RecordState(state).name if state in list(RecordState) else str(state)
 
 
@@ -268,7 +259,7 @@ def stored_lives(
         is_wanted: Whether a share partition is.
 
     Raises:
-        UnreadableFileError: A record is none of this topic, or its offset does not ascend.
+        UnreadableFileError: A record is not of this topic, or its offset does not ascend.
         MalformedInputError: *offset* is no offset.
     """
     lives: dict[SharePartitionKey, StoredLife] = {}

@@ -16,21 +16,9 @@ from typing import Any, Final, Literal, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.errors import HistoryError
-from sharestate.history.columns import (
-    EVENT_COLUMNS,
-    INFERRED,
-    KINDS,
-    MAY_LACK,
-    STATE_BATCHES,
-    Column,
-    ListOf,
-    Need,
-    Rows,
-    Scalar,
-    Type,
-    union,
-)
+from sharestate.history.columns import EVENT_COLUMNS, INFERRED, KINDS, MAY_LACK, STATE_BATCHES
 from sharestate.history.events import Event
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.rows import OutputRow
@@ -105,7 +93,7 @@ OUTPUT_SCHEMA: Final = _schema(OUTPUT_COLUMNS, _fields(_OUTPUT))
 
 def expect_columns(schema: pa.Schema, file: str = "") -> None:
     """
-    Check that *schema* has the columns of events, but for ``MAY_LACK``; others are passed over.
+    Check that *schema* has the columns of events, but for ``MAY_LACK``; others are ignored.
 
     Raises:
         HistoryError: A column is missing or has another type; ``field`` says which.
@@ -157,7 +145,7 @@ class EventDecoder:
         Return the events of *batch*, in order, each made when it is its turn: few live objects keep Python quick.
 
         Raises:
-            HistoryError: A value that has to be there is null, or is none of those that its field may have.
+            HistoryError: A value that has to be there is null, or not one of those that its field may have.
         """
         present = frozenset(batch.schema.names)
         columns = {}

@@ -8,13 +8,14 @@ in Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, by_name, required
 from sharestate.error_codes import ErrorCode
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.dead_letters import DeadLetterCause
@@ -36,99 +37,6 @@ class Order(Enum):
 
     CAUSAL = "causal"
     """As they took effect, one after the other: this is what replays read."""
-
-
-class Scalar(Enum):
-    """The type of a single value; the values are Arrow's names of the types."""
-
-    TEXT = "string"
-    """A string."""
-
-    BOOLEAN = "bool"
-    """True or false."""
-
-    INT8 = "int8"
-    """An integer of 8 bits."""
-
-    INT16 = "int16"
-    """An integer of 16 bits."""
-
-    INT32 = "int32"
-    """An integer of 32 bits."""
-
-    INT64 = "int64"
-    """An integer of 64 bits."""
-
-    @property
-    def bits(self) -> int:
-        """The size of an integer; 0 of anything else. [bits]"""
-        return int(self.value.removeprefix("int")) if self.value.startswith("int") else 0
-
-
-class Need(Enum):
-    """Whether a field may be missing, which is the same as null."""
-
-    OPTIONAL = "may be null"
-    """It may."""
-
-    REQUIRED = "required"
-    """It may not."""
-
-    WITHOUT_ERROR = "required without an error"
-    """It may if ``error`` is there."""
-
-
-@frozen
-class ListOf:
-    """A list of numbers."""
-
-    item: Scalar
-    """The type of each."""
-
-
-@frozen
-class Rows:
-    """A list of rows: in JSON each is a list, in Arrow a struct."""
-
-    make: type[Any]
-    """The named tuple of a row; its fields are in the order of *columns*."""
-
-    columns: tuple[Column, ...]
-    """The fields of a row. In JSON those that are required stand in it one after the other."""
-
-    required: int = field(init=False)
-    """The number of fields that are required; the others stand in an object at the end, if any of them is there."""
-
-    @required.default
-    def _count_required(self) -> int:
-        return sum(column.need is Need.REQUIRED for column in self.columns)
-
-
-Type: TypeAlias = Scalar | ListOf | Rows
-"""The type of a field."""
-
-
-@frozen
-class Column:
-    """A column of a table, or a field of a request, a response or a row."""
-
-    name: str
-    """Its name."""
-
-    type: Type
-    """Its type."""
-
-    meaning: str
-    """Its meaning, in a few words."""
-
-    unit: str = ""
-    """Its unit, as it stands in brackets in the documentation; empty without one."""
-
-    need: Need = Need.OPTIONAL
-    """Whether it may be missing."""
-
-    values: tuple[str, ...] = ()
-    """The strings that it may be; any if there are none."""
 
 
 @frozen
@@ -223,12 +131,10 @@ VERDICTS: Final = ("explained", "contradiction", "search_bound_reached", "kafka_
 
 # ---- rows in requests and responses
 
-_FIRST: Final = Column("first_offset", Scalar.INT64, "the first offset", need=Need.REQUIRED)
-_LAST: Final = Column("last_offset", Scalar.INT64, "the last offset, included", need=Need.REQUIRED)
-_COUNT: Final = Column(
-    "delivery_count", Scalar.INT16, "the deliveries of each record so far", "deliveries", Need.REQUIRED
-)
-_STATE: Final = Column("delivery_state", Scalar.INT8, "the number of the records' state", need=Need.REQUIRED)
+_FIRST: Final = required("first_offset", Scalar.INT64, "the first offset")
+_LAST: Final = required("last_offset", Scalar.INT64, "the last offset, included")
+_COUNT: Final = required("delivery_count", Scalar.INT16, "the deliveries of each record so far", "deliveries")
+_STATE: Final = required("delivery_state", Scalar.INT8, "the number of the records' state")
 
 STATE_BATCHES: Final = Rows(StateBatch, (_FIRST, _LAST, _STATE, _COUNT))
 """Ranges of a persisted state."""
@@ -241,9 +147,7 @@ ACKNOWLEDGEMENTS: Final = Rows(
     (
         _FIRST,
         _LAST,
-        Column(
-            "acknowledge_types", ListOf(Scalar.INT8), "one type for all offsets, or one for each", need=Need.REQUIRED
-        ),
+        required("acknowledge_types", ListOf(Scalar.INT8), "one type for all offsets, or one for each"),
     ),
 )
 """Ranges that a member acknowledges."""
@@ -265,8 +169,8 @@ LOG_BATCHES: Final = Rows(
 ABORTED: Final = Rows(
     AbortedTransaction,
     (
-        Column("producer_id", Scalar.INT64, "the producer's id", need=Need.REQUIRED),
-        Column("first_offset", Scalar.INT64, "the offset of its first record", need=Need.REQUIRED),
+        required("producer_id", Scalar.INT64, "the producer's id"),
+        required("first_offset", Scalar.INT64, "the offset of its first record"),
     ),
 )
 """Aborted transactions."""
@@ -276,7 +180,7 @@ _LEADER_EPOCH: Final = Column("leader_epoch", Scalar.INT32, "the leader's epoch"
 _DEFECT: Final = Column(
     "defect", Scalar.TEXT, "the defect of Kafka that shows in it, as docs/kafka-bugs.md calls it", values=("B7", "B8")
 )
-_REASON: Final = Column("reason", Scalar.TEXT, "the reason, in words", need=Need.REQUIRED)
+_REASON: Final = required("reason", Scalar.TEXT, "the reason, in words")
 
 
 # ---- kinds of events
@@ -304,12 +208,12 @@ _CONFIG: Final = Kind(
 _LOG: Final = Kind(
     "log",
     "record batches were appended; they became visible between ``at_us`` and ``done_us``",
-    request=(Column("batches", LOG_BATCHES, "the batches", need=Need.REQUIRED),),
+    request=(required("batches", LOG_BATCHES, "the batches"),),
 )
 _LOG_START: Final = Kind(
     "log_start",
     "the log starts later; the share partition has learned it, or learns it by a fetch from below if that is inferred",
-    request=(Column("offset", Scalar.INT64, "the log start offset", need=Need.REQUIRED),),
+    request=(required("offset", Scalar.INT64, "the log start offset"),),
 )
 _INITIALIZE: Final = Kind(
     "initialize",
@@ -362,7 +266,7 @@ _ACKNOWLEDGE: Final = Kind(
     "acknowledge",
     "a member acknowledges",
     request=(
-        Column("batches", ACKNOWLEDGEMENTS, "the acknowledgements", need=Need.REQUIRED),
+        required("batches", ACKNOWLEDGEMENTS, "the acknowledgements"),
         Column("is_renew", Scalar.BOOLEAN, "whether the request may renew locks"),
         Column(
             "version", Scalar.INT16, "the version of the request; null if it went through no broker, which checks it"
@@ -383,11 +287,11 @@ _WRITE: Final = Kind(
             "whether its start offset and complete count were read later than the change that it carries",
         ),
         _DEFECT,
-        Column("start_offset", Scalar.INT64, "the start offset that is written", need=Need.REQUIRED),
-        Column("delivery_complete_count", Scalar.INT32, "the delivery complete count", "records", need=Need.REQUIRED),
-        Column("state_epoch", Scalar.INT32, "the epoch of the state", need=Need.REQUIRED),
-        Column("leader_epoch", Scalar.INT32, "the leader's epoch", need=Need.REQUIRED),
-        Column("state_batches", STATE_BATCHES, "the ranges that are written", need=Need.REQUIRED),
+        required("start_offset", Scalar.INT64, "the start offset that is written"),
+        required("delivery_complete_count", Scalar.INT32, "the delivery complete count", "records"),
+        required("state_epoch", Scalar.INT32, "the epoch of the state"),
+        required("leader_epoch", Scalar.INT32, "the leader's epoch"),
+        required("state_batches", STATE_BATCHES, "the ranges that are written"),
     ),
     response=(_ERROR,),
 )
@@ -395,12 +299,10 @@ _DEAD_LETTER: Final = Kind(
     "dead_letter",
     "the dead-letter queue has answered; it stands where the answer has taken effect",
     request=(
-        Column("first", Scalar.INT64, "the first offset", need=Need.REQUIRED),
-        Column("last", Scalar.INT64, "the last offset, included", need=Need.REQUIRED),
-        Column(
-            "delivery_count", Scalar.INT16, "the deliveries of each record so far", "deliveries", need=Need.REQUIRED
-        ),
-        Column("cause", Scalar.TEXT, "the cause", need=Need.REQUIRED, values=tuple(DEAD_LETTER_CAUSES)),
+        required("first", Scalar.INT64, "the first offset"),
+        required("last", Scalar.INT64, "the last offset, included"),
+        required("delivery_count", Scalar.INT16, "the deliveries of each record so far", "deliveries"),
+        required("cause", Scalar.TEXT, "the cause", values=tuple(DEAD_LETTER_CAUSES)),
     ),
     response=(_ERROR,),
 )
@@ -409,7 +311,7 @@ _UNKNOWN: Final = Kind(
     "unknown",
     "something is not known that the check of the share partition needs",
     request=(
-        Column("what", Scalar.TEXT, "what is not known", need=Need.REQUIRED, values=("segments", "settings", "leader")),
+        required("what", Scalar.TEXT, "what is not known", values=("segments", "settings", "leader")),
         _REASON,
     ),
 )
@@ -417,7 +319,7 @@ _VERDICT: Final = Kind(
     "verdict",
     "the verdict of the check of a broker's log on the share partition, or on what comes here",
     request=(
-        Column("verdict", Scalar.TEXT, "the verdict", need=Need.REQUIRED, values=VERDICTS),
+        required("verdict", Scalar.TEXT, "the verdict", values=VERDICTS),
         Column("reason", Scalar.TEXT, "the reason, in words"),
         Column(
             "lost",
@@ -428,31 +330,26 @@ _VERDICT: Final = Kind(
     ),
 )
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            _CONFIG,
-            _LOG,
-            _LOG_START,
-            _INITIALIZE,
-            _FETCH,
-            _ACKNOWLEDGE,
-            Kind("close", "a share session was closed, or its member has left", response=(_ERROR,)),
-            Kind(
-                "disconnect",
-                "the connection of a share session was lost; in order of arrival at the earliest possible time, in"
-                " causal order where the broker noticed it",
-            ),
-            Kind("expire", "the next acquisition lock that was due has expired"),
-            _WRITE,
-            Kind("fence", "another leader has taken over"),
-            Kind("stop", "the broker stopped, and nothing is led until the state is read again"),
-            _DEAD_LETTER,
-            _UNKNOWN,
-            _VERDICT,
-        )
-    }
+KINDS: Final[Mapping[str, Kind]] = by_name(
+    _CONFIG,
+    _LOG,
+    _LOG_START,
+    _INITIALIZE,
+    _FETCH,
+    _ACKNOWLEDGE,
+    Kind("close", "a share session was closed, or its member has left", response=(_ERROR,)),
+    Kind(
+        "disconnect",
+        "the connection of a share session was lost; in order of arrival at the earliest possible time, in"
+        " causal order where the broker noticed it",
+    ),
+    Kind("expire", "the next acquisition lock that was due has expired"),
+    _WRITE,
+    Kind("fence", "another leader has taken over"),
+    Kind("stop", "the broker stopped, and nothing is led until the state is read again"),
+    _DEAD_LETTER,
+    _UNKNOWN,
+    _VERDICT,
 )
 """The kinds of events by their names."""
 
@@ -460,9 +357,9 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 # ---- columns of events
 
 KEY_COLUMNS: Final = (
-    Column("group_id", Scalar.TEXT, "the share group", need=Need.REQUIRED),
-    Column("topic_id", Scalar.TEXT, "the topic's id, 22 characters of URL-safe base64", need=Need.REQUIRED),
-    Column("partition", Scalar.INT32, "the partition's index", need=Need.REQUIRED),
+    required("group_id", Scalar.TEXT, "the share group"),
+    required("topic_id", Scalar.TEXT, "the topic's id, 22 characters of URL-safe base64"),
+    required("partition", Scalar.INT32, "the index of the partition that the group consumes"),
 )
 
 SOURCE_COLUMNS: Final = (
@@ -481,7 +378,7 @@ MAY_LACK: Final = (EFFECT, CLIENT, *SOURCE_COLUMNS)
 
 EVENT_COLUMNS: Final = (
     *KEY_COLUMNS,
-    Column("seq", Scalar.INT64, "0, 1, 2 ... for each share partition, without holes", need=Need.REQUIRED),
+    required("seq", Scalar.INT64, "0, 1, 2 ... for each share partition, without holes"),
     Column("at_us", Scalar.INT64, "when it arrived", "µs since 1970"),
     Column("taken_us", Scalar.INT64, "when a handler took it", "µs since 1970"),
     Column("handled_us", Scalar.INT64, "when the handler was done", "µs since 1970"),
@@ -489,7 +386,7 @@ EVENT_COLUMNS: Final = (
     EFFECT,
     Column("connection", Scalar.TEXT, "the connection, within which the order is binding"),
     Column("request_no", Scalar.INT64, "the number of the request in its connection"),
-    Column("kind", Scalar.TEXT, "the kind", need=Need.REQUIRED, values=tuple(KINDS)),
+    required("kind", Scalar.TEXT, "the kind", values=tuple(KINDS)),
     Column("member_id", Scalar.TEXT, "the member"),
     CLIENT,
     *SOURCE_COLUMNS,
@@ -498,17 +395,3 @@ EVENT_COLUMNS: Final = (
 
 INFERRED: Final = Column("inferred", Scalar.BOOLEAN, "whether it was not observed, but follows; null for no")
 """The last column of an event."""
-
-
-def union(tables: Iterable[Iterable[Column]]) -> dict[str, tuple[Column, ...]]:
-    """
-    Return the columns of all *tables* by their names, each with those of the tables that have it, in order.
-
-    >>> list(union(kind.response for kind in KINDS.values()))
-    ['error', 'state_epoch', 'start_offset', 'state_batches', 'acquired', 'lock_ms']
-    """
-    columns: dict[str, tuple[Column, ...]] = {}
-    for table in tables:
-        for column in table:
-            columns[column.name] = (*columns.get(column.name, ()), column)
-    return columns

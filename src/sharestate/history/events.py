@@ -9,20 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from attrs import field, frozen
 
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.errors import HistoryOrderError, MalformedInputError
-from sharestate.history.columns import (
-    EVENT_COLUMNS,
-    HISTORY_VERSION,
-    INFERRED,
-    KINDS,
-    Column,
-    ListOf,
-    Need,
-    Order,
-    Rows,
-    Scalar,
-    Type,
-)
+from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, INFERRED, KINDS, Order
 from sharestate.json_checks import (
     COMMENT,
     Check,

@@ -215,7 +215,7 @@ class Interpreter:
         self._carry_out(partition.dead_letter_answered(number))
 
     def _member_writes(self, event: Event, effects: Effects) -> None:
-        """Carry out what a member's request has led to, and compare its answer now or as soon as its write has one."""
+        """Carry out what a member's request led to, and compare its answer now or as soon as its write has one."""
         if event.response is not None:
             observed = event.response.get("error")
             if effects.writes:
@@ -283,7 +283,7 @@ class Interpreter:
             self.lost = Loss(verdict, reason, lost, event.time_us)
 
     def _unknown(self, _event: Event) -> None:
-        """Pass over what is not known: the verdict says what follows from it."""
+        """Ignore what is not known: the verdict says what follows from it."""
 
     def _initialize(self, event: Event) -> None:
         if self.lost is not None and self.lost.how_long == "for_good":

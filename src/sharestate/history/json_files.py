@@ -183,7 +183,7 @@ class JsonHistoryFile:
         self._file.write_lines(map(write_event, events))
 
     def name_topics(self, names: Mapping[str, str]) -> None:
-        """Add the names of topics, by their ids, to the header, which is written anew when the file is closed."""
+        """Add the names of topics, by their ids, to the header, which is written again when the file is closed."""
         self._last_header = evolve(self._last_header, topics={**self._last_header.topics, **names})
 
     def __enter__(self) -> Self:

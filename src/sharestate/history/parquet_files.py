@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +23,6 @@ from sharestate.history.arrow import (
 from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
 from sharestate.json_lines import read_json, write_json
-
-if TYPE_CHECKING:
-    from sharestate.history.synthetic import Life
 
 BATCH_ROWS: Final = 10_000
 """The number of events in a record batch. [events]"""
@@ -149,6 +146,10 @@ class ParquetHistoryFile:
         self._encode()
         self._append(batch)
 
+    def write_moved(self, batch: Any, key: tuple[str, str, int], later_us: int) -> None:  # noqa: ANN401 - as above
+        """Append the events of a record batch as events of the share partition *key*, each *later_us* µs later."""
+        self.write_batch(moved(batch, key, later_us))
+
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Add the names of topics, by their ids, to the header."""
         self._header = evolve(self._header, topics={**self._header.topics, **names})
@@ -183,17 +184,6 @@ class ParquetHistoryFile:
         self._encode()
         self._flush()
         self._file.close()
-
-
-def write_lives(path: Path | str, header: Header, lives: Iterable[Life]) -> None:
-    """Write *lives*; the events of a template are encoded once."""
-    encoded: dict[int, tuple[list[Event], Any]] = {}  # with the template, so that its id stays its own
-    with ParquetHistoryFile(path, header) as file:
-        for each in lives:
-            if id(each.template) not in encoded:
-                encoded[id(each.template)] = each.template, encode_events(each.template)
-            _, batch = encoded[id(each.template)]
-            file.write_batch(moved(batch.slice(0, each.size), each.key, each.later_us))
 
 
 class ParquetRows:

@@ -34,10 +34,14 @@ START_US: Final = 1_767_225_600_000_000
 """When synthetic histories begin: the first instant of 2026. [µs since 1970]"""
 
 _LIVES: Final = 8
+"""How many kinds of lives of a length there are: enough that neighbors differ, and few to live through."""
+
 _PARTITIONS_OF_A_TOPIC: Final = 16
+"""How many partitions each topic has, as a topic of a busy cluster may."""
+
 _MEMBERS: Final = ("m-1", "m-2", "m-3")
 _TYPES: Final = {1: 84, 2: 9, 3: 3, 4: 2, 0: 2}
-"""Acknowledgement types by their frequency. [percent]"""
+"""Acknowledgement types by their frequency: most records are accepted. [percent]"""
 
 _STEPS: Final = {"lead": 1, "leave": 5, "hang": 4, "acknowledge": 640, "fetch": 350}
 """What happens next, by its frequency. [per mille]"""
@@ -144,11 +148,23 @@ def generate_file(
     """
     header = Header(source=f"synthetic, seed {history.seed}", created_ms=START_US // 1000)
     if is_parquet(path):
-        parquet_files().write_lives(path, header, watch(history.lives()))
+        _write_parquet(path, header, watch(history.lives()))
         return
     with create_history(path, header) as file:
         for each in watch(history.lives()):
             file.write(each.events())
+
+
+def _write_parquet(path: Path | str, header: Header, lives: Iterable[Life]) -> None:
+    """Write *lives*; the events of a template are encoded once."""
+    parquet = parquet_files()
+    encoded: dict[int, tuple[list[Event], Any]] = {}  # with the template, so that its id stays its own
+    with parquet.ParquetHistoryFile(path, header) as file:
+        for each in lives:
+            if id(each.template) not in encoded:
+                encoded[id(each.template)] = each.template, parquet.encode_events(each.template)
+            _, batch = encoded[id(each.template)]
+            file.write_moved(batch.slice(0, each.size), each.key, each.later_us)
 
 
 def key_of(index: int) -> tuple[str, str, int]:

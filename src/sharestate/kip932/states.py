@@ -76,7 +76,7 @@ def read_state(text: str, path: str = "") -> KipState:
     RecordsState(first_offset=119, last_offset=119, state=<RecordState.ACKNOWLEDGED: 2>, delivery_count=None)
 
     Raises:
-        MalformedInputError: *text* is none of these; ``field`` is *path*.
+        MalformedInputError: *text* is not one of these; ``field`` is *path*.
     """
     offsets: dict[str, int] = {}
     records = []

@@ -33,7 +33,7 @@ class AsyncLeader:
 
     Leaving the context waits for the answers to what was sent, and to what follows from them, then closes the leader;
     leaving it with an exception, or being cancelled meanwhile, closes it at once. Writes without an answer may be
-    stored or not then, and whoever awaits one gets NotLeaderOrFollowerError.
+    stored or not then, and a coroutine that awaits one gets NotLeaderOrFollowerError.
 
     Args:
         partition: The share partition. Read it as you like; give commands to the leader. One that was restored and is

@@ -38,10 +38,11 @@ from sharestate.leader.answers import (
 )
 from sharestate.leader.observed import LeaderEvent, Observation, Observer
 from sharestate.leader.outbox import Outbox, done_future
+from sharestate.partition.acknowledgement_form import acknowledgements
 from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
-from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
+from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import a_callable, brief_repr, expect, refuse
 from sharestate.values.config import AutoOffsetReset, ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
@@ -99,7 +100,7 @@ class Leader:
     Every command takes the caller's time: what is due by ``now_ms`` happens before the command.
 
     Futures are done when the persister has answered and the answer was taken. Waiting for one without a timeout raises
-    LeaderStateError as long as it is not done, because whoever waits does not poll. Cancelling does nothing: a write
+    LeaderStateError as long as it is not done, because who waits does not poll. Cancelling does nothing: a write
     cannot be taken back.
 
     Args:
@@ -115,7 +116,7 @@ class Leader:
     Raises:
         LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
             them to the share partition before you bind it (``write_succeeded``, ``write_failed``,
-            ``dead_letter_answered``; a write of unknown outcome has failed), or load the state anew.
+            ``dead_letter_answered``; a write of unknown outcome has failed), or load the state again.
 
     >>> from sharestate import AcknowledgementBatch, AutoOffsetReset, InMemoryPersister, RecordBatch, SharePartitionKey
     >>> from sharestate.persister import InitializeStateParameters, PartitionStateData
@@ -542,6 +543,6 @@ def _expect_nothing_pending(partition: SharePartition) -> None:
     if pending:
         message = (
             f"{partition.key} was restored with requests whose answers never come here: {', '.join(pending)}; "
-            "report their outcomes to the share partition first, or load its state anew"
+            "report their outcomes to the share partition first, or load its state again"
         )
         raise LeaderStateError(message)

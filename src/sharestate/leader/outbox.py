@@ -21,7 +21,7 @@ class _LeaderFuture(Future[None]):
     """
     A future that is done once the leader has taken the answer.
 
-    It cannot be cancelled, for neither can the request, and it refuses to be waited for without a timeout: whoever
+    It cannot be cancelled, for neither can the request, and it refuses to be waited for without a timeout: who
     waits so in the thread that polls would wait for ever.
     """
 
@@ -72,7 +72,7 @@ class Outbox:
     def __init__(self, notify: Callable[[], None] | None) -> None:
         """Make an empty one that calls *notify*, if there is one, when an answer has arrived."""
         self.arrival = Event()
-        """Set by every arrival; cleared by whoever waits for the next one."""
+        """Set by every arrival; cleared by the thread that waits for the next one."""
         self._notify = notify
         self._unanswered: dict[_Request, None] = {}
         self._arrived: deque[tuple[_Request, Future[Any]]] = deque()

@@ -1,7 +1,7 @@
 """
-The order of fetches that follows from the records that they have passed over.
+The order of fetches that follows from the records that they skipped.
 
-A fetch takes the first records that are available. So where one has passed over a record that was available between two
+A fetch takes the first records that are available. So where one skipped a record that was available between two
 steps, it has come before the first of them or after the second; if only one of the two is possible, that is used. And
 one that has acquired less than it wanted has looked at all that it has read, unless the window was full.
 """
@@ -228,16 +228,13 @@ class _Window:
         """Return whether there may have been room for as many records as that before a fetch, and no more."""
         earliest_us, latest_us = self._known.earliest_us[fetch], self._known.latest_us[fetch]
         begin, end = bisect_left(self._done_late_us, earliest_us), bisect_right(self._done_early_us, latest_us)
-        starts = [self._start(count) for count in range(begin, end + 1)]
+        last_end = self._ends[-1]  # where the SPSO is once all runs of records are done
+        starts = [self._runs[count] if count < len(self._runs) else last_end for count in range(begin, end + 1)]
         first, last = bisect_left(self._taken_late_us, earliest_us), bisect_right(self._taken_early_us, latest_us)
         return any(
             bisect_left(starts, end - self._room + least) < bisect_right(starts, end - self._room + most)
             for end in self._ends[first : last + 1]
         )
-
-    def _start(self, count: int) -> int:
-        """Return the SPSO if so many runs of records are done."""
-        return self._runs[count] if count < len(self._runs) else self._ends[-1]
 
     @staticmethod
     def _times(steps: list[int] | list[int | None], times_us: list[int]) -> list[int]:

@@ -1,5 +1,5 @@
 """
-A share partition whose steps are taken one by one, each compared with what the broker let out.
+A share partition whose steps are taken one by one, each compared with what the broker sent and stored.
 
 Acquisitions are computed, and so are writes. Locks expire when something that was observed shows it.
 """
@@ -131,7 +131,7 @@ class CheckedPartition(CheckedState):
         return self._writes.see_head(partition.start_offset, count, step.at_us, self._meanwhile(step, count))
 
     def _meanwhile(self, step: Step, count: int) -> Meanwhile | None:
-        """Return the delivery complete counts while an acknowledgement was worked on; None if it is none."""
+        """Return the delivery complete counts while an acknowledgement was worked on; None if it is something else."""
         if step.what is not What.ACKNOWLEDGE or self._before is None or not self._before.issued.late:
             return None
         before = self._before.partition
@@ -471,7 +471,7 @@ class CheckedPartition(CheckedState):
         return first or ()
 
     def _is_another(self, found: set[Snapshot], passed_over: int) -> bool:
-        """Note in *found* a state that a way to read has led to; return whether so many others were passed over."""
+        """Note in *found* a state that a way to read led to; return whether so many others were skipped."""
         self.budget.spend(SNAPSHOT * self.size())
         found.add(self._active().snapshot())
         return len(found) > passed_over

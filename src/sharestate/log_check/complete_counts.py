@@ -43,8 +43,8 @@ def writes_in_order(known: PartialOrder, seen: SeenRecords, complete: int | None
     """
     Return the writes in the order in which records have changed.
 
-    That is the order in which they were sent, but for those that others have overtaken: the delivery complete counts of
-    the others have what these say. That is allowed for the steps that have issued them.
+    That is the order in which they were sent, with overtaken writes moved back: a later count already includes theirs.
+    The steps that issued them are allowed the counts of their new places.
 
     Args:
         known: The steps; some of them are changed.
@@ -63,7 +63,7 @@ def writes_in_order(known: PartialOrder, seen: SeenRecords, complete: int | None
     while left:
         head = _next_head(left[:_LIKELY], total)
         if head is None or (head is left[0] and total + head.completed != head.total):
-            near = _at_the_time(left)
+            near = list(takewhile(lambda each: each.earliest_us <= left[0].latest_us, left))  # may be issued by then
             budget.spend(len(near))
             if len(near) > _LIKELY:
                 head = _next_head(near, total)
@@ -97,11 +97,6 @@ def _heads(known: PartialOrder, seen: SeenRecords) -> list[_Head]:
         total = passed + request["delivery_complete_count"]
         heads.append(_Head(write, completed, total, issued.earliest_us, issued.latest_us))
     return heads
-
-
-def _at_the_time(left: list[_Head]) -> list[_Head]:
-    """Return the first of the writes that are left, and those that may have been issued by then."""
-    return list(takewhile(lambda head: head.earliest_us <= left[0].latest_us, left))
 
 
 def _next_but_for_others(near: list[_Head], total: int) -> _Head:

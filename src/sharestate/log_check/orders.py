@@ -37,7 +37,7 @@ MOST_ANSWERS: Final = 6
 """Before how many answers to writes locks may have expired that seem to have: more would be another request. [steps]"""
 
 MOST_WAYS: Final = 3
-"""How many ways to read are passed over at the most; one was needed."""
+"""How many ways to read are skipped at the most; one was needed."""
 
 BEFORE_OTHERS: Final = 24
 """How many moves are tried before more is allowed for the step that does not fit; half of the places need 3."""

@@ -36,7 +36,7 @@ class PartitionEvents:
 
     Raises:
         UnreadableFileError: The history cannot be read.
-        HistoryError: It is none.
+        HistoryError: It is not a history.
     """
 
     def __init__(self, source: Path | str, watch: Watch = iter, *, held: int = 0) -> None:
@@ -48,9 +48,11 @@ class PartitionEvents:
         with open_history(source) as history:
             self.header: Final = history.header
             for number, located in enumerate(self._located(history)):
-                self._note(located[1])
+                event = located[1]
+                self.is_logged[event.key] = event.connection is not None or self.is_logged.get(event.key, False)
+                self._counts[event.key] = self._counts.get(event.key, 0) + 1
                 if number < held:
-                    self._held.setdefault(located[1].key, []).append(located)
+                    self._held.setdefault(event.key, []).append(located)
                 elif number == held:
                     self._held.clear()
 
@@ -90,8 +92,3 @@ class PartitionEvents:
     def _located(self, history: HistoryReader) -> Iterator[Located]:
         first = 1 if str(self._source).endswith(".parquet") else 2  # a header comes before
         return enumerate(self._watch(history), first)
-
-    def _note(self, event: Event) -> None:
-        key = event.key
-        self.is_logged[key] = event.connection is not None or self.is_logged.get(key, False)
-        self._counts[key] = self._counts.get(key, 0) + 1

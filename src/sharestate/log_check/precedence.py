@@ -24,11 +24,11 @@ from sharestate.log_check.partial_order import PartialOrder
 from sharestate.log_check.schedule import LIVES, Schedule, Step, What
 from sharestate.log_check.seen_records import TERMINAL, SeenRecords, acquired_by
 from sharestate.log_check.visible_log import VisibleLog
-from sharestate.partition.acquire import threshold
+from sharestate.partition.throttling import threshold
 from sharestate.values.checks import MAX_INT64
 
 _ROUNDS: Final = 3
-"""How often what follows from records that were passed over is looked for: some of it follows from the rest."""
+"""How often what follows from records that were skipped is looked for: some of it follows from the rest."""
 
 _PARTS: Final = 3
 """What part of the budget that is left it may take to look for the order of a life: the search needs the rest."""

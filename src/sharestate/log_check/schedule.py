@@ -58,7 +58,7 @@ class What(IntEnum):
     """A write is answered."""
 
     STOP = 4
-    """The broker stops; when it has started again the state is read anew."""
+    """The broker stops; when it has started again the state is read again."""
 
     INITIALIZE = 5
     """The state was read."""
@@ -112,7 +112,7 @@ class Step(NamedTuple):
         event: Its event.
         write: Which of the observed writes it is about; -1 for none.
         allowed: What is allowed for it.
-        way: How many ways in which it may have read, and which lead to other states, are passed over. The answer to a
+        way: How many ways in which it may have read, and which lead to other states, are skipped. The answer to a
             write has two: locks whose writes seem to have waited for it have expired before it, or they have not.
     """
 
@@ -214,7 +214,7 @@ def _stops(steps: list[Step]) -> Iterator[Step]:
     """
     Yield a step for each time that the broker has stopped: as the longest silence begins before its next life.
 
-    A broker numbers its requests for state over all of its connections, so it has started anew where a number is lower.
+    A broker numbers its requests for state over all of its connections, so it started again where a number is lower.
     Where another broker leads, the one before may go on for a while: it has not stopped.
     """
     highest, heard_us = -1, [0]
@@ -244,7 +244,7 @@ def _lives(steps: list[Step]) -> tuple[list[int], list[int]]:
     Return when the state was read, and when the share partition was last heard of before that, and at the end.
 
     Producers that go on over their connections show that the broker has not stopped. Those that come over other ones do
-    not: it may have started anew, and nobody has fetched since.
+    not: it may have started again, and nobody has fetched since.
     """
     begins_us, last_us = [], []
     asked_us, heard_us = 0, 0  # by members and for state; and by producers, too
@@ -330,9 +330,10 @@ def _first_known(*times: int | None) -> int:
 
 
 def _owners(writes: list[Event], acknowledgements: list[Event]) -> dict[int, Event]:
-    """Return by the numbers of writes which acknowledgements have issued them: those that were under way meanwhile."""
+    """Map each write to the one acknowledgement of its records that was in progress when it was issued."""
     found: dict[int, Event] = {}
-    waiting = sorted((each for each in acknowledgements if _may_have_write(each)), key=_taken_us, reverse=True)
+    accepted = (each for each in acknowledgements if (each.response or {}).get("error") not in _REFUSALS)
+    waiting = sorted(accepted, key=_taken_us, reverse=True)
     under_way: list[Event] = []
     for number in sorted(range(len(writes)), key=lambda number: _first_known(writes[number].at_us)):
         write = writes[number]
@@ -345,10 +346,6 @@ def _owners(writes: list[Event], acknowledgements: list[Event]) -> dict[int, Eve
             found[number] = owners[0]
             under_way.remove(owners[0])
     return found
-
-
-def _may_have_write(event: Event) -> bool:
-    return (event.response or {}).get("error") not in _REFUSALS
 
 
 def _has_acknowledged(event: Event, rows: Sequence[StateBatch]) -> bool:

@@ -228,7 +228,7 @@ class Search:
             mismatch = self._checked.take(step, saved)
             if mismatch is None:
                 if step.what in LIVES:
-                    self._settle()
+                    self._forget_moves()
                 self._index += 1
                 continue
             self._repair = repair = self._begin_repair()
@@ -404,7 +404,7 @@ class Search:
         if partition is not None and partition.batch_count():
             self._moved_end = max(self._moved_end, partition.end_offset + 1)
 
-    def _settle(self) -> None:
+    def _forget_moves(self) -> None:
         """Forget moves: what comes now does not depend on them."""
         self._moved_end, self._instead = 0, None
 
@@ -412,8 +412,8 @@ class Search:
         """Give up up to the next time that the state is read."""
         step = self._steps[self._index]
         partition = self._places[-1].partition
-        is_settled = partition is None or partition.start_offset >= self._moved_end
-        self._settle()
+        is_passed = partition is None or partition.start_offset >= self._moved_end
+        self._forget_moves()
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
@@ -431,7 +431,7 @@ class Search:
         return Stop(
             step=step,
             mismatch=mismatch,
-            is_exhausted=repair.has_tried_all and is_settled,
+            is_exhausted=repair.has_tried_all and is_passed,
             tried=repair.tried,
             further=repair.further,
             furthest=repair.furthest,

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sharestate.history import Event
 from sharestate.log_check.partition_events import Located
+from sharestate.values.records import RecordState
 
 Values = Mapping[str, Any]
 """Settings, as fields of a ``config`` event."""
@@ -35,8 +36,7 @@ MOST_TRIED: Final = 24
 _AHEAD: Final = 4 * NEEDED
 """How many answers and writes after that place are looked at: what is explained does not come in order of arrival."""
 
-_ARCHIVING: Final = 3
-_ARCHIVED: Final = 4
+_ARCHIVING, _ARCHIVED = RecordState.ARCHIVING.value, RecordState.ARCHIVED.value
 _LIMITS: Final = range(2, 11)
 """The delivery limits that brokers allow (group.share.min.delivery.count.limit, group.share.max...)."""
 

@@ -1,4 +1,4 @@
-"""The check of a history from a broker's log: whether everything that the broker let out follows from Kafka's rules."""
+"""The check of a history from a broker's log: whether everything the broker sent or stored follows from the rules."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def _search(  # noqa: PLR0913 - what the search is made of, and where its findin
     ended: tuple[int, What] | None = None
     doubted: str | None = None
     # Brokers that led one after the other are put together by their clocks, so what does not fit proves nothing.
-    is_sure = len({(event.request or {}).get("leader") for _, event in events if event.kind == "initialize"}) < _SEVERAL
+    is_sure = len({(event.request or {}).get("leader") for _, event in events if event.kind == "initialize"}) <= 1
     while (stop := search.run()) is not None:
         if stop.suspects:
             stops.append(stop)
@@ -389,8 +389,6 @@ def _doubt(key: Key, events: list[Located], stop: Stop, explained: int) -> str |
 def _explained(checked: CheckedPartition) -> int:
     return checked.counts.fetches_with_records + checked.counts.codes + checked.counts.writes
 
-
-_SEVERAL: Final = 2
 
 WORK_OF_TRIES: Final = 500
 """What trying other settings may cost for each event, over all that are tried; a clean check takes 80 to 200. [work]"""
@@ -484,17 +482,13 @@ def hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | N
     for kind in ("log", "write", "initialize"):
         if kind in lacks:
             return f"the history lacks events of the kind {kind}"
-    unknown = {(event.request or {})["reason"]: None for _, event in events if _is_hindrance(event)}
+    requests = (event.request or {} for _, event in events if event.kind == "unknown")
+    unknown = dict.fromkeys(request["reason"] for request in requests if request["what"] in {"segments", "leader"})
     if unknown:
         return "; ".join(unknown)
     if not any(event.kind == "log" for _, event in events):
         return "nothing is known of the topic's log: import it with its segments"
     return None
-
-
-def _is_hindrance(event: Event) -> bool:
-    """Return whether an event says that something is not known without which nothing can be computed."""
-    return event.kind == "unknown" and (event.request or {})["what"] in {"segments", "leader"}
 
 
 def _finding(stop: Stop, writes: list[tuple[int, Event]], file: str, undecided: int, *, is_sure: bool) -> Finding:

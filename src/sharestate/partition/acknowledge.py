@@ -235,7 +235,7 @@ class _Acknowledgement:
         Return the entries from *index* on that report one record each of the same split batch, and that batch.
 
         Returns:
-            None and the entry at *index*, if it is none of them.
+            None and the entry at *index*, if it is another one.
         """
         first, last, _ = requests[index]
         batch = self._state.in_flight.floor(first) if first == last else None

@@ -3,12 +3,11 @@ A member acquires what was fetched.
 
 First it is decided whether anything is acquired, how much, and from which offset on. Then all steps are planned before
 the first is taken, so a refusal changes nothing: offsets that are not cached become new batches, and available ones
-that are cached are delivered again. Records that keep failing are delivered in ever smaller pieces, the last time each
-one alone.
+that are cached are delivered again.
 
 Source:
     SharePartition.acquire, lastOffsetAndMaxRecordsToAcquire, acquireNewBatchRecords, createBatches,
-    acquireSubsetBatchRecords, shouldThrottleRecordsDelivery (Kafka 4.3.1; KAFKA-17541).
+    acquireSubsetBatchRecords (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from sharestate.partition.cells import Cell, unowned
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
+from sharestate.partition.throttling import is_throttled, offered_runs, threshold
 from sharestate.values.effects import NOTHING, Cause, Effects, with_acquired
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.named_tuples import new_tuple
@@ -191,7 +191,7 @@ def _skip_natural_gaps(state: PartitionState, fetched: FetchedRecords) -> None:
     while _is_at_natural_gap(state, fetched):  # a durable batch may lie between two gaps
         following = state.in_flight.higher(state.start_offset)
         state.move_start(first_fetched if following is None else min(first_fetched, following.first_offset))
-        state.end_offset = max(state.end_offset, state.start_offset)
+        state.extend_end(state.start_offset)
         state.lift_gap_window(state.start_offset)
         advance(state)
 
@@ -306,7 +306,7 @@ def _cache(state: PartitionState, batch: Batch) -> None:
     state.add_batch(batch)
     if state.in_flight.first is batch:  # there is no record from the SPSO up to here
         state.move_start(batch.first_offset)
-    state.end_offset = max(state.end_offset, batch.last_offset)
+    state.extend_end(batch.last_offset)
 
 
 def plan_new(state: PartitionState, request: Request, first_offset: int, last_offset: int, limit: int) -> AddBatches:
@@ -466,31 +466,12 @@ def _plan_batch(
     high = min(request.last_offset, batch.last_offset)
     budget = remaining if request.is_strict else None
     looked_from = _looked_from(state, batch, low)
-    runs = list(_offered_runs(batch, looked_from, high, state.config.delivery_count_limit, budget))
+    runs = list(offered_runs(batch, looked_from, high, state.config.delivery_count_limit, budget))
     if not runs:
         return None
     if not batch.is_split and state.in_flight.is_oversized(batch):
         raise state.split_refusal(batch.first_offset, batch.last_offset)
     return TakeRecords(batch, low, runs)
-
-
-# ---- throttling: a batch that keeps failing may hold one record that its consumers cannot process
-
-_LEAST_THRESHOLD: Final = 2
-"""Records are never throttled before their third delivery. [deliveries]"""
-
-_LEAST_LIMIT: Final = 3
-"""A limit below this leaves no delivery to set apart. [deliveries]"""
-
-
-def threshold(delivery_count_limit: int) -> int:
-    """
-    Return the delivery count from which on records are throttled (rule 20.3).
-
-    >>> [threshold(limit) for limit in (2, 5, 10)]
-    [2, 3, 5]
-    """
-    return max(_LEAST_THRESHOLD, (delivery_count_limit + 1) // 2)
 
 
 def _looked_from(state: PartitionState, batch: Batch, low: int) -> int:
@@ -505,42 +486,4 @@ def _is_throttled(state: PartitionState, request: Request, batch: Batch) -> bool
         return False
     low = _looked_from(state, batch, max(request.first_offset, batch.first_offset))
     high = min(request.last_offset, batch.last_offset)
-    return any(cell.is_acquirable and cell.delivery_count >= least for _, _, cell in batch.parts(low, high))
-
-
-def _offered_runs(
-    batch: Batch, first_offset: int, last_offset: int, delivery_count_limit: int, budget: int | None
-) -> Iterator[tuple[int, int, Cell]]:
-    """
-    Go through the runs of equal records of a range that one acquisition may take of *batch*, stopping where it must.
-
-    Args:
-        batch: The batch, whole or split.
-        first_offset: The first offset of the range, clipped to the batch.
-        last_offset: The last offset of the range, clipped to the batch.
-        delivery_count_limit: ``share.delivery.count.limit``.
-        budget: How many records may be taken at most; None for any number. [records]
-
-    Yields:
-        (first offset, last offset, cell) of each run.
-    """
-    # rule 20.3
-    last_delivery = delivery_count_limit - 1 if delivery_count_limit >= _LEAST_LIMIT else None
-    taken, cap = 0, None
-    for first, last, cell in batch.parts(first_offset, last_offset):
-        if not cell.is_acquirable:
-            continue
-        count = cell.delivery_count
-        is_last = count == last_delivery
-        if is_last and taken:  # a record on its last delivery takes no healthy ones with it
-            return
-        # The first run at the threshold decides: half of the batch, and half of that for each delivery past the
-        # threshold. As in Kafka the size is that of the whole batch, terminal records included.
-        if cap is None and count >= threshold(delivery_count_limit):
-            cap = max(1, batch.size >> (count - threshold(delivery_count_limit) + 1))
-        stops = [stop - taken for stop in (cap, budget) if stop is not None and stop > taken]
-        size = min([1 if is_last else last - first + 1, *stops])
-        yield first, first + size - 1, cell
-        taken += size
-        if is_last or size in stops:
-            return
+    return any(is_throttled(cell, least) for _, _, cell in batch.parts(low, high))

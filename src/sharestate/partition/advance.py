@@ -95,7 +95,7 @@ def _advance_over_batches(state: PartitionState) -> bool:
 def _pass_all(state: PartitionState, start: int) -> None:
     """Move the SPSO to *start*, past all that is cached; the SPEO is there then."""
     state.move_start(start, state.delivery_complete_count)
-    state.end_offset = start
+    state.move_end(start)
 
 
 def _remove_up_to(state: PartitionState, last_offset: int) -> None:

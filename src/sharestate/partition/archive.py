@@ -1,5 +1,5 @@
 """
-Records are archived because the log no longer offers them, whoever holds them.
+Records are archived because the log no longer offers them, no matter who holds them.
 
 Three things lead here: a fetch shows that log compaction has removed records, a transaction was aborted, or the log
 start has moved. Nothing is persisted.
@@ -106,7 +106,7 @@ def archive_compacted(state: PartitionState, fetch_offset: int, first_fetched: i
     if completed < 0:
         return False
     state.count_completed(completed)
-    state.find_next = True
+    state.look_again()
     return not state.profile.has(Quirk.STALLS_AFTER_COMPACTION)  # rule 24.1
 
 
@@ -127,7 +127,7 @@ def aborted_batches(fetched: FetchedRecords) -> Sequence[RecordBatch]:
 
 
 def archive_aborted(state: PartitionState, aborted: Iterable[RecordBatch]) -> bool:
-    """Archive what is acquired of *aborted*, whoever holds it; return whether the SPSO has to advance now."""
+    """Archive what is acquired of *aborted*, no matter who holds it; return whether the SPSO has to advance now."""
     # rules 7.10 and 20.4
     is_archived = False
     for batch in aborted:
@@ -194,7 +194,7 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
         _archive_below(state, old, offset)
     else:
         state.move_start(offset, state.delivery_complete_count)
-        state.end_offset = offset
+        state.move_end(offset)
     is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rules 16 and 24.1
     return WAKE if is_advancing and advance(state) else NOTHING
 
@@ -206,10 +206,10 @@ def _archive_below(state: PartitionState, old: int, offset: int) -> None:
     batches = state.in_flight.from_floor(min(old, state.acquirable_from), offset - 1)
     # What is archived here lies below the new SPSO, so it never counts.
     if archive_range(state, batches, old, offset - 1, RecordState.AVAILABLE, Input.BELOW_START) >= 0:
-        state.find_next = True
+        state.look_again()
     state.taken(state.acquirable_from, _first_available(state, batches, offset) - 1)
     state.move_start(offset, passed)
-    state.end_offset = max(state.end_offset, offset)
+    state.extend_end(offset)
 
 
 def _first_available(state: PartitionState, batches: Iterable[Batch], offset: int) -> int:

@@ -131,7 +131,7 @@ class Batch:
             offset += size
 
     def parts(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, Cell]]:
-        """Go through the same runs; a long one may come in several parts, so that whoever takes few looks at few."""
+        """Go through the same runs; a long one may come in several parts, so that who takes few looks at few."""
         if not self.is_split:
             yield first_offset, last_offset, self.cell
             return

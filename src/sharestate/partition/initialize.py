@@ -24,7 +24,7 @@ from sharestate.partition.cells import unowned
 from sharestate.partition.dead_letters import resumed
 from sharestate.partition.lifecycle import Event, Lifecycle, after, initialize_refusal
 from sharestate.partition.record_machine import TERMINAL
-from sharestate.partition.state import FinalWrite, GapWindow, PartitionState
+from sharestate.partition.state import FinalWrite, PartitionState
 from sharestate.partition.writes import issue_content
 from sharestate.values.effects import NOTHING, Cause, Effects
 from sharestate.values.records import RecordState
@@ -120,7 +120,7 @@ def _refusal(batches: Iterable[StateBatch], start: int, legal_states: Container[
 def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch]) -> None:
     # rules 4.3, 4.4 and 20.4
     state.move_start(start)
-    state.end_offset = start
+    state.move_end(start)
     gap = None
     expected = start
     for first, last, delivery_state, delivery_count in batches:
@@ -135,7 +135,8 @@ def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch])
         if cell.state in TERMINAL:
             state.count_completed(last - first + 1)
     if state.in_flight:
-        state.find_next = True
-        state.end_offset = expected - 1
-        state.gap_window = None if gap is None else GapWindow(gap, state.end_offset)
+        state.look_again()
+        state.move_end(expected - 1)
+        if gap is not None:
+            state.begin_gap_window(gap)
         advance(state)

@@ -20,17 +20,24 @@ def next_fetch_offset(state: PartitionState) -> int:
     Complexity:
         O(1), or linear in the batches and records from the lowest one that may be acquirable to the first that is.
     """
-    if not state.in_flight or state.start_offset > state.in_flight.last.last_offset:
-        state.find_next = False
-        return state.end_offset
-    if state.find_next:
-        offset = _first_acquirable(state)
-        if offset is not None:
-            # rule 24.1, F5: what lies below the SPSO may be below the log start
-            is_kept = state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START)
-            return offset if is_kept else max(offset, state.start_offset)
-        state.find_next = False
-    return state.end_offset + 1
+    offset = first_offered(state) if state.find_next else None
+    if offset is not None:
+        return offset
+    state.found_none()
+    return state.end_offset + 1 if _has_some(state) else state.end_offset
+
+
+def first_offered(state: PartitionState) -> int | None:
+    """Return where a fetch of what is in flight begins; None if nothing of it can be acquired (rule 5)."""
+    offset = _first_acquirable(state) if _has_some(state) else None
+    if offset is None or state.profile.has(Quirk.STALLS_IN_GAP_BELOW_START):
+        return offset
+    return max(offset, state.start_offset)  # rule 24.1, F5: what lies below the SPSO may be below the log start
+
+
+def _has_some(state: PartitionState) -> bool:
+    """Return whether something is in flight at or above the SPSO."""
+    return bool(state.in_flight) and state.start_offset <= state.in_flight.last.last_offset
 
 
 def can_acquire(state: PartitionState) -> bool:

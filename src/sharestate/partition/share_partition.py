@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from attrs import evolve
 
 from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, TimeReversedError, persister_error
-from sharestate.partition import acknowledge, acquire, archive, dead_letters, expire, initialize, next_fetch, writes
+from sharestate.partition import (
+    acknowledge,
+    acquire,
+    archive,
+    dead_letters,
+    expire,
+    initialize,
+    next_fetch,
+    outlook,
+    writes,
+)
 from sharestate.partition import release as release_
-from sharestate.partition.batches import Batch
+from sharestate.partition.acknowledgement_form import acknowledgements
 from sharestate.partition.copies import copy_state
 from sharestate.partition.invariants import check
 from sharestate.partition.lifecycle import Event, Lifecycle, after
+from sharestate.partition.outlook import AcquisitionOutlook
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.partition.snapshots import restore_state, take_snapshot
 from sharestate.partition.state import GapWindow, PartitionState
+from sharestate.partition.views import BatchView, view_of
 from sharestate.partition.write_policies import writer_for
-from sharestate.values.acknowledgements import AcknowledgementBatch, acknowledgements
+from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import MAX_INT64, expect, integer, refuse, text
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST, Profile
-from sharestate.values.records import AcquireMode, RecordState, SharePartitionKey
+from sharestate.values.records import AcquireMode, SharePartitionKey
 from sharestate.values.requests import PersistedState, ReadShareGroupState
 from sharestate.values.snapshot import Snapshot
 
@@ -41,50 +53,6 @@ MAX_POLL_RECORDS: Final = 500
 
 
 _Partition = TypeVar("_Partition", bound="SharePartition")
-
-
-class RecordRun(NamedTuple):
-    """
-    Neighboring records of one batch that have the same state.
-
-    Attributes:
-        first_offset: The first offset of the run.
-        last_offset: The last offset of the run, included.
-        state: The records' state; that after the pending transition if there is one.
-        delivery_count: The deliveries of each so far. [deliveries]
-        member_id: Their owner; empty for none.
-        lock_deadline_ms: The last instant at which their acquisition lock holds; None without a lock. [ms]
-        has_pending_write: Whether a write that carries their last transition is pending.
-        lock_expired: Whether their lock has expired while that write was pending.
-        is_archived_meanwhile: Whether they were archived while that write was pending: its outcome does not matter.
-    """
-
-    first_offset: int
-    last_offset: int
-    state: RecordState
-    delivery_count: int
-    member_id: str
-    lock_deadline_ms: int | None
-    has_pending_write: bool
-    lock_expired: bool
-    is_archived_meanwhile: bool
-
-
-class BatchView(NamedTuple):
-    """
-    An in-flight batch as it was when it was asked for.
-
-    Attributes:
-        first_offset: The batch's first offset.
-        last_offset: The batch's last offset, included.
-        is_split: Whether it is kept record by record; if not, there is one run.
-        runs: Its records, in ascending order. Two neighboring runs always differ in state.
-    """
-
-    first_offset: int
-    last_offset: int
-    is_split: bool
-    runs: tuple[RecordRun, ...]
 
 
 class SharePartition:
@@ -515,7 +483,16 @@ class SharePartition:
 
     def batches(self) -> tuple[BatchView, ...]:
         """Return the in-flight batches as they are; linear in them, and in the records of split ones."""
-        return tuple(map(_view, self._state.in_flight))
+        return tuple(map(view_of, self._state.in_flight))
+
+    def acquisition_outlook(self, offset: int) -> AcquisitionOutlook:
+        """
+        Return what the next acquisition would make of the record at *offset*: whether it comes, and with how many.
+
+        Complexity:
+            Linear in the batches and the records of split ones up to *offset*.
+        """
+        return outlook.acquisition_outlook(self._state, integer(offset, "offset"))
 
     def batch_count(self) -> int:
         """Return how many batches are in flight; what is linear in them, as a copy, costs as much. [batches]"""
@@ -558,28 +535,6 @@ class SharePartition:
             state.recorder.at_ms = now_ms
 
 
-def _view(batch: Batch) -> BatchView:
-    """Return *batch* as it is; linear in its records if it is split."""
-    runs: list[RecordRun] = []
-    for first, last, cell in batch.runs(batch.first_offset, batch.last_offset):
-        run = RecordRun(
-            first,
-            last,
-            cell.state,
-            cell.delivery_count,
-            cell.member_id,
-            cell.lock_deadline_ms,
-            cell.write is not None,
-            cell.lock_expired,
-            cell.is_archived_meanwhile,
-        )
-        if runs and runs[-1][2:] == run[2:]:
-            runs[-1] = runs[-1]._replace(last_offset=last)
-        else:
-            runs.append(run)
-    return BatchView(batch.first_offset, batch.last_offset, batch.is_split, tuple(runs))
-
-
 def _refuse_time(now_ms: int, last_ms: int) -> None:
     """Refuse a time that is malformed or in the past; do nothing if it is of a subclass of int."""
     if integer(now_ms, "now_ms", 0) < last_ms:
@@ -592,7 +547,7 @@ def _error_of(error: int | ShareStateError, message: str | None) -> ShareStateEr
     if isinstance(error, ShareStateError):
         return error
     if integer(error, "error") == ErrorCode.NONE:
-        refuse("NONE is no error", "error")
+        refuse("got NONE (0), which is no error; report success with read_succeeded or write_succeeded", "error")
     return persister_error(error, message if message is None else expect(message, str, "message"))
 
 

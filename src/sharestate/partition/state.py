@@ -1,8 +1,11 @@
 """
 The mutable state of one share partition, and the only methods through which its records change.
 
-Cells change by ``replace_cells``, ``put_cell(s)`` and ``put_each``; the SPSO by ``move_start``; the delivery complete
-count by ``count_completed`` and ``move_start``; the gap window shrinks by ``shrink_gap_window``.
+Cells change by ``replace_cells``, ``put_cell(s)`` and ``put_each``, new ones come by ``add_batch``; the SPSO changes by
+``move_start``, the SPEO by ``move_end`` and ``extend_end``, the delivery complete count by ``count_completed`` and
+``move_start``, ``find_next`` by ``look_again`` and ``found_none``, and whenever a cell becomes acquirable; the gap
+window begins by ``begin_gap_window`` and shrinks by ``shrink_gap_window`` and ``lift_gap_window``. ``return_to`` takes
+moves of offsets back.
 
 Source:
     The fields of SharePartition (Kafka 4.4.0).
@@ -286,9 +289,17 @@ class PartitionState:
 
     def _find_from(self, offset: int, cell: Cell) -> None:
         """Have the next fetch look for acquirable records, such as those that have *cell*, from *offset* on."""
-        self.find_next = True
+        self.look_again()
         self.acquirable_from = min(self.acquirable_from, offset)
         self.most_delivered = max(self.most_delivered, cell.delivery_count)
+
+    def look_again(self) -> None:
+        """Have the next fetch look for acquirable records."""
+        self.find_next = True
+
+    def found_none(self) -> None:
+        """Note that no cached record is acquirable: the next fetch need not look."""
+        self.find_next = False
 
     def taken(self, first_offset: int, last_offset: int) -> None:
         """Note that no record of a range is acquirable any more."""
@@ -321,6 +332,15 @@ class PartitionState:
         # rule 20.4
         self.start_offset = offset
         self.delivery_complete_count -= passed
+
+    def move_end(self, offset: int) -> None:
+        """Move the SPEO to *offset*: with nothing in flight that is the next one to fetch."""
+        # rule 1
+        self.end_offset = offset
+
+    def extend_end(self, offset: int) -> None:
+        """Move the SPEO to *offset*, unless it is beyond that already."""
+        self.end_offset = max(self.end_offset, offset)
 
     def count_completed(self, records: int) -> None:
         """Count *records* more terminal records; fewer if it is negative. [records]"""
@@ -366,6 +386,10 @@ class PartitionState:
         """The gap window while it is active, else None (rule 4.4)."""
         window = self.gap_window
         return window if window is not None and window.last_offset == self.end_offset else None
+
+    def begin_gap_window(self, offset: int) -> None:
+        """Begin a gap window at *offset*, up to the SPEO as the state was read (rule 4.4)."""
+        self.gap_window = GapWindow(offset, self.end_offset)
 
     def shrink_gap_window(self, offset: int) -> None:
         """Begin the gap window at *offset*; end it if that is past it, or if something beyond it was acquired."""

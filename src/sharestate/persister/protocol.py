@@ -51,7 +51,7 @@ class Persister(Protocol):
     - **Confirmed is stored.** An answer may be lost, a confirmed change never is, nor cut: offsets have 64 bits, epochs
       and delivery complete counts 32, delivery counts 16, and a write may have thousands of batches, in any state. NONE
       says that the change is stored, one of the three refusals that it is not. Any other code leaves it open.
-    - **Durability.** If the state outlasts the persister, whoever opens it again finds all that was confirmed: start
+    - **Durability.** If the state outlasts the persister, one that opens it again finds all that was confirmed: start
       offset, records, delivery complete count, epochs that fence, and deletions.
     - **Idempotence.** The same write again leads to the same state.
     - **Combining.** Of two states of one record the higher delivery count wins, then the higher number of the state.
@@ -75,7 +75,7 @@ class Persister(Protocol):
 
     def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
         """
-        Initialize the state of share partitions, or start it anew: **what is stored of them is wiped**.
+        Initialize the state of share partitions, or start it again: **what is stored of them is wiped**.
 
         A server that starts again calls ``ensure_initialized``.
         """
@@ -102,7 +102,7 @@ class CheckedPersister(ABC):
     """The five methods of a persister, which all come to one: a request of the wrong type does not get there."""
 
     def initialize_state(self, request: InitializeStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        """Initialize the state of share partitions, or start it anew: what is stored of them is wiped."""
+        """Initialize the state of share partitions, or start it again: what is stored of them is wiped."""
         return self._checked(request, InitializeStateParameters)
 
     def read_state(self, request: ReadStateParameters, /) -> Future[Result[PartitionAllData]]:

@@ -32,6 +32,7 @@ NO_ERROR_MESSAGE: Final = "NONE"
 """The text that goes with no error."""
 
 _MAX_INT32: Final = 2**31 - 1
+"""The largest partition, as the wire has it in 32 bits with a sign."""
 
 
 def _number(name: str, *, default: int) -> Any:  # noqa: ANN401 - a field of attrs is what its class says
@@ -337,7 +338,7 @@ class Parameters(Generic[P, R]):
 
 @frozen(kw_only=True)
 class InitializeStateParameters(Parameters[PartitionStateData, PartitionErrorData]):
-    """Initialize the state of partitions, or start it anew: what is stored of them is wiped."""
+    """Initialize the state of partitions, or start it again: what is stored of them is wiped."""
 
 
 @frozen(kw_only=True)

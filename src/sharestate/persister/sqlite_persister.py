@@ -23,7 +23,7 @@ class SqlitePersister(CoordinatorPersister):
     of its own, with ``ThreadedPersister``.
 
     Raises:
-        StateLogError: The file cannot be opened, has another schema version, is none of these, or lacks records.
+        StateLogError: The file cannot be opened, has another schema version, is not one of these, or lacks records.
         WrongThreadError: A method was called in another thread; nothing was done.
     """
 

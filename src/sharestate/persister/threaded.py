@@ -1,4 +1,4 @@
-"""A persister in a thread of its own: whoever asks it waits for no disk."""
+"""A persister in a thread of its own: its callers wait for no disk."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ _LIGHT: Final = frozenset({RecordState.AVAILABLE, RecordState.ACQUIRED})
 
 _RED: Final = "#c0392b"
 _PALE: Final = 0.3
+"""The opacity of what the SPSO has passed: still legible beside what is in flight."""
 
 _HEIGHT: Final = 34
 """The height of a run. [px]"""

@@ -1,7 +1,7 @@
 """
 Reports: what happened to share partitions as one page with pictures, to open in a browser (extra ``plots``).
 
-They are made of histories, whoever has written them.
+They are made of histories of any writer.
 """
 
 try:

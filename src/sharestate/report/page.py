@@ -21,7 +21,7 @@ import vl_convert
 from sharestate.explain import ListedRecords, Overview, Survey
 from sharestate.explain.happened import LISTS
 from sharestate.explain.outcomes import OUTCOMES, ends_in_words
-from sharestate.explain.sentences import counted, duration, instant
+from sharestate.explain.words import counted, duration, instant
 from sharestate.json_lines import printable
 from sharestate.report.charts import ENDS, HELD, OUTCOME_NAMES, STATES, charts
 from sharestate.report.timeline import KEPT, PartitionTimeline, ReportedPartition
@@ -33,10 +33,10 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data: b
 """Nothing is loaded, and no script runs but those whose hashes follow; Vega makes functions of expressions."""
 
 _LISTED: Final = 10
-"""The most rows of a table of what stands at the end."""
+"""The most rows of a table of what stands at the end: what one looks through; the rest is counted."""
 
 _LEAST_KEPT: Final = 1000
-"""The least number of spans that are kept of a share partition. [spans]"""
+"""The least number of spans that are kept of a share partition, however many of them there are. [spans]"""
 
 _LONG: Final = 60
 """The length from which on the text of a cell goes on in a new line. [characters]"""

@@ -26,6 +26,7 @@ _PLACES: Final = {cause: place for place, cause in enumerate(Cause)}
 _GOES_ON: Final = -1
 _FORGOTTEN: Final = -2
 _UNKNOWN: Final = -3
+"""How a span has ended that no cause ended, in the place of a cause's number, which is 0 or more (page.js)."""
 
 
 class Span(NamedTuple):
@@ -113,7 +114,7 @@ class ReportedPartition(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """What is true of records now, and since when."""
+    """The open interval of a range of records."""
 
     begin_us: int
     state: int

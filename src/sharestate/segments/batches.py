@@ -29,10 +29,13 @@ BEFORE_LENGTH: Final = 12
 """The bytes that the length of a batch does not count: its base offset, and itself. [bytes]"""
 
 _COMPRESSION: Final = 0x07
-_COMPRESSION_OFFSET: Final = 22
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
+"""The bits of a batch's attributes (DefaultRecordBatch, Kafka 4.3.1)."""
+
+_COMPRESSION_OFFSET: Final = 22
+"""Where the lower byte of the attributes is in a batch. [bytes]"""
 _CONTROL_KEY: Final = Struct(">hh")
 _RECORDS_OF_BYTE: Final = 2
 """The most records for each byte of a batch, in whatever way it is compressed: each has an offset that the others have

@@ -32,6 +32,8 @@ _RATIO: Final = 64
 
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
+"""The mark and two versions of 32 bits, before the first block (SnappyOutputStream of snappy-java). [bytes]"""
+
 _BLOCK_SIZE: Final = Struct(">i")
 
 

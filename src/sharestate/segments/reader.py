@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"\d{20}\.log")
 _BUFFER: Final = 2**20
+"""How much of a file is read at once: segments are read from end to end. [bytes]"""
+
 _MAGIC: Final = 2
+"""The format of record batches since Kafka 0.11."""
+
 _MAGIC_OFFSET: Final = 16
+"""Where a batch says its format, in all formats so far. [bytes]"""
+
 _LENGTH: Final = Struct(">8xi")
 _FEWEST_ZEROS: Final = 16
 """Zeros at the end of a batch that cannot be data any more. [bytes]"""
@@ -69,7 +75,7 @@ def segment_files(directory: Path | str) -> list[Path]:
     """
     Return the segments in a partition's *directory*, in the order of the log.
 
-    Files that are not named after an offset are passed over, such as indexes and segments that are being deleted.
+    Files that are not named after an offset are skipped, such as indexes and segments that are being deleted.
 
     Raises:
         UnreadableFileError: The directory cannot be read, or has no segments.

@@ -29,7 +29,7 @@ VERSION: Final = 1
 """The version that is written, and the only one that is read."""
 
 STATES_KEPT: Final = 2
-"""How many batches keep what only the next one needs, so that whoever reads one can finish. [batches]"""
+"""How many batches keep what only the next one needs, so that a reader of one can finish. [batches]"""
 
 _COMMITS: Final = "_commits"
 _BATCH: Final = "batch="

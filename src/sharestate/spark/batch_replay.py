@@ -1,7 +1,7 @@
 """
 Histories replayed on Spark: one shuffle that brings each share partition's events together, in order, then the fold.
 
-The rows of all kinds are made in one pass, so they are one frame: whoever wants more than one kind of them writes it
+The rows of all kinds are made in one pass, so they are one frame: who wants more than one kind of them writes it
 first, and reads the kinds from there.
 """
 
@@ -58,7 +58,7 @@ def replay(  # noqa: PLR0913 - the settings of a replay, by name
     Replay the histories of share partitions, each of them as ``sharestate.history.Replay`` does.
 
     Args:
-        events: Rows with the columns of ``EVENTS``, in any order; others are passed over.
+        events: Rows with the columns of ``EVENTS``, in any order; others are ignored.
         profile: The rules until a ``config`` event names others.
         config: The groups' settings until ``config`` events change them; Kafka's defaults if None.
         order: The order of the events of each share partition by ``seq``; None for what ``read_history`` has found in
@@ -131,7 +131,7 @@ class ReplayResult:
         A replay of no events leaves no files. Its result has no rows, and refuses no kind.
 
         Raises:
-            HistoryError: It is none, or of a version that is not known.
+            HistoryError: It is not a replay, or of a version that is not known.
             AnalysisException: It cannot be read.
         """
         fields = {each.name: each for each in _columns_at(spark, path)}

@@ -35,6 +35,8 @@ TIMEOUT_MS: Final = 60_000
 _CLIENT: Final = "kafka."
 _OPTIONS: Final = frozenset({"path", "bootstrap", "topic", "partitions", "group", "timeout_ms"})
 _ROWS_PER_BATCH: Final = 10_000
+"""As many rows as Spark puts into a record batch of Arrow (spark.sql.execution.arrow.maxRecordsPerBatch)."""
+
 _MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
 """The last time that Spark has a value for, in microseconds. [ms since 1970]"""
 

@@ -33,7 +33,8 @@ DELIVERY_COUNT_LIMIT: Final = 5
 _STATE_PARTITION: Final = ("topic", "state_partition")
 _SNAPSHOTS_START: Final = 15
 _UPDATES_START: Final = 11
-"""Where the start offset begins in the value of an update, the first byte being 1 as in SQL. [bytes]"""
+"""Where the start offset begins in the values of snapshots and updates, the first byte being 1 as in SQL: after the
+version and the epochs, of which a snapshot has three and an update two (ShareSnapshotValue.json). [bytes]"""
 
 
 def health_table(  # noqa: PLR0913 - what an operator may set, by name

@@ -39,6 +39,8 @@ _HEADERS: Final = StructType(
     ]
 )
 _ROWS_PER_BATCH: Final = 1000
+"""Events that are encoded at once: few live objects keep Python's garbage collector quick. [events]"""
+
 _LOCAL: Final = "file:"
 
 
@@ -98,7 +100,7 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _expect_none_empty(listed: Iterable[str], read: Iterable[str]) -> None:
-    """Refuse files without a byte, which Spark lists and then passes over: there should be a header in each."""
+    """Refuse files without a byte, which Spark lists and then skips: there should be a header in each."""
     names = frozenset(map(_name, read))
     for file in sorted(map(unquote, listed)):
         if _name(file) not in names:

@@ -10,73 +10,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructField, StructType
 
+from sharestate.columns import Column
 from sharestate.history import EVENT_COLUMNS, KINDS, OUTPUT_COLUMNS, OUTPUTS, Order
-from sharestate.history.columns import INFERRED, MAY_LACK, Column, ListOf, Need, Rows, Scalar, Type, union
-from sharestate.spark.schemas import arrow_schema
+from sharestate.history.columns import INFERRED, MAY_LACK
+from sharestate.spark.schemas import arrow_schema, struct, struct_of_any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
-
-_SCALARS: Final[Mapping[Scalar, DataType]] = MappingProxyType(
-    {
-        Scalar.TEXT: StringType(),
-        Scalar.BOOLEAN: BooleanType(),
-        Scalar.INT8: ByteType(),
-        Scalar.INT16: ShortType(),
-        Scalar.INT32: IntegerType(),
-        Scalar.INT64: LongType(),
-    }
-)
-
-
-def _data_type(types: Sequence[Type]) -> DataType:
-    """Return the type of a column that has *types*: the one that they are, or structs with the fields of all."""
-    type_ = types[0]
-    match type_:
-        case Scalar():
-            return _SCALARS[type_]
-        case ListOf(item):
-            return ArrayType(_SCALARS[item])
-        case Rows():
-            return ArrayType(_struct(rows.columns for rows in types if isinstance(rows, Rows)))
-
-
-def _struct(tables: Iterable[Iterable[Column]]) -> StructType:
-    return StructType([_field(same, is_nullable=True) for same in union(tables).values()])
-
-
-def _field(same: Sequence[Column], *, is_nullable: bool) -> StructField:
-    """Return the field for columns of one name, which says what each of them means."""
-    units = [column.unit for column in same if column.unit]
-    meaning = "; ".join(dict.fromkeys(column.meaning for column in same))
-    metadata = {"comment": f"{meaning} [{units[0]}]" if units else meaning}
-    if units:
-        metadata["unit"] = units[0]
-    return StructField(same[0].name, _data_type([column.type for column in same]), is_nullable, metadata)
-
-
-def _columns(columns: Iterable[Column]) -> list[StructField]:
-    return [_field([column], is_nullable=column.need is not Need.REQUIRED) for column in columns]
 
 
 def _side(name: str, tables: Iterable[Iterable[Column]]) -> StructField:
     comment = f"the {name}, with the fields of the event's kind; the others are null"
-    return StructField(name, _struct(tables), nullable=True, metadata={"comment": comment})
+    return StructField(name, struct_of_any(tables), nullable=True, metadata={"comment": comment})
 
 
 SHARE_PARTITION: Final = tuple(column.name for column in EVENT_COLUMNS[:3])
@@ -93,19 +42,21 @@ TOPICS: Final = "sharestate_history_topics"
 
 EVENTS: Final = StructType(
     [
-        *_columns(EVENT_COLUMNS),
+        *struct(EVENT_COLUMNS),
         _side("request", (kind.request for kind in KINDS.values())),
         _side("response", (kind.response for kind in KINDS.values())),
-        *_columns([INFERRED]),
+        *struct([INFERRED]),
     ]
 )
 REPLAY_ROWS: Final = StructType(
-    [*_columns(OUTPUT_COLUMNS), *_struct(output.columns for output in OUTPUTS.values()).fields]
+    [*struct(OUTPUT_COLUMNS), *struct_of_any(output.columns for output in OUTPUTS.values())]
 )
 REPLAY_TABLES: Final[Mapping[str, StructType]] = MappingProxyType(
     {
-        kind: StructType([*_columns(column for column in OUTPUT_COLUMNS if column.name != "kind"), *_columns(own)])
-        for kind, own in ((output.name, output.columns) for output in OUTPUTS.values())
+        kind: struct(
+            [*(column for column in OUTPUT_COLUMNS if column.name != "kind"), *output.columns], has_open_rows=True
+        )
+        for kind, output in OUTPUTS.items()
     }
 )
 

@@ -151,5 +151,5 @@ def _finding(report: Json, finding: Json) -> dict[str, Any]:
 
 
 def _place(place: Json) -> dict[str, Any]:
-    """Return a place; without a file it is none of a request log."""
+    """Return a place; without a file it is not in a request log."""
     return {"source_file": place["file"] or None, "source_line": place["line"] if place["file"] else None}

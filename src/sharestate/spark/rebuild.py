@@ -28,7 +28,7 @@ from sharestate.coordinator import (
 )
 from sharestate.coordinator.records import RecordType, decode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, UnreadableFileError
-from sharestate.spark import columns
+from sharestate.history.columns import STATE_BATCHES
 from sharestate.spark.schemas import RECORD_COUNTS, STATE_RECORDS, STATES, arrow_schema, check_columns, shaped
 from sharestate.spark.workers import tasks, use_this_python
 from sharestate.values.checks import refuse
@@ -44,13 +44,13 @@ SHARE_PARTITION: Final = ("topic", "partition", "share_partition")
 """The share partition whose record it is. One key of Kafka's lives in one partition of one topic."""
 
 _STORED: Final = tuple(each.name for each in fields(StoredState) if each.name in STATES.fieldNames())
-_BATCH: Final = tuple(column.name for column in columns.STATE_BATCH)
+_BATCH: Final = tuple(column.name for column in STATE_BATCHES.columns)
 
 _TYPE_BYTES: Final = 2
 """The size of the record type in a key. [bytes]"""
 
 _ROWS_PER_BATCH: Final = 1000
-"""How many states go to Spark at once. [share partitions]"""
+"""How many states go to Spark at once: a large one has tens of kilobytes. [share partitions]"""
 
 
 def rebuild_state(
@@ -69,7 +69,7 @@ def rebuild_state(
 
     Args:
         records: Rows with the columns of Spark's Kafka source: ``STATE_RECORDS``, in any order. Columns that it does
-            not need may be missing, others are passed over.
+            not need may be missing, others are ignored.
         profile: The release by whose rules state batches are combined.
         partitions: The number of tasks that fold; None for ``spark.sql.shuffle.partitions``. It is fixed, so adaptive
             execution does not merge them: rows are small here, but take time. [tasks]
@@ -80,9 +80,9 @@ def rebuild_state(
         A frame of schema ``STATES``, computed when it is asked for.
 
     Raises:
-        MalformedInputError: A column is missing or of another type, the profile is none of Kafka's, or *partitions* is
+        MalformedInputError: A column is missing or of another type, the profile is not Kafka's, or *partitions* is
             less than 1. When the frame is computed, the job fails with a ``PythonException`` of Spark's that ends in
-            UnreadableFileError, with partition and offset: a record that is none of this topic, an offset that comes
+            UnreadableFileError, with partition and offset: a record that is not of this topic, an offset that comes
             twice, or a source that has changed between two readings.
 
     Complexity:
@@ -160,7 +160,7 @@ def fold_states(profile_name: str, batches: Iterable[pa.RecordBatch]) -> Iterato
             those of a share partition one after the other, by offset, from the last snapshot on if there is one.
 
     Raises:
-        UnreadableFileError: A record is none of this topic, or offsets are not as they should be; the place is that of
+        UnreadableFileError: A record is not of this topic, or offsets are not as they should be; the place is that of
             the record in the topic.
     """
     import pyarrow as pa  # noqa: PLC0415 - only where it runs

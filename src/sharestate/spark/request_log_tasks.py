@@ -34,6 +34,7 @@ SHOWN_BROKEN: Final = 10
 """How many broken lines are named. [lines]"""
 
 _EVENTS_PER_BATCH: Final = 1000
+"""Events that are encoded at once, as in ``history_files``. [events]"""
 
 
 class RowKind(IntEnum):
@@ -145,7 +146,7 @@ class ImportSettings:
     """The key of hashes for names; None leaves them."""
 
     is_lenient: bool
-    """Whether broken lines are passed over."""
+    """Whether broken lines are skipped."""
 
 
 # ---- parsing
@@ -235,7 +236,7 @@ def fold(settings: ImportSettings, batches: Iterable[pa.RecordBatch]) -> Iterato
         batches: What ``parse_lines`` has made of all files, sorted by all columns but the last.
 
     Raises:
-        RequestLogError: A line is broken, unless such lines are passed over.
+        RequestLogError: A line is broken, unless such lines are skipped.
         SegmentError: Segments cannot be read.
     """
     rows = (

@@ -111,7 +111,7 @@ def import_logs(  # noqa: PLR0913 - the settings of an import, by name
         field: Where JSON has the line, as in ``_source.message``; it is looked for in the usual fields, too.
         utc_offset_us: The offset from UTC of stamps that do not say their own. [µs]
         redaction_key: The key with which names are replaced with hashes: see ``LogImport``.
-        is_lenient: Whether broken lines are passed over.
+        is_lenient: Whether broken lines are skipped.
         partitions: The number of tasks after each shuffle; None for ``spark.sql.shuffle.partitions``. [tasks]
 
     Returns:

@@ -1,7 +1,7 @@
 """
 Slices of the state topic: a partition of it, from one offset to another, each of which a task of Spark reads.
 
-Slices are cut once, when a frame is made, and stay what they are: whoever computes the frame twice, or joins it with
+Slices are cut once, when a frame is made, and stay what they are: who computes the frame twice, or joins it with
 itself, reads the same records, or an error if they are gone.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Slice(Protocol):
-    """What a task reads."""
+    """A part of the state topic that one task reads."""
 
     @property
     def topic(self) -> str:
@@ -60,7 +60,7 @@ class SegmentSlice:
     topic: str = TOPIC
 
     def records(self) -> Iterator[TopicRecord]:
-        """Yield the records of whole record batches; transaction markers are passed over."""
+        """Yield the records of whole record batches; transaction markers are skipped."""
         from sharestate.segments import LogReader  # noqa: PLC0415 - needs an extra
 
         for path, size in self.sizes.items():

@@ -77,7 +77,7 @@ def from_decoded_form(value: Json) -> StateRecord:
     Return the record that ``decoded_form`` has made *value* of.
 
     Raises:
-        MalformedInputError: It is none; ``field`` is the path of the wrong part.
+        MalformedInputError: It is not one; ``field`` is the path of the wrong part.
     """
     checked: StateRecord = _record(value, "")
     return checked

@@ -2,7 +2,7 @@
 Files with records of the state topic: JSON lines with keys and values in base64, or log segments of a broker.
 
 A line has ``key`` and ``value``, which is null for a tombstone, and may have ``statePartition``, ``offset`` and
-``timestamp``; whatever else it has is passed over. Or it is a record in the decoded form, which has a ``type``.
+``timestamp``; whatever else it has is ignored. Or it is a record in the decoded form, which has a ``type``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class StateTopicFile:
     The records in JSON lines, or in a segment or a directory of segments.
 
     Iterating reads it from the beginning, record by record, in the order in which they stand there. Transaction markers
-    are passed over. Segments need the extra ``segments``; a file that begins with a zero byte is taken for one. JSON
+    are skipped. Segments need the extra ``segments``; a file that begins with a zero byte is taken for one. JSON
     lines may be compressed with gzip.
 
     Attributes:

@@ -276,7 +276,7 @@ class StateTopic:
             read: What yields the records of a file, such as a function that shows how far it is.
 
         Raises:
-            UnreadableFileError: A file cannot be read, a record is none of this topic, or an offset comes twice.
+            UnreadableFileError: A file cannot be read, a record is not of this topic, or an offset comes twice.
         """
         for logged in in_log_order(files, read):
             self.add(logged)

@@ -21,7 +21,7 @@ class ShownSteps(Protocol):
 S = TypeVar("S", bound=ShownSteps)
 
 Shows: TypeAlias = Callable[[list[Any]], S | None]
-"""A function that tries steps, and returns what they show if that is the same as ever; else None."""
+"""A function that tries steps, and returns what they show if that is the same as before; else None."""
 
 Pass: TypeAlias = Callable[[S, Shows[S]], S]
 """One way to shrink steps: a function that returns what fewer or plainer ones show, or what it was given."""

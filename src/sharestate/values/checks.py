@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 from attrs import Attribute
 
 from sharestate import json_checks
-from sharestate.errors import MalformedInputError
+from sharestate.input_errors import MalformedInputError
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., object])
@@ -89,7 +89,7 @@ def a_callable(value: C, field: str) -> C:
 
 def integer(value: object, field: str, low: int = MIN_INT64, high: int = MAX_INT64) -> int:
     """
-    Return *value*, which is an integer within *low* and *high*; True and False are none.
+    Return *value*, which is an integer within *low* and *high*; True and False are not.
 
     Raises:
         MalformedInputError: It is not.

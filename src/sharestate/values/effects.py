@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sharestate.values.named_tuples import new_tuple
 
 if TYPE_CHECKING:
-    from sharestate.errors import ShareStateError
+    from sharestate.input_errors import ShareStateError
     from sharestate.values.dead_letters import DeadLetterRequest
     from sharestate.values.records import AcquiredRecords, RecordState
     from sharestate.values.requests import WriteShareGroupState

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from attrs import asdict, fields, frozen
 
-from sharestate.errors import MalformedInputError, SnapshotError
+from sharestate.input_errors import MalformedInputError, SnapshotError
 from sharestate.json_checks import Check, Field, boolean, integer, list_of, nullable, one_of, record, row, text, version
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.checks import expect

@@ -119,7 +119,7 @@ def test_many_broken_lines_are_counted_and_few_are_shown(tmp_path: Path, whole: 
 
     made = log("import", source, "--lenient", *OPTIONS, "-o", target)
 
-    (count,) = re.findall(r"; (\d+) broken lines passed over", made.output)
+    (count,) = re.findall(r"; (\d+) broken lines skipped", made.output)
     assert 10 < int(count) <= len(changed) - len(lines())  # some were of no interest
     assert made.output.count(f"{source}:") == 10
     assert facts(open_history(target)) == whole

@@ -14,7 +14,8 @@ from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, StateBatch
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
 from sharestate.explain import Explanation, Overview, PartitionLife, Reason, explain_record
-from sharestate.explain.sentences import REASONS, sentence
+from sharestate.explain.sentences import REASONS
+from sharestate.explain.words import sentence
 from sharestate.history import AppendedBatch, Event, Header, Order, Replay, create_history
 from tests.support.broker_logs import RUN, ordered
 from tests.support.hand_made_events import HandMadeLife

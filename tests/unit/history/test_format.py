@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharestate import ControlType, RecordBatch
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
 from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
-from sharestate.history.columns import EVENT_COLUMNS, Column, ListOf, Need, Rows, Scalar, Type, union
+from sharestate.history.columns import EVENT_COLUMNS
 from sharestate.history.events import read_event, write_event
 from sharestate.history.json_files import JsonHistory
 from sharestate.history.outputs import OUTPUTS

@@ -58,6 +58,7 @@ FETCHED = FetchedRecords(fetch_offset=0, batches=[RecordBatch(0, 9)])
 OTHERS: Mapping[str, Callable[[SharePartition], object]] = {
     "acknowledge": lambda partition: partition.acknowledge("m1", [AcknowledgementBatch(0, 9, (1,))], now_ms=0),
     "acquire": lambda partition: partition.acquire("m1", FETCHED, now_ms=0),
+    "acquisition_outlook": lambda partition: partition.acquisition_outlook(5),
     "advance_log_start": lambda partition: partition.advance_log_start(5),
     "batch_count": SharePartition.batch_count,
     "batches": SharePartition.batches,

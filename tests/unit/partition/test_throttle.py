@@ -3,7 +3,7 @@
 import pytest
 
 from sharestate import Cause
-from sharestate.partition.acquire import threshold
+from sharestate.partition.throttling import threshold
 from tests.support.scenes import Scene
 
 

@@ -134,13 +134,11 @@ class ServedCoordinator:
             return malformed_key(topic, partition) or self._ask(op, shard.shard, group, entry)
 
         def failure(code: ErrorCode, message: str | None) -> Json:
-            text = f"{_UNABLE[op]}{self._text(code) if message is None else message}"
-            return entry_json(op, topic, partition, Outcome(FAILURES.get(code, code), text))
+            if message is None:
+                message = ERROR_MESSAGES.get(code, self._profile.fenced_state_epoch_message)
+            return entry_json(op, topic, partition, Outcome(FAILURES.get(code, code), f"{_UNABLE[op]}{message}"))
 
         return shard.run(ShardOperation(run, partial(entry_json, op, topic, partition), failure), append)
-
-    def _text(self, code: ErrorCode) -> str:
-        return ERROR_MESSAGES.get(code, self._profile.fenced_state_epoch_message)
 
     def _ask(self, op: str, shard: CoordinatorShard, group: str, entry: Entry) -> Outcome:
         key = SharePartitionKey(group_id=group, topic_id=str(entry.topic), partition=entry.partition)

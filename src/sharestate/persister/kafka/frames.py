@@ -96,7 +96,7 @@ def read_response(schema: type[ResponsePayload], frame: bytes, correlation_id: i
     """
     Return the response in *frame*, the answer to the request *correlation_id*.
 
-    Fields with a tag are passed over: none that we need has one.
+    Fields with a tag are skipped: none that we need has one.
 
     Raises:
         ResponseFormatError: It is no such response.

@@ -22,9 +22,10 @@ from sharestate.persister.requests import Parameters, Result
 from sharestate.values.checks import expect, integer
 
 READ_BYTES = 2**16
-"""The most that is read at once. [bytes]"""
+"""The most that is read at once; a response is rarely larger. [bytes]"""
 
 _MAX_TIMEOUT_MS = 2**31 - 1
+"""What Kafka's own clients take for ``request.timeout.ms``: 24 days. [ms]"""
 
 
 class KafkaPersister(ClosingPersister):

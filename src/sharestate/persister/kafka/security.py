@@ -18,6 +18,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Kafka's security protocols."""
 
 _MAX_PORT: Final = 65_535
+"""A port has 16 bits."""
 
 
 class Address(NamedTuple):

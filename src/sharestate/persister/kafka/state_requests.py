@@ -92,7 +92,7 @@ class StateRequest:
         """
         Return the answers in *response* by topic id and partition, of several the first, as Kafka's persister does.
 
-        Those about partitions that cannot be are passed over: nobody has asked for them.
+        Those about partitions that cannot be are ignored: nobody has asked for them.
         """
         answers: dict[tuple[str, int], PartitionErrorData] = {}
         for topic in response["results"]:

@@ -2,7 +2,7 @@
 The random events around a share group: what may happen next, given what its clients know.
 
 An event is the name of a method of ``ShareGroupMachine`` and its arguments, as plain data: what Hypothesis prints can
-be pasted and run. Whoever wants one brings a function that picks one of several options; the first option is always the
+be pasted and run. To make one, bring a function that picks one of several options; the first option is always the
 simplest.
 """
 
@@ -77,7 +77,7 @@ class ClientEvents:
         """
         Pick the next event.
 
-        Kinds that may not happen now are picked too, and passed over: so a choice means the same kind whatever has
+        Kinds that may not happen now are picked too, and skipped: so a choice means the same kind whatever has
         happened before, and a program stays what it is when Hypothesis leaves out a part of it.
         """
         for _ in range(MOST_PASSED_OVER):

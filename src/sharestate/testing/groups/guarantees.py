@@ -116,7 +116,7 @@ class Guarantee(StrEnum):
     DELIVERY_ENDS = (
         "delivery_ends",
         "Once a member accepts all that it gets, it gets nothing more.",
-        "whether what was acknowledged is passed over by the next fetch",
+        "whether the next fetch skips what was acknowledged",
     )
 
 

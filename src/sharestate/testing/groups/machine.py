@@ -70,7 +70,7 @@ OPTIONAL: Final = (
 
 @cache
 def _indexes(count: int) -> SearchStrategy[int]:
-    """Return a strategy for indexes; to make one anew for each event would take longer than all the rest."""
+    """Return a strategy for indexes; to make one for each event would take longer than all the rest."""
     return st.integers(0, count - 1)
 
 

@@ -56,7 +56,7 @@ class SharePartitionDiffersError(AssertionError):
     """A share partition does not do what the rules say."""
 
     def __init__(self, what: str, wanted: object, got: object, so_far: Iterable[Event]) -> None:
-        """Say *what* differs, and what has led to it."""
+        """Say *what* differs, and what led to it."""
         meaning, look_at = EXPLANATIONS[what]
         lines = [
             f"{what}: expected {wanted}, got {got}",

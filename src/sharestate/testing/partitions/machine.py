@@ -298,7 +298,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         return run
 
     def _run(self, number: int, event: Event) -> None:
-        """Run step *number* of a program, and note the writes that it has led to."""
+        """Run step *number* of a program, and note the writes that it led to."""
         name, *arguments = event
         writes, letters = self._model.issued, self._model.handed_over
         if name == "partition_starts":
@@ -364,7 +364,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Let an error know the events that have led to it."""
+        """Let an error know the events that led to it."""
         try:
             yield
         except Exception as error:

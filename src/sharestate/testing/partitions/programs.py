@@ -3,7 +3,7 @@ The search for a program of events that ends in a failure of a share partition, 
 
 Hypothesis chooses the seed of a run and nothing else: to choose each event takes it four times as long as what happens
 then, and to make a program short by leaving out choices takes minutes. Here events are left out. One that refers to a
-write or to a dead letter names it by the event that has led to it, so that the others may be left out.
+write or to a dead letter names it by the event that led to it, so that the others may be left out.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MOST_OTHERS: Final = 4
 """How many other programs are made short. [programs]"""
 
 _EVENTS: Final = "sharestate_events"
-"""The attribute of an error that has the events that have led to it."""
+"""The attribute of an error that has the events that led to it."""
 
 
 def add_events(error: Exception, events: Sequence[Event]) -> None:
-    """Let *error* know the start, and the events that have led to it."""
+    """Let *error* know the start, and the events that led to it."""
     vars(error)[_EVENTS] = events
 
 
@@ -98,11 +98,11 @@ def _shorter_of_others(
 
 class Origin(NamedTuple):
     """
-    What has led to a write, or to a dead letter.
+    What led to a write, or to a dead letter.
 
     Attributes:
         step: The number of the step.
-        place: Which one it is of those that the step has led to.
+        place: Which one it is of those that the step led to.
     """
 
     step: int
@@ -152,7 +152,7 @@ class References:
     names: dict[str, _Names] = Factory(lambda: {"write": _Names(), "dead letter": _Names()})
 
     def issued(self, step: int, writes: range, dead_letters: range) -> None:
-        """Note which writes and dead letters a step has led to."""
+        """Note which writes and dead letters a step led to."""
         self.names["write"].issued(step, writes)
         self.names["dead letter"].issued(step, dead_letters)
 

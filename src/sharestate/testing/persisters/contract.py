@@ -89,7 +89,7 @@ def records(state_batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
 
 
 class PersisterCalls(Contract):
-    """A persister that is made anew for each clause, and requests about a few of its share partitions."""
+    """A persister that is made for each clause, and requests about a few of its share partitions."""
 
     group_id: ClassVar[str] = "contract"
     """The group that is used."""
@@ -426,7 +426,7 @@ class PersisterContract(PersisterCalls):
     # ---- the clauses: what outlasts the persister
 
     def test_the_state_outlasts_the_persister(self) -> None:
-        """Whoever opens what a persister has stored finds the last confirmed state, with its summary."""
+        """One that opens what a persister has stored finds the last confirmed state, with its summary."""
         persister = self.initialized()
         self.write_all(persister, self.writing(ACKNOWLEDGED, RELEASED, start_offset=12, delivery_complete_count=3))
         persister = self.reopen(persister)

@@ -40,7 +40,7 @@ class DeadLetterQueueContract(Contract):
     """
     Tests that any ``DeadLetterQueue`` passes; pytest collects them in a subclass whose name begins with ``Test``.
 
-    The queue is made anew for each of them, with no dead letters.
+    A new queue is made for each of them, with no dead letters.
     """
 
     group_id: ClassVar[str] = "contract"

@@ -183,7 +183,7 @@ class FailoverRun:
 
     Args:
         profile: The profile of the leaders.
-        connect: Returns the persister, anew for each leader.
+        connect: Returns a new persister for each leader.
         key: The share partition; what is stored of it is deleted at first.
         delivery: When a write may reach the persister.
         config: The group's settings, until a step changes them.

@@ -98,7 +98,7 @@ class PersisterDiffersError(AssertionError):
     """A persister does not do what the contract says."""
 
     def __init__(self, what: str, where: str, wanted: object, got: object, so_far: Iterable[Event]) -> None:
-        """Say *what* differs, and what has led to it."""
+        """Say *what* differs, and what led to it."""
         meaning, look_at = EXPLANATIONS[what]
         lines = [
             f"{what} {where}: expected {wanted}, got {got}",
@@ -159,7 +159,7 @@ class PersisterMachine(RuleBasedStateMachine):
     # ---- what happens
 
     def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
-        """Run more often than the profile of Hypothesis says, and shorter; ``TestCase.settings`` may be set anew."""
+        """Run more often than the profile of Hypothesis says, and shorter; ``TestCase.settings`` may be set again."""
         super().__init_subclass__(**named)
         profile = cls.TestCase.settings
         cls.TestCase.settings = hypothesis_settings(

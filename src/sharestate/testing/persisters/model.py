@@ -66,7 +66,7 @@ class PersisterModel:
     stored: dict[Place, StoredPartition] = field(factory=dict)
 
     def initialize(self, place: Place, state_epoch: int, start_offset: int) -> int:
-        """Begin a state, or begin it anew; return the error code."""
+        """Begin a state, or begin it again; return the error code."""
         before = self.stored.get(place)
         if before is None:
             self.stored[place] = StoredPartition(state_epoch, start_offset)

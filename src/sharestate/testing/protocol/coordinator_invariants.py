@@ -66,7 +66,7 @@ def an_initialization_takes_nothing_back(exchange: Exchange) -> None:
 
     It has come before if it has the stored state epoch and no start offset: it is a group coordinator's, which has been
     retried and is carried out after a leader's writes. An administrator names a start offset, with the same epoch up to
-    4.4, and starts anew. No release keeps this (C2).
+    4.4, and starts again. No release keeps this (C2).
     """
     if not _is_stored(exchange, "initialize"):
         return

@@ -22,7 +22,7 @@ Watch: TypeAlias = Generator[None, Exchange, None]
 
 class OverTime:
     """
-    An invariant over time as one of single exchanges: it begins anew with each ``open``.
+    An invariant over time as one of single exchanges: it begins again with each ``open``.
 
     Attributes:
         __name__: The name of the invariant.
@@ -101,7 +101,7 @@ def a_failed_write_gives_back_what_it_took(_profile: Profile) -> Watch:
         before, after = records(exchange.before), records(exchange.after)
         for offset in _given_back(exchange, before, after):
             was = taken.get(offset, before[offset])
-            demand(after[offset].visible == was.visible, f"{offset} was {was}, and is {after[offset]}")
+            demand(after[offset].visible == was.visible, f"offset {offset} changed from {was} to {after[offset]}")
         taken = {
             offset: taken.get(offset, before.get(offset, record))
             for offset, record in after.items()

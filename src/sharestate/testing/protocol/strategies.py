@@ -71,7 +71,7 @@ def histories(profile: Profile, *, mix: Mix | None = None) -> SearchStrategy[lis
     if chosen.dead_letters and not profile.has_dead_letter_queue:
         refuse(f"{profile.name} has no dead-letter queue", "mix")
     if chosen.quiet:
-        refuse("an exchange needs the states, which a quiet mix leaves out", "mix")
+        refuse("exchanges() needs states: give it a mix with quiet=False", "mix")
     return _drawn(lambda random: list(exchanges(operations(random, chosen), InProcessServer(profile))))
 
 

@@ -59,7 +59,7 @@ def compare(  # noqa: PLR0913 - each has a default
 
     Args:
         peer: A callable that takes a request of the line protocol and returns its response, or a command that does so
-            line by line. An ``open`` begins anew.
+            line by line. An ``open`` begins again.
         reference: The library's rules.
         level: What is compared; ``Level.ANSWERS`` for a peer that shows no state.
         sequence: Returns the sequence of a seed; by default all that *reference* knows, see also `plain`.

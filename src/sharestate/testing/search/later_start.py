@@ -1,5 +1,5 @@
 """
-Beginning a conversation with a persisted state, in the place of the requests that have led to it.
+Beginning a conversation with a persisted state, in the place of the requests that led to it.
 
 A difference often takes records that were delivered before, or archived, and a start offset beyond some: a dozen
 requests bring that about, or one initialization.

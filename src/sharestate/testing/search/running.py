@@ -73,7 +73,7 @@ class SearchProgress:
     """The number of the first sequence that was not compared."""
 
     tally: SearchTally = Factory(SearchTally)
-    """What was compared, by whoever began the search too."""
+    """What was compared, by the one that began the search too."""
 
     compared: int = 0
     """How many requests were compared this time."""
@@ -170,7 +170,7 @@ def _taken_up(plan: Plan) -> SearchProgress:
         others = [f"{name} {kept.get(name)}" for name in identity if kept.get(name) != identity[name]]
         taken_up = None if others else SearchProgress(kept["next"], tally_of(kept["tally"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        message = f"{plan.state} is no state of a search: {type(error).__name__}: {error}"
+        message = f"{plan.state} is not a saved search: {type(error).__name__}: {error}"
         raise StateError(message) from error
     if taken_up is None:
         message = f"{plan.state} is of another search: {', '.join(others)}"

@@ -1,0 +1,89 @@
+"""The form of acknowledgements, which is checked before a command looks at the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+from sharestate.errors import InvalidRequestError
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.checks import MAX_INT64, MIN_INT64, a_tuple, brief_repr, refuse
+
+MAX_TYPES: Final = 2**20
+"""Most acknowledge types in one AcknowledgementBatch: as many as a batch may have records to be split. [types]"""
+
+
+_TYPES: Final = frozenset({int, AcknowledgeType})
+_NOTHING_YET: Final = object()
+_SEQUENCES: Final = (tuple, list, Sequence)
+
+
+def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[AcknowledgementBatch, ...]:
+    """
+    Return *batches*, in each of which the range and the number of types make sense (rules 8.2 and 24.3).
+
+    Raises:
+        MalformedInputError: A part is of the wrong type, or there are more than MAX_TYPES types.
+        InvalidRequestError: A range is reversed, or has neither one type nor one for each offset.
+    """
+    batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
+    single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
+    for batch in batches:
+        try:
+            first, last, types = batch
+            if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
+                if types is single:
+                    continue
+                if len(types) == 1:
+                    if type(types[0]) in _TYPES and isinstance(types, _SEQUENCES):
+                        single = types
+                        continue
+                elif _are_types(types, last - first + 1):
+                    continue
+        except (TypeError, ValueError, LookupError, OverflowError):
+            pass
+        index = next(index for index, each in enumerate(batches) if each is batch)  # to count along would take long
+        _refuse(batch, f"batches[{index}]")
+    return batches
+
+
+def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed
+    """Return whether *types* are acknowledge types for each of *size* offsets; more do no harm."""
+    return size <= len(types) <= MAX_TYPES and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
+
+
+def _refuse(batch: Any, where: str) -> NoReturn:  # noqa: ANN401 - whatever the caller has passed
+    """Raise the error for a *batch* that does not make sense, naming the part that is wrong."""
+    try:
+        first, last, types = batch
+    except (TypeError, ValueError):
+        refuse(f"expected an AcknowledgementBatch, got {brief_repr(batch)}", where)
+    for offset, name in ((first, "first_offset"), (last, "last_offset")):
+        if type(offset) is not int or not MIN_INT64 <= offset <= MAX_INT64:
+            refuse(f"expected an integer within {MIN_INT64}..{MAX_INT64}, got {brief_repr(offset)}", f"{where}.{name}")
+    count = _expect_types(types, f"{where}.acknowledge_types")
+    size = last - first + 1
+    if size < 1:
+        message = f"The range is reversed: {first}-{last}"
+        raise InvalidRequestError(message, first, last)
+    message = f"{count} acknowledge types for the {size} offsets {first}-{last}"
+    raise InvalidRequestError(message, first, last)
+
+
+def _expect_types(types: Any, where: str) -> int:  # noqa: ANN401 - whatever the caller has passed
+    """Return how many *types* there are, or refuse them."""
+    if not isinstance(types, _SEQUENCES):
+        refuse(
+            f"expected a sequence of types, such as (AcknowledgeType.ACCEPT,), got {brief_repr(types)}",
+            where,
+        )
+    try:
+        count = len(types)
+    except OverflowError:  # a range may be longer than a length may be
+        count = MAX_TYPES + 1
+    if count > MAX_TYPES:  # before the types are looked at: a range of any length costs nothing to make
+        refuse(f"expected at most {MAX_TYPES} acknowledge types, got {brief_repr(types)}", where)
+    for index, type_ in enumerate(types):
+        if type(type_) not in _TYPES:
+            refuse(f"expected an acknowledge type, got {brief_repr(type_)}", f"{where}[{index}]")
+    return count
