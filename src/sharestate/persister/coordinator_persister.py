@@ -202,7 +202,7 @@ class CoordinatorPersister(ClosingPersister):
         return [_result(request, outcomes) for request in requests]
 
     def _prune_if_due(self) -> None:
-        if self._clock() - self._pruned_ms >= self._prune_interval_ms:
+        if abs(self._clock() - self._pruned_ms) >= self._prune_interval_ms:  # a clock may be put back, by years
             with suppress(StateLogError):  # the request has succeeded; as in Kafka the next time will do
                 self.prune()
 

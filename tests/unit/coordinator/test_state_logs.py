@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import sharestate.coordinator
-from sharestate import StateLogError
+from sharestate import MalformedInputError, StateLogError
 from sharestate.coordinator import LoggedRecord, LogOffsets, MemoryLog, SqliteLog, StateLog
+from tests.support.old_state_files import LOG, MARK, of_version_1
 
 RECORDS: list[tuple[bytes, bytes | None]] = [(b"a", b"1"), (b"b", b"2"), (b"a", None)]
 LOGGED = [LoggedRecord(0, b"a", b"1"), LoggedRecord(1, b"b", b"2"), LoggedRecord(2, b"a", None)]
@@ -167,19 +168,25 @@ def test_a_transaction_is_in_the_file_when_it_ends(path: Path) -> None:
     log.close()
     assert statement(path, "PRAGMA journal_mode") == ("wal",)
     assert statement(path, "PRAGMA application_id") == (int.from_bytes(b"SHST"),)
-    assert statement(path, "PRAGMA user_version") == (1,)
+    assert statement(path, "PRAGMA user_version") == (2,)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("PRAGMA user_version = 2", "its schema version is 2, and only 1 is known"),
+        ("PRAGMA user_version = 3", "its schema version is 3, and only 1 and 2 are known"),
+        ("PRAGMA user_version = 1", "it has not the tables of schema version 1"),
         ("PRAGMA application_id = 7", "it is a database of something else"),
         ("DELETE FROM records WHERE record_offset = 0", "should have the records 0 to 2, and has 2, from 1 to 2"),
         ("DELETE FROM records WHERE record_offset = 1", "should have the records 0 to 2, and has 2, from 0 to 2"),
         ("DELETE FROM records", "should have the records 0 to 2, and has 0, from None to None"),
         ("UPDATE log SET end_offset = 2", "should have the records 0 to 1, and has 3, from 0 to 2"),
-        ("DROP TABLE log", "no such table: log"),
+        ("DELETE FROM log", "it does not say where it starts and ends, but ()"),
+        ("UPDATE log SET start_offset = 'a'", "it does not say where it starts and ends, but ('a', 3)"),
+        ("UPDATE log SET start_offset = 4", "it does not say where it starts and ends, but (4, 3)"),
+        ("DROP TABLE log", "it has not the tables of schema version 2"),
+        ("CREATE INDEX more ON records (record_key)", "or something else besides"),
+        ("CREATE TRIGGER more AFTER DELETE ON records BEGIN DELETE FROM log; END", "or something else besides"),
     ],
 )
 def test_what_is_unknown_is_refused(path: Path, change: str, message: str) -> None:
@@ -196,6 +203,104 @@ def test_what_is_unknown_is_refused(path: Path, change: str, message: str) -> No
     assert message in str(refused.value)
     assert repr(str(path)) in str(refused.value)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE records SET record_value = x'32' WHERE record_offset = 0",
+        "UPDATE records SET record_value = NULL WHERE record_offset = 0",
+        "UPDATE records SET record_value = x'' WHERE record_offset = 2",
+        "UPDATE records SET record_key = x'62' WHERE record_offset = 0",
+        "UPDATE records SET record_key = 'a' WHERE record_offset = 0",
+        "UPDATE records SET record_key = 7 WHERE record_offset = 0",
+        "UPDATE records SET record_value = '1' WHERE record_offset = 0",
+        "UPDATE records SET record_value = CAST(x'ff' AS TEXT) WHERE record_offset = 0",
+        "UPDATE records SET checksum = 'a' WHERE record_offset = 0",
+        "UPDATE records SET record_offset = -1 - record_offset; UPDATE records SET record_offset = record_offset + 3",
+    ],
+)
+def test_a_damaged_record_is_refused(path: Path, change: str) -> None:
+    """Whatever of it has changed, be it its place among the others: its checksum says so."""
+    log = SqliteLog(path)
+    fill(log)
+    log.close()
+    for each in change.split(";"):
+        database = sqlite3.connect(path)
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        database.execute(each)
+        database.commit()
+        database.close()
+
+    damaged = SqliteLog(path)
+
+    with pytest.raises(StateLogError, match=r"state\.db': the record \d is damaged"), damaged.transaction():
+        list(damaged.read(0))
+    damaged.close()
+
+
+ENDLESS: str = (
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
+    " SELECT i AS record_offset, x'61' AS record_key, NULL AS record_value, 0 AS checksum FROM n"
+)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_view_in_the_place_of_a_table_is_refused(path: Path, version: int) -> None:
+    """Before it is read, which might never end; so is a table with a column that is computed."""
+    for records in (
+        f"CREATE VIEW records AS {ENDLESS}",
+        "CREATE TABLE records (record_offset INTEGER PRIMARY KEY, record_key AS (zeroblob(1e9)), record_value)",
+    ):
+        path.unlink(missing_ok=True)
+        for each in (records, LOG, "INSERT INTO log VALUES (0, 9)", MARK, f"PRAGMA user_version = {version}"):
+            statement(path, each)
+
+        with pytest.raises(StateLogError, match=f"it has not the tables of schema version {version}"):
+            SqliteLog(path)
+
+
+def test_a_file_of_version_1_becomes_one_of_version_2(path: Path) -> None:
+    """Its records are those that it had, and new ones go on from there."""
+    of_version_1(path, LOGGED[1:])
+
+    log = SqliteLog(path)
+
+    with log.transaction():
+        assert (log.offsets(), list(log.read(0))) == (LogOffsets(1, 3), LOGGED[1:])
+        log.append([(b"c", b"3")])
+    log.close()
+    assert statement(path, "PRAGMA user_version") == (2,)
+    again = SqliteLog(path)
+    assert list(again.read(0)) == [*LOGGED[1:], LoggedRecord(3, b"c", b"3")]
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE records SET record_key = 'b' WHERE record_offset = 1", "the record 1 is damaged"),
+        ("DELETE FROM records WHERE record_offset = 1", "should have the records 1 to 2"),
+    ],
+)
+def test_a_damaged_file_of_version_1_stays_one(path: Path, change: str, message: str) -> None:
+    """What has no checksum yet is at least bytes, and all there."""
+    of_version_1(path, LOGGED[1:], change)
+
+    with pytest.raises(StateLogError, match=message):
+        SqliteLog(path)
+
+    assert statement(path, "PRAGMA user_version") == (1,)
+    assert statement(path, "SELECT count(*) FROM sqlite_master") == (2,)
+
+
+def test_what_is_no_path_is_refused() -> None:
+    """Whatever a caller has in its place."""
+    for path in (None, 5):
+        with pytest.raises(MalformedInputError, match=f"path: expected a path, got {path}"):
+            SqliteLog(path)  # type: ignore[arg-type] # that is the point
+    with pytest.raises(StateLogError, match="embedded null"):
+        SqliteLog("state\0.db")
 
 
 def test_a_database_of_something_else_is_refused(path: Path) -> None:

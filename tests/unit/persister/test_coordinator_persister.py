@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -203,7 +204,8 @@ def test_a_file_that_cannot_be_loaded_is_closed(tmp_path: Path) -> None:
     """A record that nobody can read is refused when the file is opened."""
     SqlitePersister(tmp_path / "state.db").close()
     database = sqlite3.connect(tmp_path / "state.db")
-    database.execute("INSERT INTO records VALUES (0, x'0000', NULL)")
+    checksum = crc32(bytes(8) + b"\xff" * 8 + bytes(2))  # of the offset, the length of no value, and the key
+    database.execute("INSERT INTO records VALUES (0, x'0000', NULL, ?)", [checksum])
     database.execute("UPDATE log SET end_offset = 1")
     database.commit()
     database.close()
@@ -419,6 +421,21 @@ def test_redundant_records_are_deleted_from_time_to_time() -> None:
     write(persister, 11)
     assert log.offsets() == (12, 13)
     assert start_offset(CoordinatorPersister(log)) == 11
+
+
+def test_a_clock_that_is_put_back_does_not_keep_records_for_ever() -> None:
+    """Redundant records are deleted from time to time by a clock that was wrong by years, too."""
+    log, clock = MemoryLog(), Clock()
+    config = CoordinatorConfig(updates_per_snapshot=4, prune_interval_ms=100)
+    persister = CoordinatorPersister(log, config=config, clock=clock)
+    begin(persister)
+    clock.now_ms -= 10**12
+
+    for offset in range(9):
+        write(persister, offset)
+        clock.now_ms += 50
+
+    assert log.offsets() == (5, 10)  # after a snapshot and four updates, the next snapshot
 
 
 def test_a_deletion_that_fails_fails_no_request() -> None:
