@@ -11,8 +11,9 @@ have given it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
@@ -248,6 +249,10 @@ def _expect_no_chains(cells: Sequence[CellRow]) -> None:
             _refuse(f"cells[{index}][5]", f"cell {row.rollback} has a pending write itself")
 
 
+_MOST_EXPIRIES: Final = 2**20
+"""What a policy may have to remember: each takes some 80 bytes, and nested ranges have the square of their number."""
+
+
 def _writer(snapshot: Snapshot) -> Writer:
     memory = snapshot.kip_memory
     if (memory is not None) is not isinstance(snapshot.profile.write_policy, KipWritePolicy):
@@ -269,6 +274,18 @@ def _expect_memory(snapshot: Snapshot, memory: KipMemoryRow) -> None:
         if not row.start_offset <= row.end_offset <= beyond:
             _refuse(f"{where}[2]", f"not within {row.start_offset}..{beyond}")
         _expect_expired(row.expired, write, f"{where}[3]")
+    if _expiries(memory) > _MOST_EXPIRIES:
+        _refuse("kip_memory[2]", f"more than {_MOST_EXPIRIES} expiries of records that overlap")
+
+
+def _expiries(memory: KipMemoryRow) -> int:
+    """Return in how many writes the records have expired, for all their runs together."""
+    begun: Counter[int] = Counter()
+    for row in memory.pending:
+        for first, last, *_ in row.expired:
+            begun[first] += 1
+            begun[last + 1] -= 1
+    return sum(accumulate(count for _, count in sorted(begun.items())))
 
 
 def _expect_expired(expired: Sequence[StateBatch], write: WriteRow, path: str) -> None:

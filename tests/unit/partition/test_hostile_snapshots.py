@@ -17,6 +17,9 @@ from tests.support.scenes import Scene
 AVAILABLE = CellRow(RecordState.AVAILABLE, 1, "", None, None, None, lock_expired=False)
 WHOLE = BatchRow(0, 9, is_split=False, runs=(RunRow(1, 0),))
 
+NESTED = 1200
+"""Enough writes for a million parts, and few enough for a test."""
+
 
 def taken() -> Snapshot:
     """Return the snapshot of a share partition that is active and empty."""
@@ -247,3 +250,29 @@ def test_a_snapshot_is_restored_under_its_own_profile() -> None:
 
     assert SharePartition.restore(snapshot).profile == KIP_932
     assert refusal(snapshot, profile=KAFKA_4_3).field == "profile"
+
+
+def test_ranges_within_ranges_of_expired_records_are_not_taken_apart() -> None:
+    """A megabyte of them would have a hundred million parts; the error names where they are."""
+    scene = Scene(profile=KIP_932).load()
+    scene.is_holding = True
+    scene.acquire("m1", 0, f"[0-{2 * NESTED}]", most=2 * NESTED + 1)
+    scene.wait(10_001)
+    snapshot = scene.partition.snapshot()
+    assert snapshot.kip_memory is not None
+    (row,), (write,) = snapshot.kip_memory.pending, snapshot.writes
+    (expired,) = row.expired
+    nested = [
+        row._replace(number=number, expired=(expired._replace(first_offset=number, last_offset=2 * NESTED - number),))
+        for number in range(NESTED)
+    ]
+    hostile = evolve(
+        snapshot,
+        next_write=NESTED,
+        writes=tuple(write._replace(number=number) for number in range(NESTED)),
+        kip_memory=snapshot.kip_memory._replace(pending=tuple(nested)),
+    )
+
+    refused = refusal(hostile)
+
+    assert (refused.field, "more than 1048576 expiries" in str(refused)) == ("kip_memory[2]", True)
