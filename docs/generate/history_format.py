@@ -7,7 +7,15 @@ from typing import Final
 
 from generate.markdown import NOTICE, table
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
-from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, INFERRED, KINDS, MAY_LACK
+from sharestate.history.columns import (
+    EVENT_COLUMNS,
+    HISTORY_VERSION,
+    INFERRED,
+    KINDS,
+    LONGEST_TEXT,
+    MAY_LACK,
+    MOST_ITEMS,
+)
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 
 EVENTS: Final = """\
@@ -28,7 +36,13 @@ version {version}, and readers refuse others. Its `order` says how the events of
 they took effect, which is what replays read, or `arrival` as a broker's log has them. It may have the `source`,
 `created_ms`, the kinds that the history `lacks` because nobody logged them, and `topics`, the names of topics by their
 ids. Parquet may lack {optional}, which is the
-same as null."""
+same as null.
+
+Readers have bounds, so that a small file never takes much. A text has {text} bytes at the most, as Kafka's strings
+have. A line of JSON has 16 million characters and a million values at the most; a list in Parquet has {items} items,
+and a row group may be 64 MiB once it is decompressed, or 64 times what it takes in the file if that is more. Columns
+that are encoded as `DELTA_BYTE_ARRAY` are refused. No file has more events than bytes, and no compressed file has more
+than 10,000 lines and four for each byte."""
 
 OUTPUT: Final = """\
 A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""
@@ -40,6 +54,7 @@ def page() -> str:
     """Return the page."""
     optional = " and ".join(f"`{column.name}`" for column in MAY_LACK)
     events = EVENTS.replace("{version}", str(HISTORY_VERSION)).replace("{optional}", optional)
+    events = events.replace("{text}", f"{LONGEST_TEXT:,}").replace("{items}", f"{MOST_ITEMS:,}")
     return "\n\n".join([NOTICE, "# The format of histories", events, *_events(), *_outputs()]) + "\n"
 
 

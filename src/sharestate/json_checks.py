@@ -7,7 +7,7 @@ raises MalformedInputError, whose ``field`` is the path of the wrong part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from attrs import frozen
@@ -25,6 +25,9 @@ MIN_INT64: Final = -(2**63)
 
 MAX_INT64: Final = 2**63 - 1
 """The largest value of a 64-bit field on the wire."""
+
+_SHOWN: Final = 60
+"""How much is shown of the name of an unknown field. [characters]"""
 
 COMMENT: Final = "comment"
 """The field that every object may have besides its own; its value is not looked at."""
@@ -124,16 +127,16 @@ def record(fields: Mapping[str, Field], make: Callable[..., T], *, extensible: b
     def check(value: Json, path: str) -> T:
         members = an_object(value, path)
         if not (extensible or members.keys() <= allowed):
-            _refuse_unknown(members, fields, path)
+            refuse_unknown(next(name for name in members if name not in allowed), fields, path)
         return make(**{name: member(members, name, field, path) for name, field in fields.items()})
 
     return check
 
 
-def _refuse_unknown(members: Mapping[str, Json], fields: Mapping[str, Field], path: str) -> NoReturn:
-    name = next(name for name in members if name not in fields and name != COMMENT)
-    message = f"unknown field; expected one of {', '.join((*fields, COMMENT))}"
-    raise MalformedInputError(message, _field_path(path, name))
+def refuse_unknown(name: str, known: Iterable[str], path: str) -> NoReturn:
+    """Raise the error for a field *name* of the object at *path* that is none of the *known* ones, nor a comment."""
+    message = f"unknown field; expected one of {', '.join((*known, COMMENT))}"
+    raise MalformedInputError(message, _field_path(path, name[:_SHOWN]))
 
 
 def _field_path(path: str, name: str) -> str:

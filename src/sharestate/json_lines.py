@@ -15,6 +15,15 @@ Json: TypeAlias = Any
 MAX_LINE: Final = 2**24
 """The largest length of a line: more than any request needs, and small enough for memory. [characters]"""
 
+MAX_VALUES: Final = 2**20
+"""The most values in a line, lists and objects counted twice: each takes 8 to 70 bytes of memory, a line has 10 to 20
+characters for each."""
+
+_LINES_OF_BYTE: Final = 4
+_SOME_LINES: Final = 10_000
+"""The most lines of a compressed file are these, and so many for each of its bytes. Lines that differ in nothing but a
+number take 1.5 bytes and more, lines that come again and again in groups a third of one. [lines]"""
+
 MAX_DEPTH: Final = 64
 """The largest depth of nested lists and objects; requests need less than 20."""
 
@@ -32,6 +41,11 @@ def _skip_line(stream: TextIO, limit: int) -> None:
         pass
 
 
+def most_lines(compressed: int) -> int:
+    """Return how many lines there may be in so many *compressed* bytes."""
+    return _SOME_LINES + _LINES_OF_BYTE * compressed
+
+
 def is_blank(line: str) -> bool:
     """Return whether *line* consists of JSON's white space alone."""
     return not line.strip(" \t\r\n")
@@ -42,11 +56,13 @@ def read_json(line: str) -> Json:
     Return the JSON value of *line*.
 
     Raises:
-        MalformedInputError: It is not JSON, longer than MAX_LINE, or nested deeper than MAX_DEPTH. NaN and infinities
-            are not JSON.
+        MalformedInputError: It is not JSON, longer than MAX_LINE, nested deeper than MAX_DEPTH, or has more values than
+            MAX_VALUES. NaN and infinities are not JSON.
     """
     if len(line.rstrip("\r\n")) > MAX_LINE:
         _refuse_line(f"longer than {MAX_LINE} characters")
+    if has_too_many_values(line):
+        _refuse_line(f"more than {MAX_VALUES} values")
     try:
         line.encode()
         value = _DECODER.decode(line)
@@ -61,6 +77,11 @@ def read_json(line: str) -> Json:
     if line.count("[") + line.count("{") > MAX_DEPTH:
         _refuse_depth(value)
     return value
+
+
+def has_too_many_values(text: str) -> bool:
+    """Return whether JSON would have more than MAX_VALUES, as far as its commas and brackets say it."""
+    return len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES
 
 
 def _refuse_line(message: str) -> NoReturn:

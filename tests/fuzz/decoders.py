@@ -5,19 +5,34 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64decode
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import cache
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from sharestate import SharePartition, Snapshot, StateBatch
-from sharestate.coordinator import ShareUpdate, StateRecord, TaggedField, decode_record, encode_record
+from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
+from sharestate.broker_log import read_properties
+from sharestate.conversation.compare import Level
+from sharestate.conversation.replay import read_known_differences, replay
+from sharestate.conversation.server import BadRequestError, Conversation
+from sharestate.coordinator import (
+    LoggedRecord,
+    ShareUpdate,
+    SqliteLog,
+    StateRecord,
+    TaggedField,
+    decode_record,
+    encode_record,
+)
 from sharestate.errors import (
+    HistoryError,
     MalformedInputError,
     RecordFormatError,
     RequestLogError,
@@ -25,18 +40,32 @@ from sharestate.errors import (
     SegmentError,
     ShareStateError,
     SnapshotError,
+    StateLogError,
     UnreadableFileError,
 )
-from sharestate.json_lines import read_json, write_json
+from sharestate.history import Header, Replay, ReplaySettings, replay_events
+from sharestate.history.arrow import encode_events
+from sharestate.history.events import write_event
+from sharestate.history.json_files import JsonHistory
+from sharestate.history.parquet_files import ParquetHistory
+from sharestate.history.synthetic import SyntheticHistory
+from sharestate.json_lines import bounded_lines, read_json, write_json
 from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
+from sharestate.testing import InProcessServer, converse, seeded
+from sharestate.testing.search import read_divergences
+from sharestate.testing.search.tally import SearchTally, tally_of
 from tests.fuzz import request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
+from tests.support.old_state_files import of_version_1
+from tests.support.parquet_bombs import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sharestate.history import Event
 
 DATA: Final = Path(__file__).parents[1] / "data"
 SEGMENTS: Final = DATA / "segments"
@@ -123,11 +152,17 @@ def _segments() -> list[bytes]:
     return [(SEGMENTS / name).read_bytes() for name in names]
 
 
-def _read_segment(data: bytes) -> None:
-    # A file in memory: some file systems write a file to the disk when it is written anew, which takes milliseconds.
-    with os.fdopen(os.memfd_create("segment"), "wb", buffering=0) as file:
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[str]:
+    """Yield a file in memory: some file systems write one to the disk when it is written anew, which takes long."""
+    with os.fdopen(os.memfd_create("input"), "wb", buffering=0) as file:
         file.write(data)
-        reader, size = LogReader(f"/proc/self/fd/{file.fileno()}"), 0
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def _read_segment(data: bytes) -> None:
+    with _in_memory(data) as path:
+        reader, size = LogReader(path), 0
         for batch in reader:
             assert batch.byte_offset == size
             size += batch.size
@@ -185,6 +220,223 @@ def _read_snapshot(data: bytes) -> None:
     SharePartition.restore(snapshot, max_records=10_000).check()
 
 
+# ---- histories
+
+
+def _events(size: int = 80) -> list[Event]:
+    return list(SyntheticHistory(share_partitions=2, events=size))
+
+
+def _json_history() -> list[bytes]:
+    return ["".join(f"{write_json(each)}\n" for each in (Header().to_json(), *map(write_event, _events()))).encode()]
+
+
+def _damaged_lines(random: Random, samples: Sequence[bytes]) -> bytes:
+    """Return lines of JSON of which one or two are damaged, and now and then lines that are damaged as a file."""
+    if random.random() < 0.1:
+        return damaged(random, samples)
+    lines = random.choice(samples).splitlines()
+    for number in random.sample(range(len(lines)), k=random.choice((1, 1, 2))):
+        lines[number] = damaged_json(random, [lines[number]])
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _read_history(data: bytes) -> None:
+    with _in_memory(data) as path:
+        for _ in replay_events(JsonHistory(path), ReplaySettings()):
+            pass
+
+
+def _parquet() -> list[bytes]:
+    return [
+        written(encode_events(_events(size)), compression=compression, data_page_version=version)
+        for size in (80, 6)
+        for compression, version in (("zstd", "1.0"), ("none", "2.0"), ("snappy", "1.0"))
+    ]
+
+
+def _read_parquet(data: bytes) -> None:
+    with _in_memory(data) as path:
+        for _ in replay_events(ParquetHistory(path), ReplaySettings()):
+            pass
+
+
+def _replay_states() -> list[bytes]:
+    events = _events()
+    key = events[0].key
+    replay = Replay(key)
+    states = []
+    for event in events:
+        if event.key == key:
+            for _ in replay.apply(event):
+                pass
+            states.append(replay.state().encode())
+    return states[::8]
+
+
+def _read_replay_state(data: bytes) -> None:
+    state = Replay.restore(data.decode("utf-8", "surrogateescape")).state()
+    assert Replay.restore(state).state() == state
+
+
+# ---- conversations
+
+
+def _conversations() -> list[bytes]:
+    found = []
+    for seed in range(6):
+        server = InProcessServer(KAFKA_4_4)
+        requests = [request for request, _ in converse(seeded(seed), server)]
+        found.append("".join(f"{write_json(request)}\n" for request in requests).encode())
+    return found
+
+
+def _converse(data: bytes) -> None:
+    """
+    Answer every line.
+
+    Raises:
+        BadRequestError: A line was refused, after which the others were answered.
+    """
+    refused: list[BadRequestError] = []
+    server = Conversation(KAFKA_4_4)
+    stream = TextIOWrapper(BytesIO(data), encoding="utf-8", errors="surrogateescape", newline="\n")
+    for number, line in enumerate(bounded_lines(stream), 1):
+        try:
+            assert read_json(write_json(server.answer_line(line, number)))
+        except BadRequestError as error:
+            refused.append(error)
+    with suppress(IndexError):
+        raise refused[0]
+
+
+def _traces() -> list[bytes]:
+    return [file.read_bytes() for file in sorted((DATA / "kafka-tests").glob("testAcknowledge*.jsonl"))]
+
+
+def _read_trace(data: bytes) -> None:
+    with _in_memory(data) as path:
+        replay(Path(path), KAFKA_4_3, Level.OBSERVABLE)
+
+
+def _known_differences() -> list[bytes]:
+    return [(DATA / "known-differences.json").read_bytes()]
+
+
+def _read_known_differences(data: bytes) -> None:
+    with _in_memory(data) as path:
+        read_known_differences(Path(path))
+
+
+# ---- `sharestate compare`
+
+
+def _divergences() -> list[bytes]:
+    row = {"id": "B7", "ops": ["acquire"], "raises": ["UNKNOWN"], "library_answers": {"error": None}, "later": True}
+    return [write_json({"divergences": 1, "rows": [row]}).encode()]
+
+
+def _read_divergences(data: bytes) -> None:
+    with _in_memory(data) as path:
+        read_divergences(Path(path))
+
+
+@cache
+def _answers() -> list[bytes]:
+    server = InProcessServer(KAFKA_4_4)
+    return [write_json(response).encode() for _, response in converse(seeded(1), server)]
+
+
+def _damaged_answer(random: Random, samples: Sequence[bytes]) -> bytes:
+    """Return a damaged answer, as text as often as not: any JSON is one that is compared."""
+    return random.choice((damaged, damaged_json))(random, samples)
+
+
+def _compare(data: bytes) -> None:
+    answer = read_json(data.decode("utf-8", "surrogateescape"))
+    for level in Level:
+        for response in _answers()[::5]:
+            level.differences(answer, read_json(response.decode()))
+
+
+def _searches() -> list[bytes]:
+    tally = SearchTally()
+    tally.add_sequence("plain", 40)
+    tally.shown["plain", "B7"] = 2
+    return [write_json(tally.as_json()).encode()]
+
+
+def _read_search(data: bytes) -> None:
+    tally = tally_of(read_json(data.decode("utf-8", "surrogateescape")), "")
+    tally.merge(tally)
+    assert tally.total == sum(tally.operations.values()) >= 0
+
+
+# ---- settings
+
+
+def _properties() -> list[bytes]:
+    names = ("group.share.delivery.count.limit", "group.share.partition.max.record.locks")
+    return ["".join(f"{name}={number}\n" for name, number in zip(names, (5, 200), strict=True)).encode()]
+
+
+def _damaged_properties(random: Random, samples: Sequence[bytes]) -> bytes:
+    """Return properties of which one has another value, and now and then a damaged file."""
+    if random.random() < 0.3:
+        return damaged(random, samples)
+    lines = random.choice(samples).splitlines()
+    place = random.randrange(len(lines))
+    name, _, value = lines[place].partition(b"=")
+    values = (b"", b"-1", b"0", b"1e3", b"x", b"\xff", b"9" * 5000, b"\xd9\xa3", value * 3, b" " + value)
+    lines[place] = name + b"=" + random.choice(values)
+    return b"\n".join(lines)
+
+
+def _read_properties(data: bytes) -> None:
+    with _in_memory(data) as path:
+        read_properties(path)
+
+
+# ---- files of SQLite
+
+
+STATE_RECORDS: Final = [
+    LoggedRecord(offset, b64decode(line["key"]), b64decode(line["value"]) if line["value"] else None)
+    for offset, line in enumerate(_lines())
+]
+"""What the sample has, unless it is damaged."""
+
+_USER_VERSION: Final = slice(60, 64)
+"""Where a file of SQLite has the version of its tables."""
+
+
+def _state_files() -> list[bytes]:
+    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+        path, old = Path(directory, "state.db"), Path(directory, "old.db")
+        log = SqliteLog(path)
+        with log.transaction():
+            log.append([(record.key, record.value) for record in STATE_RECORDS])
+        log.close()
+        of_version_1(old, STATE_RECORDS)
+        return [path.read_bytes(), path.read_bytes(), old.read_bytes()]
+
+
+def _read_state_file(data: bytes) -> None:
+    """Open a file and write to it: what has a checksum is what was stored."""
+    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+        path = Path(directory, "state.db")
+        path.write_bytes(data)
+        log = SqliteLog(path)
+        try:
+            with log.transaction():
+                records = list(log.read(0))
+                log.append([(b"key", b"value")])
+        finally:
+            log.close()
+        if data[_USER_VERSION] != b"\0\0\0\1":
+            assert all(record in STATE_RECORDS for record in records)
+
+
 DECODERS: Final = {
     "records": Decoder(_records, damaged, _read_record, (RecordFormatError,)),
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
@@ -193,6 +445,19 @@ DECODERS: Final = {
     "request logs": Decoder(
         request_logs.samples, request_logs.damaged_log, request_logs.import_log, (RequestLogError,), 200
     ),
+    "histories": Decoder(_json_history, _damaged_lines, _read_history, (HistoryError, MalformedInputError), 10),
+    "histories in Parquet": Decoder(_parquet, damaged, _read_parquet, (HistoryError, MalformedInputError), 20),
+    "files of SQLite": Decoder(_state_files, damaged, _read_state_file, (StateLogError,), 20),
     "snapshots": Decoder(_snapshots, damaged_json, _read_snapshot, (SnapshotError, MalformedInputError)),
+    "states of replays": Decoder(
+        _replay_states, damaged_json, _read_replay_state, (SnapshotError, MalformedInputError), 5
+    ),
+    "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
+    "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
+    "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
+    "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
+    "states of searches": Decoder(_searches, damaged_json, _read_search, (MalformedInputError,)),
+    "settings of brokers": Decoder(_properties, _damaged_properties, _read_properties, (RequestLogError,)),
 }
 """The decoders, by name."""

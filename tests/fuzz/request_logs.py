@@ -26,7 +26,10 @@ _MOST: Final = 20
 _NUMBERS: Final = (float("nan"), float("inf"), 1e308, -(2**63), 2**31, True)
 """Numbers that JSON has, as Python writes it, and requests have not."""
 
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - many small files, which nobody else looks for
+_SHARED: Final = Path("/dev/shm")  # noqa: S108 - many small files, which nobody else looks for
+MEMORY: Final = _SHARED if _SHARED.is_dir() else None
+"""A directory in memory, if there is one."""
+
 _TIME: Final = "2026-11-22T04:35:43.6Z"
 
 
@@ -105,7 +108,7 @@ def import_log(data: bytes) -> None:
         RequestLogError: A line is broken, which is passed over; or there is no request.
     """
     broken: list[RequestLogError] = []
-    with TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as directory:
+    with TemporaryDirectory(dir=MEMORY) as directory:
         path, history = Path(directory, "request.log"), Path(directory, "history.jsonl")
         path.write_bytes(data)
         events = LogImport(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -14,6 +15,8 @@ from tests.fuzz.run import bounded_memory, failure, failures
 
 INPUTS: Final = 20_000
 """``make fuzz`` tries a million."""
+
+SECURITY: Final = Path(__file__).parents[2] / "SECURITY.md"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="how much memory a process has is read from /proc")
 
@@ -52,6 +55,14 @@ def test_enough_damage_is_read(name: str) -> None:
         read += 1
 
     assert tried / 30 < read < tried * 2 / 3
+
+
+def test_every_format_has_its_bounds_in_the_security_policy() -> None:
+    """The table there and the decoders name the same formats."""
+    rows = [line.split(" | ") for line in SECURITY.read_text().splitlines() if line.startswith("| ")]
+
+    assert {row[0].removeprefix("| ") for row in rows[1:]} == {*DECODERS}
+    assert all(len(row) == 4 for row in rows)
 
 
 def test_a_failure_says_how_to_try_it_again(monkeypatch: pytest.MonkeyPatch) -> None:

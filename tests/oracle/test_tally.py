@@ -49,7 +49,7 @@ def test_a_tally_survives_a_file() -> None:
     """Written and read, and added to another, it is all there."""
     tally = met(3, "wild")
 
-    again = tally_of(json.loads(json.dumps(tally.as_json())))
+    again = tally_of(json.loads(json.dumps(tally.as_json())), "")
     again.merge(tally)
 
     assert again.total == 2 * ENOUGH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
@@ -16,6 +16,9 @@ _MOST_UNDER_WAY: Final = 100
 
 _Append = tuple[LoggedRequest, tuple[AppendedBatch, ...]]
 """A request, from when a handler took it, and what it has appended."""
+
+_MOST_BATCHES: Final = 10_000
+"""The most batches of an event, which is a line of half a megabyte then: readers of histories have bounds for lines."""
 
 
 class Appends:
@@ -59,11 +62,9 @@ class Appends:
         self._has_log.add(key)
         later = self._appended_after(key[1:], at_us)
         end_offset = later[0][1][0].first_offset if later else log.end_offset
-        batches = [batch for batch in log.visible() if batch.first_offset < end_offset]
-        if batches:
-            self._events.add(key, "log", None, at_us=at_us, request={"batches": tuple(batches)})
+        self._add_batches(key, [batch for batch in log.visible() if batch.first_offset < end_offset], None, at_us)
         for window, appended in later:
-            self._events.add(key, "log", window, request={"batches": appended})
+            self._add_batches(key, appended, window)
         if log.start_offset:
             start = {"offset": log.start_offset}
             self._events.add(key, "log_start", None, at_us=at_us, request=start, inferred=True)
@@ -109,9 +110,8 @@ class Appends:
             batches = tuple(log.rest()) if log is not None and log.is_untouched else ()
             keys = self._events.of(topic_id, partition)
             for key in keys:
-                if batches and key in self._fetched:
-                    at_us = self._made_us.get(topic_id, self._begin_us)
-                    self._events.add(key, "log", None, at_us=at_us, request={"batches": batches})
+                if key in self._fetched:
+                    self._add_batches(key, batches, None, self._made_us.get(topic_id, self._begin_us))
             lost = None if log is None else log.changes.lost
             for key in keys:
                 if lost is not None and self._lowest.get(key, 0) <= lost.last_offset:
@@ -225,11 +225,15 @@ class Appends:
             under_way = [each for each in self._under_way.get(partition_key, ()) if each[0].done_us > window.at_us]
             self._under_way[partition_key] = [*under_way[1 - _MOST_UNDER_WAY :], (window, tuple(batches))]
         for key in self._events.of(topic_id, partition) if before or batches else ():
-            if before:
-                at_us = self._made_us.get(topic_id, self._begin_us)
-                self._events.add(key, "log", None, at_us=at_us, request={"batches": tuple(before)})
-            if batches:
-                self._events.add(key, "log", window, request={"batches": tuple(batches)})
+            self._add_batches(key, before, None, self._made_us.get(topic_id, self._begin_us))
+            self._add_batches(key, batches, window)
+
+    def _add_batches(
+        self, key: Key, batches: Sequence[AppendedBatch], logged: LoggedRequest | None, at_us: int | None = None
+    ) -> None:
+        for begin in range(0, len(batches), _MOST_BATCHES):
+            some = tuple(batches[begin : begin + _MOST_BATCHES])
+            self._events.add(key, "log", logged, at_us=at_us, request={"batches": some})
 
     def _delete_records(self, logged: LoggedRequest) -> None:
         for topic in logged.response["topics"]:

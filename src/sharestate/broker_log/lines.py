@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from sharestate.broker_log.request_fields import APIS, LONGEST_MS, check_fields, check_line, check_text
 from sharestate.errors import MalformedInputError, RequestLogError
+from sharestate.json_lines import MAX_VALUES, has_too_many_values
 from sharestate.values.named_tuples import new_tuple
 
 FORWARDED: Final = frozenset({"CREATE_TOPICS", "DELETE_TOPICS", "INCREMENTAL_ALTER_CONFIGS"})
@@ -27,8 +28,8 @@ FORWARDED: Final = frozenset({"CREATE_TOPICS", "DELETE_TOPICS", "INCREMENTAL_ALT
 COMPLETED: Final = b"Completed request:"
 """The words before each request."""
 
-MAX_LINE: Final = 2**26
-"""The largest length of a line. [bytes]"""
+MAX_LINE: Final = 2**24
+"""The largest length of a line: a fetch of 10,000 partitions with its answer takes a third of it. [bytes]"""
 
 STAMP: Final = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?(?!\d)))?"
@@ -164,6 +165,9 @@ def decoded(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON says
         ValueError: It does not, or is cut off.
     """
     characters = text.decode()
+    if has_too_many_values(characters):
+        message = f"not read: it has more than {MAX_VALUES} values"
+        raise ValueError(message)
     try:
         value, _ = _DECODE(characters)
     except RecursionError as error:

@@ -10,11 +10,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
 from sharestate.broker_log.lines import MAX_LINE
 from sharestate.errors import RequestLogError
+from sharestate.json_lines import most_lines
 
 _GZIP: Final = b"\x1f\x8b"
 _NOT_READ: Final = (
@@ -80,10 +82,19 @@ class LogFile:
         """
         with _opened(self.path) as self._file, _stream(self._file, str(self.path)) as stream:
             if isinstance(stream, io.TextIOWrapper):
-                yield map(str.encode, iter(partial(stream.readline, MAX_LINE), ""))
+                yield self._few(map(str.encode, iter(partial(stream.readline, MAX_LINE), "")))
             else:
-                yield iter(partial(stream.readline, MAX_LINE), b"")
+                lines = iter(partial(stream.readline, MAX_LINE), b"")
+                yield lines if stream is self._file else self._few(lines)
             self._position = self._file.tell()
+
+    def _few(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield *lines* that were compressed, or are text in UTF-16, up to as many as there may be."""
+        most = most_lines(self.size)
+        yield from islice(lines, most)
+        if next(lines, None) is not None:
+            message = f"more than {most} lines in {self.size} bytes"
+            raise RequestLogError(message, str(self.path), most + 1)
 
 
 @contextmanager

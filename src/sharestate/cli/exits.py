@@ -52,9 +52,10 @@ def run_command(command: click.Command) -> int:
         return _pipe_closed() if end.code else 0
     except BrokenPipeError:
         return _pipe_closed()
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         _drop_output()
-        return _fail(NoVerdict(error.strerror or str(error)))
+        why = error.strerror if isinstance(error, OSError) else "there is not enough memory"
+        return _fail(NoVerdict(why or str(error)))
     return code or 0
 
 

@@ -138,7 +138,7 @@ def open_trace(path: Path) -> Iterator[Trace]:
     """
     file = str(path)
     try:
-        stream = path.open(encoding="utf-8", errors="surrogateescape", newline="\n")
+        stream = path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n")
     except OSError as error:
         raise UnreadableFileError(error.strerror, file) from error
     with stream:

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
-from sharestate.errors import HistoryError
-from sharestate.history.columns import EVENT_COLUMNS, INFERRED, KINDS, MAY_LACK, STATE_BATCHES
+from sharestate.errors import HistoryError, MalformedInputError
+from sharestate.history.columns import EVENT_COLUMNS, INFERRED, KINDS, LONGEST_TEXT, MAY_LACK, MOST_ITEMS, STATE_BATCHES
 from sharestate.history.events import Event
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
+from sharestate.values.checks import refuse
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, runs_of
 
@@ -151,7 +152,7 @@ class EventDecoder:
         columns = {}
         for column in EVENT_COLUMNS:
             array = batch.column(column.name) if column.name in present else pa.nulls(batch.num_rows)
-            columns[column.name] = _values(array)
+            columns[column.name] = self._decoded(array, column.type, column.name)
             if column.need is Need.REQUIRED and array.null_count:
                 self._refuse(columns[column.name].index(None), column.name, "null")
         kinds = columns["kind"]
@@ -202,7 +203,7 @@ class EventDecoder:
                 self._expect_all(column, array, errors, indexes, side)
             if array.null_count == len(array):
                 continue
-            chosen = _decoded(array, column.type)
+            chosen = self._decoded(array, column.type, f"{side}.{column.name}")
             self._expect_values(column, chosen, array, indexes, f"{side}.{column.name}")
             if array.null_count:
                 partly[column.name] = chosen
@@ -215,6 +216,13 @@ class EventDecoder:
                 if value is not None:
                     fields[name] = value
         return dicts
+
+    def _decoded(self, array: Any, type_: Type, path: str) -> list[Any]:  # noqa: ANN401 - Arrow's arrays have no types
+        try:
+            return _decoded(array, type_)
+        except MalformedInputError as error:
+            message = f"{error.message}, in one of {len(array)} rows"
+            raise HistoryError(message, self._file, None, path) from error
 
     def _expect_all(
         self,
@@ -311,7 +319,12 @@ def _texts(array: Any) -> list[str | None]:  # noqa: ANN401 - as above
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.string())
     encoded = array.dictionary_encode()
-    texts = [*encoded.dictionary.to_pylist(), None]
+    if (pc.max(pc.binary_length(encoded.dictionary)).as_py() or 0) > LONGEST_TEXT:
+        refuse(f"a text of more than {LONGEST_TEXT} bytes", "")
+    try:
+        texts = [*encoded.dictionary.to_pylist(), None]
+    except UnicodeDecodeError:
+        refuse("not UTF-8", "")
     return list(map(texts.__getitem__, _numbers(encoded.indices.cast(pa.int64()).fill_null(-1))))
 
 
@@ -319,6 +332,8 @@ def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - as above
     """Return the values of *array*, in which lists are tuples and structs the rows that *type_* makes."""
     if isinstance(type_, Scalar):
         return _values(array)
+    if (pc.max(pc.list_value_length(array)).as_py() or 0) > MOST_ITEMS:
+        refuse(f"a list of more than {MOST_ITEMS} items", "")
     offsets = _numbers(array.offsets)
     first = offsets[0]
     values = array.values.slice(first, offsets[-1] - first)

@@ -28,6 +28,12 @@ from sharestate.values.requests import StateBatch
 HISTORY_VERSION: Final = 2
 """The version of the format that is written, and the only one that is read."""
 
+LONGEST_TEXT: Final = 2**15 - 1
+"""The largest size of a text in UTF-8: that of Kafka's strings. [bytes]"""
+
+MOST_ITEMS: Final = 2**18
+"""The most items of a list in Parquet; the longest line of JSON has room for about as many batches of a log."""
+
 
 class Order(Enum):
     """The order of the events of each share partition in a history."""

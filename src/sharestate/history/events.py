@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.errors import HistoryOrderError, MalformedInputError
-from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, INFERRED, KINDS, Order
+from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, INFERRED, KINDS, LONGEST_TEXT, Order
 from sharestate.json_checks import (
     COMMENT,
     Check,
@@ -25,6 +25,7 @@ from sharestate.json_checks import (
     one_of,
     record,
     refuse,
+    refuse_unknown,
     text,
     version,
 )
@@ -269,13 +270,13 @@ def check_of(type_: Type) -> Check[Any]:
 def _utf8(value: Json, path: str) -> str:
     """Check a string that UTF-8 can write: JSON has escapes for others, and neither Kafka nor Parquet has them."""
     found = text(value, path)
-    if found.isascii():  # nearly always
+    if len(found) <= LONGEST_TEXT and found.isascii():  # nearly always
         return found
     try:
-        found.encode()
+        size = len(found.encode())
     except UnicodeEncodeError:
         refuse("text that UTF-8 can write", value, path)
-    return found
+    return found if size <= LONGEST_TEXT else refuse(f"a text of {LONGEST_TEXT} bytes at most", value, path)
 
 
 def _row_check(rows: Rows) -> Check[Any]:
@@ -313,8 +314,7 @@ def _fields_check(columns: tuple[Column, ...]) -> Check[dict[str, Any]]:
             if name not in checks:
                 if name == COMMENT:
                     continue
-                message = f"unknown field; expected one of {', '.join((*checks, COMMENT))}"
-                raise MalformedInputError(message, f"{path}.{name}")
+                refuse_unknown(name, checks, path)
             if member is not None:
                 shared, check_column = checks[name]
                 fields[shared] = check_column(member, f"{path}.{name}")

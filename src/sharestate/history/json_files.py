@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import shutil
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from sharestate.history.events import (
     read_header,
     write_event,
 )
-from sharestate.json_lines import Json, bounded_lines, is_blank, read_json, write_json
+from sharestate.json_lines import Json, bounded_lines, is_blank, most_lines, read_json, write_json
 
 _COPIED: Final = 2**20
 """How much of a file is copied at once. [bytes]"""
@@ -48,12 +49,16 @@ class JsonHistory:
         """Open the file and read its header."""
         self._path = Path(path)
         try:
-            self.size = self._path.stat().st_size
+            found = self._path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                message = "no regular file, and opening a pipe might wait for ever"
+                raise HistoryError(message, str(path))
+            self.size = found.st_size
             self._file = self._path.open("rb")
         except OSError as error:
             raise HistoryError(error.strerror, str(path)) from error
         binary = gzip.GzipFile(fileobj=self._file) if self._path.suffix == ".gz" else self._file
-        self._stream = io.TextIOWrapper(binary, "utf-8", errors="surrogateescape", newline="\n")
+        self._stream = io.TextIOWrapper(binary, "utf-8-sig", errors="surrogateescape", newline="\n")
         self._lines = self._numbered(self._stream)
         self.header = self._read_header()
 
@@ -119,8 +124,12 @@ class JsonHistory:
     def _numbered(self, stream: TextIO) -> Iterator[tuple[int, str]]:
         """Yield the lines that are not blank, with their numbers."""
         number = 0
+        most = most_lines(self.size)
         try:
             for number, line in enumerate(bounded_lines(stream), 1):
+                if number > most:
+                    message = f"more than {most} lines in {self.size} bytes"
+                    raise HistoryError(message, str(self._path), number)
                 if not is_blank(line):
                     yield number, line
         except (OSError, EOFError, zlib.error) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,12 +22,18 @@ from sharestate.history.arrow import (
     moved,
 )
 from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
+from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
 from sharestate.json_lines import read_json, write_json
+
+_UNREADABLE: Final = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What Arrow raises that cannot read a file; a name in its metadata may be none."""
 
 BATCH_ROWS: Final = 10_000
 """The number of events in a record batch. [events]"""
 
+BATCH_ITEMS: Final = 2**17
+"""About how many items the lists of a column have in a record batch, at most, unless those of one event are more."""
 
 GROUP_ROWS: Final = 100_000
 """The number of events in a row group of a file. [events]"""
@@ -51,19 +58,19 @@ class ParquetHistory:
     def __init__(self, path: Path | str) -> None:
         """Open the file, and read its header."""
         self._path = str(path)
-        try:
-            self._file = pq.ParquetFile(self._path)
-        except (OSError, pa.ArrowInvalid) as error:
-            message = f"cannot be read: {error}"
-            raise HistoryError(message, self._path) from error
         self.position = 0
-        self.size: int = self._file.metadata.num_rows
-        try:
-            self.header = self._read_header()
-            expect_columns(self._file.schema_arrow, self._path)
-        except HistoryError:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            try:
+                self._stream = opened.enter_context(Path(path).open("rb"))
+                metadata = pq.read_metadata(self._path)
+                file = pq.ParquetFile(self._path, metadata=metadata, read_dictionary=_texts(metadata))
+                self._file = opened.enter_context(file)
+                self.header = self._read_header()
+                expect_columns(self._file.schema_arrow, self._path)
+            except _UNREADABLE as error:
+                raise self._unreadable(error) from error
+            self._opened = opened.pop_all()
+        self.size: int = metadata.num_rows
 
     def batches(self) -> Iterator[Any]:
         """
@@ -75,12 +82,29 @@ class ParquetHistory:
         present = frozenset(self._file.schema_arrow.names)
         names = [name for name in EVENT_SCHEMA.names if name in present]
         try:
-            for batch in self._file.iter_batches(BATCH_ROWS, columns=names):
-                yield batch.select(names)
-                self.position += batch.num_rows
-        except (OSError, pa.ArrowException) as error:
-            message = f"cannot be read: {error}"
-            raise HistoryError(message, self._path, self.position + 1) from error
+            groups = row_groups(self._stream, names)
+            for group, rows in enumerate(self._rows_at_a_time(groups)):
+                for batch in self._file.iter_batches(rows, [group], names):
+                    yield _validated(batch.select(names))
+                    self.position += batch.num_rows
+        except HistoryError as error:
+            raise HistoryError(error.message, self._path, None, error.field) from error
+        except _UNREADABLE as error:
+            raise self._unreadable(error, self.position + 1) from error
+
+    def _rows_at_a_time(self, groups: list[list[Chunk]]) -> Iterator[int]:
+        """Yield how many rows of each row group to decode at a time, once its pages are known not to be too large."""
+        size, rows = Path(self._path).stat().st_size, 0
+        for chunks in groups:
+            pages = check_row_group(self._stream, chunks)
+            rows += pages.rows
+            if rows > size:  # an event takes 2.5 bytes if there are many that are nearly the same, else 20 and more
+                message = f"{rows} events in a file of {size} bytes"
+                raise HistoryError(message)
+            yield max(1, min(BATCH_ROWS, BATCH_ITEMS * pages.rows // max(1, pages.items)))
+
+    def _unreadable(self, error: Exception, row: int | None = None) -> HistoryError:
+        return HistoryError(f"cannot be read: {error}", self._path, row)
 
     def __iter__(self) -> Iterator[Event]:
         """
@@ -112,7 +136,7 @@ class ParquetHistory:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._opened.close()
 
     def _read_header(self) -> Header:
         text = (self._file.metadata.metadata or {}).get(MARK.encode(), b"{}")
@@ -120,6 +144,23 @@ class ParquetHistory:
             return read_header(read_json(text.decode("utf-8", "surrogateescape")), "")
         except MalformedInputError as error:
             raise HistoryError(error.message, self._path, None, error.field or "") from error
+
+
+def _validated(batch: Any) -> Any:  # noqa: ANN401 - Arrow's batches have no types
+    """Return *batch* once it is known to be sound: Arrow takes what a file says of places in dictionaries as it is."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            message = f"cannot be read: {error}"
+            raise HistoryError(message, field=name) from error
+    return batch
+
+
+def _texts(metadata: Any) -> list[str]:  # noqa: ANN401 - Arrow's metadata have no types
+    """Return the columns of text: read as dictionaries, a text that comes again and again takes its room once."""
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
 
 
 class ParquetHistoryFile:

@@ -123,7 +123,7 @@ class LogBatch:
 
         Raises:
             SegmentError: The bytes are no such records, although the checksum is right; or they are too many once they
-                are decompressed: more than 4 MiB, and 64 times what they take in the log; or more than 100 MiB.
+                are decompressed: more than 1 MiB, and 64 times what they take in the log; or more than 100 MiB.
         """
         return _records(self.data, self.file, self.byte_offset, range(self.first_offset, self.last_offset + 1))
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 MAX_RECORDS_BYTES: Final = 104_857_600
 """The size of the largest batch that is decompressed: the largest request of brokers, ``socket.request.max.bytes``."""
 
-_SMALL_BYTES: Final = 2**22
-"""What any batch may be once it is decompressed: four times the largest that brokers take, ``max.message.bytes``."""
+_SMALL_BYTES: Final = 2**20
+"""What any batch may be once it is decompressed: the largest that producers make of their own accord, of which
+``max.request.size`` is the size before it is compressed."""
 
 _RATIO: Final = 64
 """How many times its own size a larger one may be. Records of repeated text are 10 to 20 times theirs (zstd, JSON)."""

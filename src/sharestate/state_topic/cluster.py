@@ -39,6 +39,9 @@ __all__ = ["Cluster", "client_settings"]
 CLIENT: Final = "sharestate"
 """By what name the brokers know the consumer, as a client and as a group, which it does not join."""
 
+_MOST_SETTINGS: Final = 2**20
+"""The largest file of a client's settings: certificates and keys may stand in it, of some kilobytes each. [bytes]"""
+
 _AT_ONCE: Final = 500
 """The most records that are taken from the client in one go. [records]"""
 
@@ -314,10 +317,15 @@ def client_settings(path: Path) -> dict[str, str]:
         UnreadableFileError: The file cannot be read, or a line is no such setting.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open("rb") as file:
+            data = file.read(_MOST_SETTINGS + 1)
+        lines = data.decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         message = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UnreadableFileError(message, str(path)) from error
+    if len(data) > _MOST_SETTINGS:
+        message = f"more than {_MOST_SETTINGS} bytes are no settings of a client"
+        raise UnreadableFileError(message, str(path))
     settings = {}
     for number, line in enumerate(map(str.strip, lines), 1):
         if line and not line.startswith("#"):

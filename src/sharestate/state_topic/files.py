@@ -18,7 +18,7 @@ from zlib import error as DeflateError  # noqa: N812 - an exception under its bu
 from sharestate.coordinator import StateRecord, decode_record, encode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, SegmentError, UnreadableFileError
 from sharestate.json_checks import Field, integer, nullable, record, refuse, text
-from sharestate.json_lines import Json, bounded_lines, is_blank, read_json
+from sharestate.json_lines import Json, bounded_lines, is_blank, most_lines, read_json
 from sharestate.state_topic.decoded import from_decoded_form
 
 if TYPE_CHECKING:
@@ -152,7 +152,11 @@ class StateTopicFile:
                     yield logged
 
     def _in_lines(self, stream: TextIO) -> Iterator[TopicRecord]:
+        most = None if self.size is None else most_lines(self.size)
         for number, line in enumerate(bounded_lines(stream), 1):
+            if number == most:
+                message = f"more than {most} lines in {self.size} bytes"
+                raise UnreadableFileError(message, self.file, number)
             self.position += len(line)
             if not is_blank(line):
                 try:
@@ -181,7 +185,7 @@ def records_of(batch: LogBatch, state_partition: int | None) -> Iterator[TopicRe
 def json_text(data: BufferedReader[Any]) -> TextIO:
     """Return the text in *data*, gzip or not, in which whatever is not UTF-8 stays to be refused with its line."""
     plain = gzip.GzipFile(fileobj=data) if _is_gzip(data) else data
-    return TextIOWrapper(plain, "utf-8", errors="surrogateescape", newline="\n")
+    return TextIOWrapper(plain, "utf-8-sig", errors="surrogateescape", newline="\n")
 
 
 def _is_gzip(data: BufferedReader[Any]) -> bool:
@@ -263,6 +267,8 @@ def _is_segments(path: Path) -> bool:
 
 def _size(path: Path) -> int | None:
     try:
+        if not path.is_dir() and not path.is_file():  # a pipe
+            return None
         return sum(file.stat().st_size for file in (path.glob("*.log") if path.is_dir() else [path]))
     except OSError:
         return None

@@ -175,6 +175,20 @@ def test_batches_have_the_sizes_of_their_segments(events: list[Event]) -> None:
     assert sum(batch.bytes for batch in batches) == (RUN / "segments/s1-0/00000000000000000000.log").stat().st_size
 
 
+def test_long_logs_are_several_events(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was there before may be more batches than a line of a history has room for."""
+    monkeypatch.setattr("sharestate.broker_log.appends._MOST_BATCHES", 3)
+
+    short = imported(RequestLog([RUN / "request.log.gz"]), broker=read_properties(RUN / "server.properties"))
+
+    def batches(made: list[Event]) -> list[tuple[str, Any]]:
+        return [(event.group_id, each) for event in of_kind(made, "log") for each in (event.request or {})["batches"]]
+
+    assert max(len((event.request or {})["batches"]) for event in of_kind(events, "log")) > 3
+    assert max(len((event.request or {})["batches"]) for event in of_kind(short, "log")) == 3
+    assert batches(short) == batches(events)
+
+
 def test_only_one_group_is_imported_if_asked(events: list[Event]) -> None:
     """Events of other groups are left out; those of this group are the same."""
     log = RequestLog([RUN / "request.log.gz"])

@@ -109,6 +109,25 @@ def test_pipes_are_refused_before_they_are_opened(tmp_path: Path) -> None:
         RequestLog([tmp_path / "no-such"])
 
 
+def test_compressed_lines_are_no_more_than_what_they_take(tmp_path: Path) -> None:
+    """A hundred kilobytes may be a hundred million blank lines, which no logger writes."""
+    path = tmp_path / "request.log.gz"
+    path.write_bytes(gzip.compress(b"\n" * 1_000_000))
+
+    with pytest.raises(RequestLogError, match=r"request\.log\.gz:\d+: more than \d+ lines in \d+ bytes"):
+        list(RequestLog([path]))
+
+
+def test_a_line_has_no_more_values_than_memory_has_room_for(tmp_path: Path) -> None:
+    """What a request might be that stands for fifty times the memory of its line is not decoded."""
+    line = next(line for line in lines() if '"SHARE_FETCH"' in line[:200])
+    path = tmp_path / "request.log.gz"
+    path.write_bytes(gzip.compress(line.replace('"request":{', f'"request":{{"x":[{"[]," * 600_000}[]],', 1).encode()))
+
+    with pytest.raises(RequestLogError, match=r":1: not read: it has more than 1048576 values"):
+        list(RequestLog([path]))
+
+
 # ---- merging
 
 

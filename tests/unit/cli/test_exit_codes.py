@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from sharestate.cli.exits import run_command
 
 VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
 AGREES = VECTORS / "ex-10-a.jsonl"
@@ -44,6 +47,21 @@ def test_output_that_cannot_be_written_ends_with_2(arguments: list[str | Path]) 
     result = shell(">/dev/full <<LINES\n{}\nLINES", *arguments)
 
     assert (result.returncode, result.stderr) == (2, b"Error: No space left on device\n")
+
+
+def test_memory_that_is_not_there_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no verdict either."""
+
+    @click.command
+    def hungry() -> None:
+        bytearray(2**60)
+
+    monkeypatch.setattr(sys, "argv", ["sharestate"])
+
+    assert run_command(hungry) == 2
+    assert capsys.readouterr().err == "Error: there is not enough memory\n"
 
 
 @needs_full

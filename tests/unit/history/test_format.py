@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
+import resource
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -316,6 +319,65 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     assert refused(other).file == str(other)
     assert refused(tmp_path / "none.jsonl").message == "No such file or directory"
     assert "ends with" in (refused(tmp_path / "history.csv").message or "")
+
+
+def test_pipes_are_refused_before_they_are_opened(tmp_path: Path) -> None:
+    """Opening one waits for its other end, which may never come."""
+    path = tmp_path / "history.jsonl"
+    os.mkfifo(path)
+
+    assert "no regular file" in (refused(path).message or "")
+
+
+def test_lines_may_begin_with_a_mark_of_their_encoding(tmp_path: Path) -> None:
+    """Some programs put the byte order mark of UTF-8 before what they write."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes("".join(f"{json.dumps(each)}\n" for each in (HEADER, LINE)).encode("utf-8-sig"))
+
+    assert [event.kind for event in open_history(path)] == ["log_start"]
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9"])
+def test_text_is_no_longer_than_kafkas(tmp_path: Path, letter: str) -> None:
+    """Nor is it shown whole where it is refused."""
+    longest = letter * (32_767 // len(letter.encode()))
+
+    assert [event.group_id for event in open_history(lines(tmp_path, HEADER, LINE | {"group_id": longest}))] == [
+        longest
+    ]
+    error = refused(lines(tmp_path, HEADER, LINE | {"group_id": longest + letter}))
+    assert "group_id: expected a text of 32767 bytes at most, got" in str(error)
+    assert len(str(error)) < 500
+    assert len(str(refused(lines(tmp_path, HEADER, LINE | {"x" * 100_000: 1})))) < 1000
+    assert len(str(refused(lines(tmp_path, HEADER, LINE | {"request": {"x" * 100_000: 1}})))) < 1000
+
+
+@pytest.mark.parametrize("item", ["[]", "{}", '"ab"', "[0,0]"])
+def test_a_line_has_no_more_values_than_memory_has_room_for(tmp_path: Path, item: str) -> None:
+    """A line of a length that is read may stand for fifty times as much memory; it is refused before it is decoded."""
+    count = (2**24 - 300) // (len(item) + 1)
+    text = json.dumps(LINE | {"kind": "log", "request": {"batches": 0}}).replace(
+        "0}}", f"[{','.join([item] * count)}]}}}}"
+    )
+    path = tmp_path / "history.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{json.dumps(HEADER)}\n{text}\n".encode(), 1))
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    error = refused(path)
+
+    assert (error.line, error.message) == (2, "more than 1048576 values")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
+
+
+def test_compressed_lines_are_no_more_than_what_they_take(tmp_path: Path) -> None:
+    """Lines that differ in anything take a byte and more, however they are compressed."""
+    path = tmp_path / "history.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{json.dumps(HEADER)}\n".encode() + b"\n" * 100_000))
+
+    assert re.fullmatch(r"more than \d+ lines in \d\d\d bytes", refused(path).message or "")
+    events = "".join(f"{json.dumps(LINE | {'seq': seq})}\n" for seq in range(20_000))
+    path.write_bytes(gzip.compress(f"{json.dumps(HEADER)}\n{events}".encode()))
+    assert sum(1 for _ in open_history(path)) == 20_000
 
 
 # ---- where events were read from

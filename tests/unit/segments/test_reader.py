@@ -394,7 +394,7 @@ def test_a_control_batch_may_have_lost_its_record(segment: Path) -> None:
     assert (batch.is_control, batch.control, list(batch.records())) == (True, None, [])
 
 
-ZEROS: Final = bytes(2**22 + 1)
+ZEROS: Final = bytes(2**20 + 1)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_records_that_would_take_too_much_memory_are_an_error(
     segment.write_bytes(changed(BATCHES[0].data, change))
     (batch,) = LogReader(segment)
 
-    with pytest.raises(SegmentError, match=r"byte 0: the records cannot be read: .*at most 4194304 bytes"):
+    with pytest.raises(SegmentError, match=r"byte 0: the records cannot be read: .*at most 1048576 bytes"):
         list(batch.records())
 
 

@@ -198,7 +198,14 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "place"), [(b"a=1\nb\n", ":2: expected name=value"), (b"=1", ":1: "), (b"\xff", ": not UTF-8")]
+    ("data", "place"),
+    [
+        (b"a=1\nb\n", ":2: expected name=value"),
+        (b"=1", ":1: "),
+        (b"\xff", ": not UTF-8"),
+        (b"#" * (2**20 + 1), ": more than 1048576 bytes are no settings of a client"),
+    ],
+    ids=["no value", "no name", "not UTF-8", "too large"],
 )
 def test_settings_that_are_none(tmp_path: Path, data: bytes, place: str) -> None:
     """File and line are said."""

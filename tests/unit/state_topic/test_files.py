@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import pytest
@@ -52,6 +53,29 @@ def test_a_dump_is_decoded_as_kafkas_formatter_does_it() -> None:
         (str(DUMP), number, row["statePartition"], row["offset"], row["timestamp"])
         for number, row in enumerate(rows, 1)
     ]
+
+
+def test_a_dump_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    """Some programs put the byte order mark of UTF-8 before what they write."""
+    file = tmp_path / "dump"
+    file.write_bytes(b"\xef\xbb\xbf" + DUMP.read_bytes())
+
+    assert [place(each) for each in StateTopicFile(file)] == [place(each) for each in StateTopicFile(DUMP)]
+
+
+def test_compressed_lines_are_no_more_than_what_they_take(tmp_path: Path) -> None:
+    """A few bytes may be millions of blank lines; a pipe, whose size nobody knows, may have as many as it has."""
+    file = tmp_path / "dump"
+    file.write_bytes(gzip.compress(b"\n" * 100_000))
+
+    with pytest.raises(UnreadableFileError, match=r"dump:\d+: more than \d+ lines in \d+ bytes"):
+        list(StateTopicFile(file))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes(b"\n" * 20_000))
+    writer.start()
+    assert list(StateTopicFile(pipe)) == []
+    writer.join()
 
 
 def test_a_dump_may_be_compressed(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, field, frozen
 
+from sharestate.errors import MalformedInputError
+from sharestate.json_checks import an_object, integer
+from sharestate.json_lines import MAX_LINE, brief, read_json
 from sharestate.testing.search.tally import SearchTally, tally_of
 from sharestate.testing.search.worker import Task, Worker
 
@@ -165,12 +168,14 @@ def _taken_up(plan: Plan) -> SearchProgress:
     if plan.state is None or not plan.state.exists():
         return SearchProgress(plan.seed)
     try:
-        kept = json.loads(plan.state.read_text(encoding="utf-8"))
+        with plan.state.open(encoding="utf-8") as stream:
+            kept = an_object(read_json(stream.read(MAX_LINE + 1)), "")
         identity = plan.identity
-        others = [f"{name} {kept.get(name)}" for name in identity if kept.get(name) != identity[name]]
-        taken_up = None if others else SearchProgress(kept["next"], tally_of(kept["tally"]))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        message = f"{plan.state} is not a saved search: {type(error).__name__}: {error}"
+        others = [f"{name} {brief(kept.get(name))}" for name in identity if kept.get(name) != identity[name]]
+        at = None if others else integer(0)(kept.get("next"), "next")
+        taken_up = None if at is None else SearchProgress(at, tally_of(kept.get("tally"), "tally"))
+    except (MalformedInputError, UnicodeDecodeError) as error:
+        message = f"{plan.state} is not a saved search: {error}"
         raise StateError(message) from error
     if taken_up is None:
         message = f"{plan.state} is of another search: {', '.join(others)}"

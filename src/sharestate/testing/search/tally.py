@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from sharestate.json_checks import Field, an_object, integer, list_of, record, row, text
 
+if TYPE_CHECKING:
     from sharestate.json_lines import Json
     from sharestate.testing.search.judging import Judgement
 
@@ -72,7 +72,22 @@ class SearchTally:
         }
 
 
-def tally_of(value: Mapping[str, Json]) -> SearchTally:
-    """Return the tally that `SearchTally.as_json` has written."""
-    met = (Counter({(kind, row): count for kind, row, count in value[name]}) for name in ("shown", "latent"))
-    return SearchTally(Counter(value["operations"]), Counter(value["sequences"]), *met)
+def _counts(value: Json, path: str) -> Counter[str]:
+    return Counter({kind: integer(0)(count, f"{path}.{kind}") for kind, count in an_object(value, path).items()})
+
+
+def _met(kind: str, row: str, count: int) -> tuple[tuple[str, str], int]:
+    return (kind, row), count
+
+
+_all_met: Final = list_of(row(text, text, integer(0), make=_met))
+
+_FIELDS: Final = {"operations": _counts, "sequences": _counts, "shown": _all_met, "latent": _all_met}
+
+tally_of: Final = record(
+    {name: Field(check) for name, check in _FIELDS.items()},
+    lambda operations, sequences, shown, latent: SearchTally(
+        operations, sequences, Counter(dict(shown)), Counter(dict(latent))
+    ),
+)
+"""The check for what `SearchTally.as_json` has written, and of which it makes the tally again."""

@@ -38,7 +38,14 @@ def test_a_search_goes_on_where_it_was_left(tmp_path: Path) -> None:
     assert first.findings == second.findings == []
     with pytest.raises(StateError, match=r"of another search: seed 5$"):
         search(Plan(task=task, operations=1, seed=6, state=state))
-    for content in ("[]", "{}", "no", json.dumps(plan.identity)):
+    kept = json.loads(state.read_text())
+    damaged = [
+        {**kept, "next": "1"},
+        {**kept, "tally": {**kept["tally"], "operations": {"plain": []}}},
+        {**kept, "tally": {**kept["tally"], "shown": [["plain", "B7"]]}},
+        {**kept, "more": [None] * 2**20},
+    ]
+    for content in ("[]", "{}", "no", json.dumps(plan.identity), *map(json.dumps, damaged)):
         state.write_text(content)
         with pytest.raises(StateError):
             search(plan)
