@@ -7,6 +7,7 @@ That is a clock, a persister, a dead-letter queue, a log that knows offsets, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -314,10 +315,10 @@ def _failed(partition: SharePartition) -> None:
 _REACH: Final[Mapping[Lifecycle, Callable[[SharePartition], object]]] = MappingProxyType(
     {
         Lifecycle.EMPTY: _empty,
-        Lifecycle.INITIALIZING: SharePartition.initialize,
+        Lifecycle.INITIALIZING: methodcaller("initialize"),
         Lifecycle.ACTIVE: _active,
         Lifecycle.FAILED: _failed,
-        Lifecycle.FENCED: SharePartition.fence,
+        Lifecycle.FENCED: methodcaller("fence"),
     }
 )
 """The commands that lead to each lifecycle state."""

@@ -179,9 +179,16 @@ def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
     for at in _movable_before(steps, index, MOST_BACK):
         if steps[at].at_us >= least_us:
             yield from _earlier(tip, at, least_us, late_us)
+    yield from _sooner_reads(steps, index, late_us)
+
+
+def _sooner_reads(steps: list[Step], index: int, late_us: int) -> Iterator[Order]:
+    """Yield orders in which the state was read before fetches that seem to have been answered by then."""
     for at in range(max(index - MOST_BACK, 0), index):
-        if steps[at].what is What.INITIALIZE:
-            yield from _earlier(tip, at, least_us, late_us)
+        place = at if steps[at].what is What.INITIALIZE else 0
+        while place and steps[place - 1].what is What.FETCH and _may_be_before(steps[at], steps[place - 1], late_us):
+            place -= 1
+            yield Order(place, [steps[at], *steps[place:at], *steps[at + 1 : index + 1]])
 
 
 def _movable_before(steps: list[Step], index: int, most: int) -> list[int]:

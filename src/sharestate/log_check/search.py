@@ -103,8 +103,8 @@ class Stop:
     is_exhausted: bool
     """
     Whether every order with one move was tried and the likely ones with two, and so few steps have come at that time
-    that these are most that there are. And whether all that was in flight at moves before it is done with: another move
-    there may be what is needed.
+    that these are most that there are. And whether all is done with that was in flight where steps were moved for a
+    fetch without records: that fetch may be undecided instead.
     """
 
     tried: int
@@ -205,7 +205,7 @@ class Search:
         self._repair: _Repair | None = None
         self._instead: _Instead | None = None
         self._moved_end = 0
-        """The offset after all records that were in flight where steps were moved, since the state was read."""
+        """The offset after all records in flight where steps were moved for what may be undecided in their place."""
         self._index = 0
 
     @property
@@ -392,6 +392,7 @@ class Search:
 
     def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
         """Go on with an order."""
+        may_be_undecided = self._steps[self._index].may_be_undecided
         self._steps[begin : begin + len(tip.steps)] = tip.steps
         self._places.clear()
         self._held = 0
@@ -401,7 +402,7 @@ class Search:
         self._checked.restore(tip.saved[-1])
         self.moves += moves
         partition = tip.saved[-1].partition
-        if partition is not None and partition.batch_count():
+        if may_be_undecided and partition is not None and partition.batch_count():
             self._moved_end = max(self._moved_end, partition.end_offset + 1)
 
     def _forget_moves(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharestate.partition import acquire
+from sharestate.partition import throttling
 from tests.planted.putting import put
 
 NEVER = 2**31
@@ -10,5 +10,5 @@ NEVER = 2**31
 
 def plant() -> None:
     """Put the old rule back."""
-    put(acquire, "_LEAST_THRESHOLD", NEVER)
-    put(acquire, "_LEAST_LIMIT", NEVER)
+    put(throttling, "_LEAST_THRESHOLD", NEVER)
+    put(throttling, "_LEAST_LIMIT", NEVER)

@@ -275,7 +275,7 @@ def test_a_rule_of_throttling_that_is_left_out_is_found(name: str, rule: str) ->
     """Each of the two rules of KAFKA-17541 has an invariant that misses it."""
     # In a process of its own: the library remembers what its rules have said.
     program = (
-        f"from sharestate.partition import acquire; acquire.{rule} = 2**31\n"
+        f"from sharestate.partition import throttling; throttling.{rule} = 2**31\n"
         "from sharestate import KAFKA_4_3\n"
         "from sharestate.testing import InProcessServer\n"
         "from tests.unit.testing.protocol.test_over_time import IDLE, first_broken\n"
