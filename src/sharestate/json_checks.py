@@ -134,7 +134,7 @@ def record(fields: Mapping[str, Field], make: Callable[..., T], *, extensible: b
 
 
 def refuse_unknown(name: str, known: Iterable[str], path: str) -> NoReturn:
-    """Raise the error for a field *name* of the object at *path* that is none of the *known* ones, nor a comment."""
+    """Raise the error for a field *name* of the object at *path* that is not one of the *known* ones, nor a comment."""
     message = f"unknown field; expected one of {', '.join((*known, COMMENT))}"
     raise MalformedInputError(message, _field_path(path, name[:_SHOWN]))
 

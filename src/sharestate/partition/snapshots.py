@@ -280,12 +280,12 @@ def _expect_memory(snapshot: Snapshot, memory: KipMemoryRow) -> None:
 
 def _expiries(memory: KipMemoryRow) -> int:
     """Return in how many writes the records have expired, for all their runs together."""
-    begun: Counter[int] = Counter()
+    starts: Counter[int] = Counter()
     for row in memory.pending:
         for first, last, *_ in row.expired:
-            begun[first] += 1
-            begun[last + 1] -= 1
-    return sum(accumulate(count for _, count in sorted(begun.items())))
+            starts[first] += 1
+            starts[last + 1] -= 1
+    return sum(accumulate(count for _, count in sorted(starts.items())))
 
 
 def _expect_expired(expired: Sequence[StateBatch], write: WriteRow, path: str) -> None:
