@@ -20,10 +20,11 @@ from typing import Final, Protocol
 from attrs import define
 
 from sharestate.errors import SplitLimitError
+from sharestate.partition.aborted import aborted_batches, archive_aborted, without
 from sharestate.partition.advance import advance
-from sharestate.partition.archive import aborted_batches, archive_aborted, archive_compacted, without
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, unowned
+from sharestate.partition.compacted import archive_compacted
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState

@@ -11,10 +11,10 @@ from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, T
 from sharestate.partition import (
     acknowledge,
     acquire,
-    archive,
     dead_letters,
     expire,
     initialize,
+    log_start,
     next_fetch,
     outlook,
     writes,
@@ -298,7 +298,7 @@ class SharePartition:
     def advance_log_start(self, offset: int) -> Effects:
         """Move the log start to *offset*, if that is above the SPSO; ``wake`` if the SPSO has advanced further."""
         integer(offset, "offset")
-        return self._with_transitions(archive.advance_log_start(self._state, offset))
+        return self._with_transitions(log_start.advance_log_start(self._state, offset))
 
     # ---- outcomes and time
 
