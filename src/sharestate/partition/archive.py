@@ -32,8 +32,8 @@ def archive_range(  # noqa: PLR0913 - a range of batches, and the input that arc
 
     Args:
         state: The share partition's.
-        batches: The batches to look at, in ascending order. One in *from_state* is split if the range does not cover
-            it; as in Kafka, even if it ends before the range: later writes of its records show that.
+        batches: The batches to look at, none of which begins after the range. One in *from_state* is split if the range
+            does not cover it; as in Kafka, even if it ends before the range: later writes of its records show that.
         first_offset: The first offset of the range.
         last_offset: The last offset of the range, included.
         from_state: The state that the records are in.
@@ -45,8 +45,6 @@ def archive_range(  # noqa: PLR0913 - a range of batches, and the input that arc
     # rules 14 and 24.5
     completed = -1
     for batch in batches:
-        if batch.first_offset > last_offset:
-            break
         if not batch.is_split and not (first_offset <= batch.first_offset and batch.last_offset <= last_offset):
             if batch.cell.state is not from_state:
                 continue

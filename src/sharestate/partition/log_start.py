@@ -74,8 +74,10 @@ def _terminal_count(state: PartitionState, first_offset: int, last_offset: int) 
     count = 0
     for batch in state.in_flight.from_floor(first_offset, last_offset):
         low, high = max(first_offset, batch.first_offset), min(last_offset, batch.last_offset)
+        if low > high:  # the floor batch may end before the range
+            continue
         if not batch.is_split:
-            count += max(0, high - low + 1) if batch.cell.state in TERMINAL else 0
-        elif low <= high:
+            count += high - low + 1 if batch.cell.state in TERMINAL else 0
+        else:
             count += sum(size for cell, size in batch.tally(low, high).items() if cell.state in TERMINAL)
     return count

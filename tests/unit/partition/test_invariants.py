@@ -201,6 +201,13 @@ def a_record_before_where_fetches_look(scene: Scene) -> None:
     inside(scene).acquirable_from = 11
 
 
+def a_record_delivered_more_often_than_any(scene: Scene) -> None:
+    """Let throttling rely on that no available record has been delivered."""
+    a_record_that_no_fetch_looks_for(scene)
+    inside(scene).find_next = True
+    inside(scene).most_delivered = 0
+
+
 def batches_before_the_state_was_read(scene: Scene) -> None:
     """Let something be cached that was never loaded."""
     inside(scene).lifecycle = Lifecycle.INITIALIZING
@@ -264,6 +271,7 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (a_write_of_a_batch_that_is_gone, "write 0 waits for 0-4 of .*, which is not cached"),
     (a_record_that_no_fetch_looks_for, "has records that no fetch looks for"),
     (a_record_before_where_fetches_look, "10 of .* is acquirable, and fetches look from 11 on"),
+    (a_record_delivered_more_often_than_any, "has records with more deliveries than 0"),
     (a_dead_letter_of_what_is_not_cached, "15-19 goes to the dead-letter queue twice, or is not cached"),
     (a_part_of_a_whole_batch_as_a_dead_letter, "0-3 goes to the dead-letter queue twice, or is not cached"),
     (a_dead_letter_that_a_member_holds, "0-4 goes to the dead-letter queue with ACQUIRED/1/m1"),

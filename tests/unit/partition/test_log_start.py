@@ -138,6 +138,19 @@ def test_the_spso_may_stand_in_a_natural_gap() -> None:
     assert scene.batches == ["[0-4] ARCHIVED/1/-", "[10-14] AVAILABLE/1/-"]
 
 
+def test_a_log_start_may_move_from_gap_to_gap() -> None:
+    """What a member holds below stays as it is, and is not counted (rule 13)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m2", 20, "[20-29]")
+    scene.partition.advance_log_start(12)
+    scene.partition.advance_log_start(15)
+
+    assert scene.offsets == (15, 29)
+    assert scene.batches == ["[0-9] ACQUIRED/1/m1", "[20-29] ACQUIRED/1/m2"]
+    assert scene.partition.delivery_complete_count == 0
+
+
 def test_the_next_fetch_looks_past_what_was_archived() -> None:
     """An archival sets ``find_next``, even of records that were not offered yet (rule 5)."""
     scene = Scene().load()
