@@ -56,13 +56,16 @@ MOST_MOVES: Final = 3
 _PROVING_MOVES: Final = 2
 """How many moves have to be tried before something contradicts the rules: lock60 of 4.3.1 needed two at one place."""
 
+_PROVING_TIPS: Final = 10
+"""From how many orders the second of them is tried then, the furthest first; there it was the seventh."""
+
 MOST_TIPS: Final = 60
 """The most orders from which another move is tried; the seventh was the one there."""
 
 MOST_ORDERS: Final = 2_000
 """How many orders are tried at first; of 246 places in 40 runs half needed 3, and one 82."""
 
-MOST_MORE_ORDERS: Final = 100
+MOST_MORE_ORDERS: Final = 40
 """How many orders are tried from one of the others; 2 were needed on lock60 of 4.3.1."""
 
 MOST_HELD: Final = 150_000
@@ -290,15 +293,20 @@ class Search:
         found: list[Tip] = []
         yield 1, self._best(first, islice(other_orders(first), MOST_ORDERS), found, repair)
         yield self._decided(first)
-        yield 1, self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
+        late = self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
+        yield 1, None if late is None or late.mismatch is not None else late
+        repair.has_tried_all = self._are_few_involved() and not self._is_cut(repair)
         for moves in range(2, MOST_MOVES + 1):
             tips, found = _furthest(found), []
             repair.held = 0
-            for tip in tips:
+            for rank, tip in enumerate(tips):
                 yield moves, self._best(tip, islice(other_orders(tip), MOST_MORE_ORDERS), found, repair)
-            if moves == _PROVING_MOVES:
-                is_cut = repair.is_cut or self._checked.budget.is_cut
-                repair.has_tried_all = not is_cut and self._are_few_involved()
+                if moves == _PROVING_MOVES and rank < _PROVING_TIPS:
+                    repair.has_tried_all &= not self._is_cut(repair)
+
+    def _is_cut(self, repair: _Repair) -> bool:
+        """Return whether something was left untried, as it would have cost too much."""
+        return repair.is_cut or self._checked.budget.is_cut
 
     def _decided(self, first: Tip) -> tuple[int, Tip | None]:
         """
