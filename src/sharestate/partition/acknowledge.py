@@ -11,20 +11,19 @@ Source:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain, compress, cycle, islice
+from itertools import chain
 from typing import Final
 
 from sharestate.errors import InvalidRecordStateError, InvalidRequestError
 from sharestate.partition.batches import Batch, as_range, distinct
 from sharestate.partition.cells import NO_MEMBER, Cell
-from sharestate.partition.locks import Lock, LockedRecords
 from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
+from sharestate.partition.renew import renew_batch, renew_records
 from sharestate.partition.state import PartitionState
 from sharestate.partition.writes import Change, issue
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.effects import Cause, Effects
+from sharestate.values.effects import Effects
 from sharestate.values.records import RecordState
 
 _INPUTS: Final = dict(ACKNOWLEDGEMENTS)  # a dict is looked up twice as fast as the mapping proxy
@@ -39,7 +38,6 @@ _BATCH_NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the
 _BATCH_OF_ANOTHER = "Member is not the owner of batch record"
 _OFFSET_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
 _OFFSET_OF_ANOTHER = "Member is not the owner of offset"
-_RENEW_DISABLED = "Renewing acquisition locks is not enabled for the group."
 
 
 def acknowledge(state: PartitionState, member_id: str, requests: Sequence[AcknowledgementBatch]) -> Effects:
@@ -176,12 +174,10 @@ class _Acknowledgement:
 
     def _take_whole(self, batch: Batch, input_: Input) -> None:
         # rules 8.1 and 20.2
-        if input_ is not Input.RENEW:
-            self._change.begin_one(batch, batch.first_offset, batch.last_offset, batch.cell, input_)
-        elif self._state.config.renew_acknowledge_enable:
-            _renew(self._state, batch, batch.first_offset, (True,))
+        if input_ is Input.RENEW:
+            renew_batch(self._state, batch)
         else:
-            raise InvalidRecordStateError(_RENEW_DISABLED, batch.first_offset, batch.last_offset)
+            self._change.begin_one(batch, batch.first_offset, batch.last_offset, batch.cell, input_)
 
     def _take_records(self, batch: Batch, low: int, high: int, types: tuple[int, ...], kinds: set[int]) -> None:
         # rule 8.1, step 6.3
@@ -190,7 +186,7 @@ class _Acknowledgement:
         refused, refusal = self._first_refusal(part, held, low)
         if _RENEW in kinds:
             # Kafka renews record by record: those before the refused one keep their new locks (rule 24.3).
-            self._renew_before(batch, low, types, refused)
+            renew_records(self._state, batch, low, types, refused)
         if refusal is not None:
             raise refusal
         if len(types) > 1:
@@ -207,14 +203,6 @@ class _Acknowledgement:
                 index = part.index(cell)
                 return index, _refusal_of(cell, low + index)
         return len(part), None
-
-    def _renew_before(self, batch: Batch, low: int, types: tuple[int, ...], refused: int) -> None:
-        """Renew what is to be renewed of the first *refused* records; refuse if the group does not renew."""
-        # rules 20.2 and 24.3
-        if self._state.config.renew_acknowledge_enable:
-            _renew(self._state, batch, low, [type_ == AcknowledgeType.RENEW for type_ in islice(cycle(types), refused)])
-        elif (renewal := types.index(AcknowledgeType.RENEW)) < refused:
-            raise InvalidRecordStateError(_RENEW_DISABLED, low + renewal, low + renewal)
 
     def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], kinds: Iterable[int]) -> None:
         """Begin what *types*, of which *kinds* are the distinct ones, say of the records from *low* on; not RENEW."""
@@ -285,26 +273,3 @@ def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:
     if cell.state is not RecordState.ACQUIRED:
         return InvalidRecordStateError(_OFFSET_NOT_ACQUIRED, offset, offset)
     return InvalidRecordStateError(_OFFSET_OF_ANOTHER, offset, offset, cell.member_id)
-
-
-def _renew(state: PartitionState, batch: Batch, first_offset: int, chosen: Sequence[bool]) -> None:
-    """
-    Give a new lock to the acquired records from *first_offset* on that *chosen* names in turn (rule 20.2).
-
-    Only the lock changes: no state, no count, no write.
-    """
-    last_offset = first_offset + len(chosen) - 1 if batch.is_split else batch.last_offset  # one cell for a whole batch
-    part = batch.part(first_offset, last_offset)
-    renewed = Counter(compress(part, chosen))
-    if not renewed:
-        return
-    locks, member_id = state.locks, next(iter(renewed)).member_id
-    records = LockedRecords(first_offset, renewed.total()) if batch.is_split else None
-    lock = Lock(state.lock_deadline_ms, locks.next_creation, member_id, batch.first_offset, records)
-    after = {cell: cell.renewed(lock) for cell in renewed}
-    cells = [after[cell] if is_chosen else cell for cell, is_chosen in zip(part, chosen, strict=True)]
-    for cell, references in renewed.items():
-        state.release_lock(cell, references)
-    locks.add(lock)
-    state.put_cells(batch, first_offset, cells)
-    state.record(batch, first_offset, last_offset, dict.fromkeys(after.values(), Cause.RENEWED))
