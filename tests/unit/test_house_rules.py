@@ -26,6 +26,7 @@ SMALL = {
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
     "log_check/lock_durations.py": "what no order of steps decides, so the search knows nothing of it",
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",
+    "partition/capacity.py": "one limit, asked for before a fetch and again when it comes back",
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",

@@ -6,8 +6,7 @@ the first is taken, so a refusal changes nothing: offsets that are not cached be
 that are cached are delivered again.
 
 Source:
-    SharePartition.acquire, lastOffsetAndMaxRecordsToAcquire, acquireNewBatchRecords, createBatches,
-    acquireSubsetBatchRecords (Kafka 4.3.1).
+    SharePartition.acquire, acquireNewBatchRecords, createBatches, acquireSubsetBatchRecords (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from sharestate.errors import SplitLimitError
 from sharestate.partition.aborted import aborted_batches, archive_aborted, without
 from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch
+from sharestate.partition.capacity import capacity
 from sharestate.partition.cells import Cell, unowned
 from sharestate.partition.compacted import archive_compacted
 from sharestate.partition.lifecycle import Lifecycle
@@ -68,7 +68,7 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
         _skip_natural_gaps(state, fetched)
         if not _is_eligible(state, fetched):
             return NOTHING
-    limit, last_offset = _capacity(state, fetched, max_records)
+    limit, last_offset = capacity(state, fetched, max_records)
     if limit <= 0:
         return NOTHING
     log, is_strict = fetched.batches, mode is AcquireMode.RECORD_LIMIT
@@ -143,17 +143,6 @@ def _plan(state: PartitionState, request: Request) -> Sequence[Step]:
     if overlap:
         return tuple(plan_overlap(state, request, base, overlap))
     return (plan_new(state, request, base, last, request.limit),)
-
-
-def _capacity(state: PartitionState, fetched: FetchedRecords, max_records: int) -> tuple[int, int]:
-    """Return how many records may be acquired, and up to which offset; in a full window only what is cached already."""
-    # rule 7.2
-    last_fetched = fetched.batches[-1].last_offset
-    capacity = min(max_records, state.config.max_record_locks - state.in_flight_count)
-    if capacity > 0 or fetched.fetch_offset > state.end_offset:
-        return capacity, last_fetched
-    capacity = min(max_records, state.end_offset - fetched.fetch_offset + 1)
-    return capacity, min(last_fetched, state.end_offset)
 
 
 def _base_offset(state: PartitionState, first_fetched: int) -> int:

@@ -1,8 +1,10 @@
 """
-Where the next fetch begins, and whether there is room for it.
+Where the next fetch begins.
+
+At the first offset that can be acquired again, or that lies in a gap of the gap window; else after all that is cached.
 
 Source:
-    SharePartition.nextFetchOffset, canAcquireRecords (Kafka 4.3.1).
+    SharePartition.nextFetchOffset (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -38,14 +40,6 @@ def first_offered(state: PartitionState) -> int | None:
 def _has_some(state: PartitionState) -> bool:
     """Return whether something is in flight at or above the SPSO."""
     return bool(state.in_flight) and state.start_offset <= state.in_flight.last.last_offset
-
-
-def can_acquire(state: PartitionState) -> bool:
-    """Return whether a fetch could acquire something; it looks for the next fetch offset, with the same side effect."""
-    # rule 6
-    if next_fetch_offset(state) != state.end_offset + 1:
-        return True
-    return state.in_flight_count < state.config.max_record_locks
 
 
 def _first_acquirable(state: PartitionState) -> int | None:

@@ -11,6 +11,7 @@ from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, T
 from sharestate.partition import (
     acknowledge,
     acquire,
+    capacity,
     dead_letters,
     expire,
     initialize,
@@ -193,7 +194,7 @@ class SharePartition:
 
     def can_acquire(self) -> bool:
         """Return whether a fetch could acquire something; may clear ``find_next``."""
-        return next_fetch.can_acquire(self._state)
+        return capacity.can_acquire(self._state)
 
     def acquire(  # noqa: PLR0913 - what a fetch request says
         self,

@@ -1,4 +1,4 @@
-"""Where the next fetch begins, and whether there is room for it."""
+"""Where the next fetch begins."""
 
 from sharestate import ErrorCode
 from tests.support.scenes import Scene
@@ -119,54 +119,6 @@ def test_gaps_before_the_window_are_none() -> None:
 
     assert scene.window == (30, 34)
     assert scene.partition.next_fetch_offset() == 35
-
-
-# ---- can_acquire (rule 6)
-
-
-def test_there_is_room_until_as_many_are_in_flight_as_may_be() -> None:
-    """A new fetch makes sense while fewer records are in flight than the group allows."""
-    scene = Scene(max_locks=10).load()
-    scene.acquire("m1", 0, "[0-8]")
-    almost_full = scene.partition.can_acquire()
-    scene.acquire("m1", 9, "[9-9]")
-
-    assert (almost_full, scene.partition.can_acquire()) == (True, False)
-
-
-def test_terminal_records_and_gaps_count_as_in_flight() -> None:
-    """Everything from the SPSO to the SPEO counts as in flight, gaps and terminal records too."""
-    scene = Scene(max_locks=10).load()
-    scene.acquire("m1", 0, "[0-1]")
-    scene.acquire("m1", 8, "[8-9]")
-    scene.acknowledge("m1", "8-9:accept")
-
-    assert not scene.partition.can_acquire()
-
-
-def test_something_to_deliver_again_needs_no_room() -> None:
-    """A full share partition can still acquire what was released (v22-17-full-window)."""
-    scene = Scene(max_locks=10).load()
-    scene.acquire("m1", 0, "[0-9]")
-    full = scene.partition.can_acquire()
-    scene.acknowledge("m1", "3:release")
-
-    assert (full, scene.partition.can_acquire()) == (False, True)
-
-
-def test_an_empty_share_partition_can_always_acquire() -> None:
-    """With nothing cached a fetch makes sense whatever the limit says (rule 6)."""
-    assert Scene(max_locks=0).load(5).partition.can_acquire()
-
-
-def test_asking_for_room_searches_too() -> None:
-    """``can_acquire`` looks for the next fetch offset, with the same side effect on ``find_next``."""
-    scene = Scene().load(0, "[0-4 st0]")
-    scene.acquire("m1", 0, "[0-4]")
-
-    assert scene.partition.find_next
-    assert scene.partition.can_acquire()
-    assert not scene.partition.find_next
 
 
 # ---- the lag of KIP-1226
