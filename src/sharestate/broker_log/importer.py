@@ -20,7 +20,7 @@ from sharestate.broker_log.clocks import Clocks, Offset
 from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
 from sharestate.broker_log.leaders import Leaders
 from sharestate.broker_log.lines import LoggedRequest, Requests
-from sharestate.broker_log.members import Members
+from sharestate.broker_log.sessions import ShareSessions
 from sharestate.broker_log.settings import GroupSettings
 from sharestate.broker_log.state_requests import StateRequests
 from sharestate.broker_log.topic_logs import TopicLogs
@@ -71,13 +71,13 @@ class LogImport:
         self._clocks = Clocks()
         self._leaders = Leaders(self._events)
         self._appends = Appends(self._events, self._topics, logs, self._leaders.leader_of)
-        self._members = Members(self._events, self._appends, self._leaders, self._clocks)
+        self._sessions = ShareSessions(self._events, self._appends, self._leaders, self._clocks)
         self._states = StateRequests(self._events, self._appends, self._leaders, self._clocks, profile)
         self._handlers: dict[str, Handler] = {
             "INCREMENTAL_ALTER_CONFIGS": self._alter_configs,
             "METADATA": self._metadata,
             **self._appends.handlers(),
-            **self._members.handlers(),
+            **self._sessions.handlers(),
             **self._states.handlers(),
         }
 
@@ -111,7 +111,7 @@ class LogImport:
         """
         for request in self._log:
             self._appends.began(request.at_us)
-            self._members.note_lost_connections(request)
+            self._sessions.note_lost_connections(request)
             yield from self._events.take()
             self._leaders.saw(request)
             try:
@@ -123,7 +123,7 @@ class LogImport:
                 message = f"no {request.api}: {type(error).__name__} {error}"
                 self._log.broken(RequestLogError(message, request.file, request.line))
             yield from self._events.take()
-        self._members.end()
+        self._sessions.end()
         yield from self._events.take()
         self._appends.end()
         self._leaders.end()

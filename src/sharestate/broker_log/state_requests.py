@@ -12,8 +12,7 @@ from sharestate.broker_log.clocks import Clocks
 from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
 from sharestate.broker_log.leaders import Leaders
 from sharestate.broker_log.lines import LoggedRequest
-from sharestate.broker_log.members import error_of
-from sharestate.broker_log.sessions import TopicPartition, entries
+from sharestate.broker_log.sessions import TopicPartition, entries, error_of
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
