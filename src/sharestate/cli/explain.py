@@ -15,7 +15,7 @@ from rich.progress import Progress
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.progress import no_verdicts, progress, watched
 from sharestate.explain import Explanation, ListedRecords, Overview, PartitionLife, RecordLife, Survey
-from sharestate.explain.happened import LISTED, LISTS
+from sharestate.explain.totals import LISTED, LISTS
 from sharestate.explain.words import counted
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json

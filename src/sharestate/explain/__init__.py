@@ -4,13 +4,11 @@ Explanations: what happened to a record, in plain words and as JSON, and why it 
 They are made of histories of any writer, or of the state topic alone.
 """
 
-from sharestate.explain.happened import HappenedLine, ListedRecords, Tally, WhatHappened
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.outcomes import End, Lived
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
 from sharestate.explain.sentences import Happening, Outlook, Reason, StatedReason, StoredReason, Unsaid
-from sharestate.explain.standing import Standing, StateLost
 from sharestate.explain.stored import (
     StoredExplanation,
     StoredHappening,
@@ -20,6 +18,8 @@ from sharestate.explain.stored import (
     stored_lives,
 )
 from sharestate.explain.survey import Survey
+from sharestate.explain.totals import HappenedLine, ListedRecords, Tally, WhatHappened
+from sharestate.explain.why_not_delivered import Standing, StateLost
 
 __all__ = [
     "End",

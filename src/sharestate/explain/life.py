@@ -18,7 +18,7 @@ from sharestate.explain.sentences import (
     Reason,
     StatedReason,
 )
-from sharestate.explain.standing import Standing
+from sharestate.explain.why_not_delivered import Standing
 from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from sharestate.explain.happened import LISTED, HappenedLine, WhatHappened
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.replayed import ReplayedPartition, has_expired
 from sharestate.explain.sentences import Outlook, StatedReason
-from sharestate.explain.standing import Present, StateLost
+from sharestate.explain.totals import LISTED, HappenedLine, WhatHappened
+from sharestate.explain.why_not_delivered import Present, StateLost
 from sharestate.explain.words import counted, duration, instant
 from sharestate.history.events import Event
 from sharestate.history.rows import OutputRow

@@ -9,7 +9,7 @@ from typing import Final
 from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.sentences import Reason, StatedReason
-from sharestate.explain.standing import UNADVANCED, Present, StateLost
+from sharestate.explain.why_not_delivered import UNADVANCED, Present, StateLost
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
 from sharestate.history.rows import OutputRow

@@ -19,8 +19,8 @@ from urllib.parse import urlencode
 import vl_convert
 
 from sharestate.explain import ListedRecords, Overview, Survey
-from sharestate.explain.happened import LISTS
 from sharestate.explain.outcomes import OUTCOMES, ends_in_words
+from sharestate.explain.totals import LISTS
 from sharestate.explain.words import counted, duration, instant
 from sharestate.json_lines import printable
 from sharestate.report.charts import ENDS, HELD, OUTCOME_NAMES, STATES, charts

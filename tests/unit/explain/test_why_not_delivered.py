@@ -3,7 +3,7 @@
 import pytest
 
 from sharestate.explain.sentences import Reason
-from sharestate.explain.standing import Present
+from sharestate.explain.why_not_delivered import Present
 from tests.support.scenes import Scene
 
 
