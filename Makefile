@@ -132,7 +132,7 @@ adversary: $(READY) ## Put share partitions in the hands of the adversary TIMES=
 
 spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library for clusters that do not have it
 	$(call judge,spark-archive, mkdir -p build; \
-	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.archive build/sharestate-spark.zip))
+	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip))
 
 # Versions that the machine does not have are skipped.
 test-pythons: TESTS ?= tests/unit

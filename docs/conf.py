@@ -55,7 +55,7 @@ nitpick_ignore_regex = [
     ("py:class", r"sharestate\.log_check\.(budget\.Part|order\.FoundOrder)"),  # what a budget and a check keep
     ("py:exc", r"BudgetSpentError"),  # how a budget ends a check, which catches it
     ("py:class", r"sharestate\.history\.replay_state\.Loss"),  # why a replay knows nothing
-    ("py:class", r"sharestate\.spark\.log_verification_columns\.Size"),  # the largest share partition, to be named
+    ("py:class", r"sharestate\.spark\.largest_partition\.Size"),  # the largest share partition, to be named
     ("py:class", r"sharestate\.values\.snapshot\.\w+Row"),  # what a snapshot is made of
 ]
 

@@ -27,7 +27,7 @@ from sharestate.history import ReplaySettings, create_history, replay_events
 from sharestate.history.arrow import encode_rows
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.spark import REPLAY_TABLES, write_archive
-from sharestate.spark.archive import PACKAGES
+from sharestate.spark.library_zip import PACKAGES
 from sharestate.state_topic import StateTopic, state_topic_files
 from tests.broker.kafka_broker import free_ports
 from tests.spark.conftest import HERE, QUICK

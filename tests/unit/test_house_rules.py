@@ -28,6 +28,7 @@ SMALL = {
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",
     "partition/capacity.py": "one limit, asked for before a fetch and again when it comes back",
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
+    "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",

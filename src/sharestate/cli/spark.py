@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sharestate.spark import ReplayResult
-    from sharestate.spark.log_verification_columns import Size
-
-
-HOT_SHARE: Final = 1 / 4
-"""The part of all events from which on a share partition is named: no more than four tasks help then."""
+    from sharestate.spark.largest_partition import Size
 
 
 def _run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -375,7 +371,7 @@ def say_what_was_checked(verdicts: dict[str, int], largest: Size | None, *, as_j
         largest: The share partition with the most events; None without any.
         as_json: Whether it is one JSON document.
     """
-    hot = largest if largest is not None and largest.events > HOT_SHARE * largest.all_events else None
+    hot = largest if largest is not None and largest.is_hot else None
     summary: dict[str, int] = {
         "share_partitions": sum(verdicts.values()),
         "events": 0 if largest is None else largest.all_events,

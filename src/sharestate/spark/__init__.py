@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from sharestate.spark.archive import write_archive
     from sharestate.spark.batch_replay import ReplayResult, replay
     from sharestate.spark.data_source import StateTopicSource, register
     from sharestate.spark.health import health_table
     from sharestate.spark.history_files import read_history
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
+    from sharestate.spark.library_zip import write_archive
     from sharestate.spark.log_verification import VerifiedLogs, verify
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.request_logs import ImportedLogs, import_logs
@@ -73,7 +73,7 @@ _MODULES: Final = {
     "replay": "batch_replay",
     "replay_stream": "streams",
     "verify": "log_verification",
-    "write_archive": "archive",
+    "write_archive": "library_zip",
 }
 """Where each name is."""
 

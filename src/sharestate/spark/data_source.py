@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from sharestate.coordinator import decode_record
 from sharestate.errors import RecordFormatError, UnknownRecordTypeError
 from sharestate.spark.schemas import STATE_RECORDS, arrow_schema
-from sharestate.spark.slices import Slice, StateTopicOfCluster, segment_slices
+from sharestate.spark.topic_slices import Slice, StateTopicOfCluster, segment_slices
 from sharestate.spark.workers import use_this_python
 from sharestate.state_topic import TopicRecord
 from sharestate.state_topic.files import TOPIC

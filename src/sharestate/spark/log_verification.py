@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from attrs import evolve, frozen
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import StringType, StructField, StructType
 
 from sharestate.errors import HistoryError
@@ -22,7 +21,8 @@ from sharestate.history.files import named_at_last
 from sharestate.spark.batch_replay import events_in_order
 from sharestate.spark.history_files import read_history
 from sharestate.spark.history_schemas import checked_events, lacks_of, order_of, topics_of
-from sharestate.spark.log_verification_columns import VERIFICATION, Size
+from sharestate.spark.largest_partition import Size, largest_partition
+from sharestate.spark.log_verification_columns import VERIFICATION
 from sharestate.spark.schemas import arrow_schema, struct
 from sharestate.spark.workers import tasks, use_this_python
 
@@ -77,13 +77,7 @@ class VerifiedLogs:
 
     def largest(self) -> Size | None:
         """Return the share partition with the most events, by which no more tasks help; None without any."""
-        sums = self.verdicts.agg(
-            F.max_by(F.struct("group_id", "topic", "partition", "events"), "events").alias("largest"),
-            F.sum("events").alias("all_events"),
-        ).first()
-        return (
-            None if sums is None or sums.largest is None else Size(**sums.largest.asDict(), all_events=sums.all_events)
-        )
+        return largest_partition(self.verdicts)
 
 
 def verify(

@@ -6,33 +6,13 @@ Spark's schemas and the page of documentation are made from them. Nothing here i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from sharestate.columns import Column, ColumnTable, Rows, Scalar, by_name, required
 from sharestate.history.columns import KEY_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class Size(NamedTuple):
-    """
-    How many events a share partition has.
-
-    Attributes:
-        group_id: The share group.
-        topic: The name of its topic; the id if that is not known.
-        partition: The partition.
-        events: Its events.
-        all_events: Those of all share partitions.
-    """
-
-    group_id: str
-    topic: str
-    partition: int
-    events: int
-    all_events: int
-
 
 _TOPIC: Final = required("topic", Scalar.TEXT, "the name of the topic; its id if that is not known")
 _WORDS: Final = "`explained`, `contradiction`, `search_bound_reached`, `kafka_defect` or `not_checked`"

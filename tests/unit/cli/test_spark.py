@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sharestate.cli.commands import sharestate
 from sharestate.cli.exits import exit_code_of
 from sharestate.cli.spark import say_what_was_checked
-from sharestate.spark.log_verification_columns import Size
+from sharestate.spark.largest_partition import Size
 
 
 @pytest.mark.parametrize("command", ["replay", "rebuild", "tables", "verify"])

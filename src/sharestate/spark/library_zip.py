@@ -1,5 +1,5 @@
 """
-An archive of this library for clusters whose machines do not have it: ``python -m sharestate.spark.archive FILE``.
+An archive of this library, a zip, for clusters that do not have it: ``python -m sharestate.spark.library_zip FILE``.
 
 It holds what the library needs always, attrs and sortedcontainers; none of them has compiled code, so Python imports
 them from the archive. PySpark, pandas and pyarrow have, and must be installed.
@@ -52,7 +52,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 def main() -> None:
     """Write the archive to the file that the command names."""
     parser = argparse.ArgumentParser(
-        prog="python -m sharestate.spark.archive", description="Write the library for clusters."
+        prog="python -m sharestate.spark.library_zip", description="Write the library for clusters."
     )
     parser.add_argument("file", help="the archive, such as sharestate-spark.zip")
     write_archive(parser.parse_args().file)
