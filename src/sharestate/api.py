@@ -84,7 +84,7 @@ from sharestate.values.records import (
 )
 from sharestate.values.requests import PersistedState, ReadShareGroupState, StateBatch, StateRun, WriteShareGroupState
 from sharestate.values.snapshot import Snapshot
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 __all__ = [
     "KAFKA_4_2",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 
 class LogFacts:

@@ -19,7 +19,7 @@ from sharestate.json_lines import Json
 from sharestate.values.config import AutoOffsetReset, OffsetReset
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AbortedTransaction, RecordBatch
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 
 class KnownLog:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sharestate.history import AppendedBatch, Event
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import RecordBatch
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 MAX_BYTES: Final = 2**31 - 1
 """What a fetch reads at the most if it does not say. [bytes]"""

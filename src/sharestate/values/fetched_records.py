@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
 from sharestate.values.records import AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 
 class IsolationLevel(Enum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from attrs import Factory, define
 
 from sharestate.values.records import NO_PRODUCER_ID, AbortedTransaction, ControlType, RecordBatch
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
     from sharestate.testing.generator.mix import Mix

@@ -68,7 +68,7 @@ from sharestate.values.records import (
     SharePartitionKey,
 )
 from sharestate.values.requests import ReadShareGroupState, WriteShareGroupState
-from sharestate.values.transactions import TransactionIndex
+from sharestate.values.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
