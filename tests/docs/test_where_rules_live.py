@@ -107,6 +107,19 @@ def test_a_rule_that_cuts_across_lists_all_its_places(number: str) -> None:
     assert found <= set(places()[number])
 
 
+def test_the_leader_lists_what_wakes_fetches() -> None:
+    """Its module's docstring names every method that sets ``_wake``, but that which hands it over (rule 16)."""
+    module = ast.parse((PACKAGE / "leader/leader.py").read_text())
+    setting = {
+        name.removeprefix("Leader.")
+        for name, function in functions(module.body)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr == "_wake" and isinstance(node.ctx, ast.Store)
+    }
+
+    assert setting - {"_result"} == set(re.findall(r"``(\w+)``", ast.get_docstring(module) or "")) - {"wake"}
+
+
 def test_every_rule_that_code_carries_is_a_heading() -> None:
     """There is no place for a rule that does not exist."""
     assert list(places()) == list(headings())

@@ -5,8 +5,9 @@ A share partition bound to a persister and to its caller's clock.
 """
 
 from sharestate.leader.answers import Failed, Loaded, Refused, Written
-from sharestate.leader.leader import FENCING, Leader, PollResult, monotonic_ms
+from sharestate.leader.leader import Leader, PollResult, monotonic_ms
 from sharestate.leader.observed import Observation, Observer
+from sharestate.partition.lifecycle import FENCING
 
 __all__ = [
     "FENCING",

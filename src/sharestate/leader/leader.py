@@ -1,6 +1,13 @@
 """
 A share partition at work: a leader sends its writes and dead letters, takes the answers and expires acquisition locks.
 
+Waiting fetches look again after a poll whose result says so, with ``wake`` (rule 16). It is set
+
+- by ``acknowledge`` and ``release``, as they are submitted, and by ``_take_outcome`` as their write is answered;
+- by ``_carry_out``, where the effects of a command say so: the SPSO has advanced, or an expired lock was written;
+- by ``_take_state``, as the initialization ends;
+- by ``_fence``.
+
 Source:
     SharePartitionManager (Kafka 4.3.1), as far as it concerns one share partition.
 """
@@ -13,13 +20,12 @@ from functools import partial
 from math import inf
 from threading import TIMEOUT_MAX
 from time import monotonic, monotonic_ns
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from attrs import frozen
 
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import (
-    ErrorCode,
     LeaderStateError,
     NotLeaderOrFollowerError,
     RequestRefusedError,
@@ -39,7 +45,7 @@ from sharestate.leader.answers import (
 from sharestate.leader.observed import LeaderEvent, Observation, Observer
 from sharestate.leader.outbox import Outbox, done_future
 from sharestate.partition.acknowledgement_form import acknowledgements
-from sharestate.partition.lifecycle import Lifecycle, initialize_refusal
+from sharestate.partition.lifecycle import FENCING, Lifecycle, initialize_refusal
 from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartition
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -50,16 +56,6 @@ from sharestate.values.effects import NOTHING, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.records import AcquiredRecords, AcquireMode
 from sharestate.values.requests import WriteShareGroupState
-
-FENCING: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_STATE_EPOCH,
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""The errors of a member's write after which a leader is fenced (rule 16)."""
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from sharestate.errors import AlreadyInitializedError, InitializationError, LeaderNotAvailableError
+from sharestate.errors import AlreadyInitializedError, ErrorCode, InitializationError, LeaderNotAvailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,6 +74,16 @@ MOVES: Final[Mapping[tuple[Lifecycle, Event], Lifecycle]] = MappingProxyType({
 })
 # fmt: on
 """A pair that is not here moves nothing. Nothing leaves FENCED (rule 3)."""
+
+FENCING: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_STATE_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The errors of a member's write after which a leader is fenced (rule 16)."""
 
 
 def after(lifecycle: Lifecycle, event: Event) -> Lifecycle:
