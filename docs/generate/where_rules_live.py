@@ -13,7 +13,8 @@ from sharestate import Quirk
 RULES: Final = """\
 The code of each of [the rules](rules.md), found by the citations that stand at the code itself: at the end of a
 docstring's first line, as in "(rule 7.4)", or at the beginning of a comment, as in `# rule 8.1, step 3`. A change of a
-rule is a change of these places. Rules that cut across several parts list all of them."""
+rule is a change of these places. Rules that cut across several parts list all of them, as rule 20.4 does: it lists
+what calls for a change of the delivery complete count, and `partition/state.py`, which alone makes it."""
 
 QUIRKS: Final = """\
 ## Quirks

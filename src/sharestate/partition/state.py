@@ -1,5 +1,5 @@
 """
-The mutable state of one share partition, and the only methods through which its records change.
+The mutable state of one share partition, and the only methods through which its records, offsets and counts change.
 
 Cells change by ``replace_cells``, ``put_cell(s)`` and ``put_each``, new ones come by ``add_batch``; the SPSO changes by
 ``move_start``, the SPEO by ``move_end`` and ``extend_end``, the delivery complete count by ``count_completed`` and
