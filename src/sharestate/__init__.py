@@ -10,7 +10,7 @@ reader of files, begins at once.
 
 from importlib import import_module
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # the name is enough for type checkers; `typing` takes longer to load than the rest of this
 

@@ -43,9 +43,9 @@ print(sharestate.__version__)
 
 LEFT: Final = """\
 Release {version} is in dist/. What is left to do:
-  1. Read the new section of CHANGELOG.md, and mend what does not read well.
-  2. git commit --all --message 'Release {version}' && git tag {version}
-  3. Push both, and publish the two files in dist/.
+  1. Edit the new section of CHANGELOG.md for its readers, as CONTRIBUTING.md says; `make package` builds both again.
+  2. git commit --all --message 'Release {version}' && git tag --annotate --message 'Release {version}' {version}
+  3. git push --follow-tags, and publish the two files in dist/.
   4. Set __version__ in src/sharestate/__init__.py to '{following}.dev0', and commit.
 To take everything back instead: git restore --staged --worktree .
 """
