@@ -16,7 +16,7 @@ from aiokafka.record import MemoryRecords
 from attrs import field, frozen
 
 from sharestate.errors import SegmentError, UnknownCompressionError
-from sharestate.segments.compression import Compression, decompressed
+from sharestate.segments.compression import Compression, Excess, decompressed
 from sharestate.values.records import MAX_OFFSET, ControlType, RecordBatch
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class LogBatch:
     control: ControlType | None
     compression: Compression
     data: bytes = field(repr=False)
+    _excess: Excess = field(repr=False, eq=False)
 
     @property
     def size(self) -> int:
@@ -123,18 +124,22 @@ class LogBatch:
 
         Raises:
             SegmentError: The bytes are no such records, although the checksum is right; or they are too many once they
-                are decompressed: more than 1 MiB, and 64 times what they take in the log; or more than 100 MiB.
+                are decompressed: more than 1 MiB, and 64 times what they take in the log; or more than 100 MiB; or, of
+                all batches that were decompressed since the reader began, 1 GiB more than 256 times what they take.
         """
-        return _records(self.data, self.file, self.byte_offset, range(self.first_offset, self.last_offset + 1))
+        offsets = range(self.first_offset, self.last_offset + 1)
+        return _records(self.data, self.file, self.byte_offset, offsets, self._excess)
 
     def to_record_batch(self) -> RecordBatch:
         """Return what a fetch for a share group has to know of it."""
         return RecordBatch(self.first_offset, self.last_offset, self.producer_id, self.is_transactional, self.control)
 
 
-def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
+def decode_batch(data: bytes, file: str, byte_offset: int, excess: Excess) -> LogBatch:
     """
     Return the batch of format 2 whose bytes are *data*, which begin at *byte_offset* of *file*.
+
+    What it has once it is decompressed, beyond what is common, is taken from *excess*.
 
     Raises:
         SegmentError: The checksum is wrong, or a number in the header is senseless.
@@ -169,16 +174,17 @@ def decode_batch(data: bytes, file: str, byte_offset: int) -> LogBatch:
         producer_epoch,
         bool(flags & _TRANSACTIONAL),
         bool(flags & _CONTROL),
-        _control(data, file, byte_offset, range(base, base + delta + 1)) if flags & _CONTROL else None,
+        _control(data, file, byte_offset, range(base, base + delta + 1), excess) if flags & _CONTROL else None,
         Compression(compression),
         data,
+        excess,
     )
 
 
-def _records(data: bytes, file: str, byte_offset: int, offsets: range) -> Iterator[LogRecord]:
+def _records(data: bytes, file: str, byte_offset: int, offsets: range, excess: Excess) -> Iterator[LogRecord]:
     previous = -1
     try:
-        for record in MemoryRecords(_uncompressed(data)).next_batch():
+        for record in MemoryRecords(_uncompressed(data, excess)).next_batch():
             if record.offset not in offsets or record.offset <= previous:
                 after = f" after {previous}" if record.offset in offsets else ""
                 message = f"offset {record.offset}{after} in a batch from {offsets[0]} to {offsets[-1]}"
@@ -191,21 +197,22 @@ def _records(data: bytes, file: str, byte_offset: int, offsets: range) -> Iterat
         raise SegmentError(message, file, byte_offset=byte_offset) from error
 
 
-def _uncompressed(data: bytes) -> bytes:
+def _uncompressed(data: bytes, excess: Excess) -> bytes:
     """Return a batch as it would be without compression, but for the checksum."""
     compression = data[_COMPRESSION_OFFSET] & _COMPRESSION
     if not compression:
         return data
     base, _, leader_epoch, magic, crc, flags, *others = HEADER.unpack_from(data)
     records = decompressed(data[HEADER.size :], Compression(compression))
+    excess.take(len(data), len(records))
     length = HEADER.size - BEFORE_LENGTH + len(records)
     header = HEADER.pack(base, length, leader_epoch, magic, crc, flags & ~_COMPRESSION, *others)
     return header + records
 
 
-def _control(data: bytes, file: str, byte_offset: int, offsets: range) -> ControlType | None:
+def _control(data: bytes, file: str, byte_offset: int, offsets: range, excess: Excess) -> ControlType | None:
     """Return the kind of the transaction marker in a control batch, if there is one: its first record."""
-    record = next(_records(data, file, byte_offset, offsets), None)
+    record = next(_records(data, file, byte_offset, offsets, excess), None)
     if record is None or record.key is None or len(record.key) < _CONTROL_KEY.size:
         return None
     return _CONTROL_TYPES.get(_CONTROL_KEY.unpack_from(record.key)[1])

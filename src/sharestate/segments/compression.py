@@ -31,6 +31,14 @@ _SMALL_BYTES: Final = 2**20
 _RATIO: Final = 64
 """How many times its own size a larger one may be. Records of repeated text are 10 to 20 times theirs (zstd, JSON)."""
 
+_COMMON_RATIO: Final = 256
+"""How many times its own size a batch may be without being counted. Those of producers that fill 16 KiB, their
+``batch.size``, are not: with the header they take 76 bytes at the least, and 145 if 1 kB comes again and again (zstd)."""
+
+_MOST_EXCESS: Final = 2**30
+"""What all batches of a log may have beyond that: a producer that fills 1 MiB with such records reaches 381 times, and
+this after 3 GB of them. [bytes]"""
+
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
 """The mark and two versions of 32 bits, before the first block (SnappyOutputStream of snappy-java). [bytes]"""
@@ -46,6 +54,36 @@ class Compression(IntEnum):
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
+
+
+class Excess:
+    """
+    How much more the batches of a log may have, once they are decompressed, than is common for what they take there.
+
+    Each has little of it; this is for all that are decompressed, as often as they are.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        """Begin with what a log may have."""
+        self.left = _MOST_EXCESS
+        """What is left of it. [bytes]"""
+
+    def take(self, size: int, decompressed: int) -> None:
+        """
+        Count a batch of a *size* that has so many *decompressed* bytes of records.
+
+        Raises:
+            ValueError: It is too much.
+        """
+        excess = decompressed - _COMMON_RATIO * size
+        if excess > self.left:
+            message = (
+                f"more than {_MOST_EXCESS} bytes beyond {_COMMON_RATIO} times what the batches up to this one take"
+            )
+            raise ValueError(message)
+        self.left -= max(0, excess)
 
 
 def decompressed(data: bytes, compression: Compression) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from sharestate.errors import SegmentError, SegmentTailError, UnknownMagicError, UnreadableFileError
 from sharestate.segments.batches import BEFORE_LENGTH, HEADER, LogBatch, decode_batch
+from sharestate.segments.compression import Excess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,10 +124,11 @@ class LogReader:
         """Yield the record batches."""
         self.tails = []
         previous = -1
+        excess = Excess()
         for file in self.files:
             try:
                 with file.open("rb", buffering=_BUFFER) as stream:
-                    for batch in self._batches(stream, str(file)):
+                    for batch in self._batches(stream, str(file), excess):
                         if batch.first_offset <= previous:
                             message = f"offset {batch.first_offset} follows offset {previous}"
                             raise SegmentError(message, batch.file, byte_offset=batch.byte_offset)
@@ -135,9 +137,9 @@ class LogReader:
             except OSError as error:
                 raise UnreadableFileError(error.strerror, str(file)) from error
 
-    def _batches(self, stream: BinaryIO, file: str) -> Iterator[LogBatch]:
+    def _batches(self, stream: BinaryIO, file: str, excess: Excess) -> Iterator[LogBatch]:
         byte_offset = 0
-        while (batch := _next_batch(stream, file, byte_offset)) is not None:
+        while (batch := _next_batch(stream, file, byte_offset, excess)) is not None:
             if isinstance(batch, SegmentTail):
                 if self._strict:
                     raise SegmentTailError(batch.reason, file, byte_offset=byte_offset)
@@ -147,7 +149,7 @@ class LogReader:
             byte_offset += batch.size
 
 
-def _next_batch(stream: BinaryIO, file: str, byte_offset: int) -> LogBatch | SegmentTail | None:
+def _next_batch(stream: BinaryIO, file: str, byte_offset: int, excess: Excess) -> LogBatch | SegmentTail | None:
     """Return the batch at *byte_offset*, or the tail if there is no whole one any more, or None at the end."""
     data = stream.read(HEADER.size)
     if not data:
@@ -156,7 +158,7 @@ def _next_batch(stream: BinaryIO, file: str, byte_offset: int) -> LogBatch | Seg
         size = _size(data, file, byte_offset)
         data += _read(stream, size - len(data))
         if len(data) == size:
-            return decode_batch(data, file, byte_offset)
+            return decode_batch(data, file, byte_offset, excess)
     except SegmentError:
         zeros = _count_zeros(stream) if _may_end_in_zeros(data) else None
         if zeros is None:

@@ -451,6 +451,57 @@ def test_a_batch_has_no_more_records_than_it_can_have(segment: Path, flags: int)
         list(LogReader(segment))
 
 
+def varint(number: int) -> bytes:
+    """Return a number of a record that is not negative."""
+    number *= 2
+    low = bytearray()
+    while number >= 0x80:
+        low.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*low, number))
+
+
+def a_record(value: bytes, delta: int = 0) -> bytes:
+    """Return a record without a key, so many offsets after the first one."""
+    body = bytes([0, 0]) + varint(delta) + bytes([1]) + varint(len(value)) + value + bytes(1)
+    return varint(len(body)) + body
+
+
+def log_of(*batches: bytes) -> bytes:
+    """Return *batches* of one record each as a segment, one offset after the other."""
+    return b"".join(offset.to_bytes(8) + batch[8:] for offset, batch in enumerate(batches))
+
+
+@pytest.mark.parametrize("flags", [0x04, 0x34], ids=["data", "control"])
+def test_batches_that_are_little_each_are_not_much_in_all(
+    segment: Path, monkeypatch: pytest.MonkeyPatch, flags: int
+) -> None:
+    """A batch of 120 bytes may be a MiB, but not each of thousands: the reader stops where it is too much."""
+    batch = with_records(a_record(bytes(2**20 - 16)), 1, 0, flags)
+    monkeypatch.setattr("sharestate.segments.compression._MOST_EXCESS", 8 * 2**20)
+    segment.write_bytes(log_of(*[batch] * 20))
+    reader = LogReader(segment)
+
+    read = 8 if flags == 0x04 else 4  # a control batch is read once for its marker, and again
+    message = f"byte {read * len(batch)}: the records cannot be read: more than 8388608 bytes beyond 256 times"
+    for _ in range(2):  # each time from the beginning
+        with pytest.raises(SegmentError, match=message):
+            [list(each.records()) for each in reader]
+
+
+def test_a_producer_that_repeats_itself_has_no_more_than_is_common(
+    segment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full batches of 16 KiB, Kafka's ``batch.size``, whose records are the same 1,000 bytes, are never too much."""
+    monkeypatch.setattr("sharestate.segments.compression._MOST_EXCESS", 0)
+    records = b"".join(a_record(b"x" * 1000, at) for at in range(16))
+    segment.write_bytes(with_records(records, 16, 15))
+
+    (batch,) = LogReader(segment)
+
+    assert (len(records) // batch.size, len(list(batch.records()))) == (112, 16)
+
+
 def test_of_a_control_batch_only_the_first_record_is_read(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the marker, as brokers write them; what follows costs nothing."""
     decoded: list[LogRecord] = []
