@@ -284,6 +284,7 @@ def look(partition: SharePartition) -> Iterator[RecordRun]:
     assert_type((partition.start_offset, partition.end_offset), tuple[int, int])
     assert_type((partition.delivery_complete_count, partition.lag(100)), tuple[int, int])
     assert_type(partition.lock_count(), int)
+    assert_type(partition.splittable_count(), int)
     assert_type(partition.find_next, bool)
     assert_type(partition.gap_window, GapWindow | None)
     assert_type(partition.acquisition_outlook(0), AcquisitionOutlook)

@@ -13,10 +13,11 @@ from rich.table import Table
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.explain import explain_command, listed_keys, report_command
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
+from sharestate.errors import MalformedInputError
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event
 from sharestate.history.files import expect_causal, open_history
-from sharestate.history.runner import replay_files
+from sharestate.history.runner import at_event, replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.json_lines import brief, printable, write_json
 from sharestate.values.profiles import LATEST, PROFILES, Profile
@@ -157,11 +158,14 @@ def show_command(*, profile: Profile, group_id: str, topic: str, partition: int,
         outputs = frozenset({"write", "transition", "dead_letter", "difference"})
         replay = Replay(key, profile=profile, lacks=history.header.lacks, outputs=outputs)
         names = history.header.topics
-        for event in history:
+        for number, event in enumerate(history, 1):
             keys[event.key] = None
             if event[:3] == key:
                 is_known = True
-                _print_event(event, replay.apply(event))
+                try:
+                    _print_event(event, replay.apply(event))
+                except MalformedInputError as error:
+                    raise at_event(error, number, source) from error
     if not is_known:
         message = f"no such share partition is in {source}; there are: {listed_keys(list(keys), names)}"
         raise NoVerdict(message)

@@ -22,6 +22,7 @@ from sharestate.explain.why_not_delivered import Standing
 from sharestate.explain.words import counted, duration, instant, sentence
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import Json
 from sharestate.values.acknowledgements import AcknowledgeType
@@ -218,7 +219,7 @@ class RecordLife:
         MalformedInputError: An argument is malformed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as ``Replay``
         self,
         key: tuple[str, str, int],
         offset: int,
@@ -226,10 +227,11 @@ class RecordLife:
         profile: Profile = LATEST,
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
+        budget: ReplayBudget | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*."""
         self._offset = integer(offset, "offset", 0)
-        self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks)
+        self._replayed = ReplayedPartition(key, offset, profile=profile, config=config, lacks=lacks, budget=budget)
         self._moments: list[Moment] = []
         self._members: dict[str, None] = {}
         self._cause: Cause | None = None

@@ -14,6 +14,7 @@ from sharestate.explain.totals import LISTED, HappenedLine, WhatHappened
 from sharestate.explain.why_not_delivered import Present, StateLost
 from sharestate.explain.words import counted, duration, instant
 from sharestate.history.events import Event
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
@@ -265,7 +266,7 @@ class PartitionLife:
         That of a replay with its transitions; for each lock that expires, linear in the acquisitions in flight.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as ``Replay``
         self,
         key: tuple[str, str, int],
         *,
@@ -273,6 +274,7 @@ class PartitionLife:
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
         listed: int = LISTED,
+        budget: ReplayBudget | None = None,
     ) -> None:
         """
         Begin before the first event of the share partition *key*.
@@ -280,7 +282,7 @@ class PartitionLife:
         *listed* ranges of records are kept of each list of ``WhatHappened``; the other arguments are those of
         ``Replay``.
         """
-        self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks)
+        self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks, budget=budget)
         self._acquisitions: list[_Acquisition] = []
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()

@@ -12,6 +12,7 @@ from sharestate.explain.sentences import Reason, StatedReason
 from sharestate.explain.why_not_delivered import UNADVANCED, Present, StateLost
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.config import ShareConfig
@@ -43,6 +44,7 @@ class ReplayedPartition:
         profile: The rules until a ``config`` event names others.
         config: The group's settings until ``config`` events change them; Kafka's defaults if None.
         lacks: The kinds that the history lacks.
+        budget: What the replay may cost, as in ``Replay``.
 
     Attributes:
         log: What is known of the log.
@@ -54,7 +56,7 @@ class ReplayedPartition:
         lost: From when on its state is not known, until a leader reads it; None if it is, or was never known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as ``Replay``
         self,
         key: tuple[str, str, int],
         offset: int,
@@ -62,9 +64,10 @@ class ReplayedPartition:
         profile: Profile,
         config: ShareConfig | None,
         lacks: frozenset[str],
+        budget: ReplayBudget | None,
     ) -> None:
         """Begin before the first event."""
-        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS)
+        self._replay = Replay(key, profile=profile, config=config, lacks=lacks, outputs=_OUTPUTS, budget=budget)
         self.log = LogFacts(offset)
         self.at_us: int | None = None
         self.differences = 0

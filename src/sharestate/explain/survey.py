@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from sharestate.errors import HistoryOrderError, MalformedInputError
 from sharestate.history.events import Event
 from sharestate.history.files import HistoryReader, expect_causal, open_history
+from sharestate.history.replay_budget import ReplayBudget
+from sharestate.history.runner import at_event
 
 Key = tuple[str, str, int]
 """Group id, topic id and partition."""
@@ -28,8 +31,8 @@ Life_co = TypeVar("Life_co", bound=EventReader, covariant=True)
 class Begin(Protocol[Life_co]):
     """What begins the life of a share partition; ``PartitionLife`` is one."""
 
-    def __call__(self, key: Key, *, lacks: frozenset[str]) -> Life_co:
-        """Begin before the first event of *key*."""
+    def __call__(self, key: Key, *, lacks: frozenset[str], budget: ReplayBudget) -> Life_co:
+        """Begin before the first event of *key*; all of them have one *budget*."""
 
 
 class Survey:
@@ -70,13 +73,21 @@ class Survey:
         Raises:
             UnreadableFileError: The file cannot be read.
             HistoryOrderError: An event is missing.
+            HistoryError: An event is malformed, or the lives cost too much: few events concern a great many records.
 
         Complexity:
             That of the lives; no event is kept.
         """
-        lives = {key: begin(key, lacks=self.header.lacks) for key in keys}
+        budget = ReplayBudget()
+        lives = {key: begin(key, lacks=self.header.lacks, budget=budget) for key in keys}
+        number = 0
         with open_history(self.source) as history:
-            for event in self._watch(history):
-                if (life := lives.get(event.key)) is not None:
-                    life.apply(event)
+            try:
+                for number, event in enumerate(self._watch(history), 1):  # noqa: B007 - an error names it
+                    if (life := lives.get(event.key)) is not None:
+                        life.apply(event)
+            except HistoryOrderError:
+                raise
+            except MalformedInputError as error:
+                raise at_event(error, number, self.source) from error
         return lives

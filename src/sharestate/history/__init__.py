@@ -12,6 +12,7 @@ from sharestate.history.files import HistoryFile, HistoryReader, create_history,
 from sharestate.history.history_writer import HistoryWriter
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.replay import Replay
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow
 from sharestate.history.runner import ReplaySettings, ReplaySummary, replay_events, replay_files
 
@@ -33,6 +34,7 @@ __all__ = [
     "Order",
     "OutputRow",
     "Replay",
+    "ReplayBudget",
     "ReplaySettings",
     "ReplaySummary",
     "create_history",

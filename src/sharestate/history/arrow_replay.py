@@ -19,6 +19,7 @@ from sharestate.history.arrow import EventDecoder, encode_rows, expect_columns
 from sharestate.history.columns import EVENT_COLUMNS
 from sharestate.history.events import Event
 from sharestate.history.replay import Replay
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.history.runner import ReplaySettings
 
@@ -67,6 +68,7 @@ class _Fold:
     def __init__(self, settings: ReplaySettings) -> None:
         self._settings = settings
         self._replay: Replay | None = None
+        self._budget = ReplayBudget()
 
     def rows_of(self, batch: Any) -> list[OutputRow]:  # noqa: ANN401 - Arrow's batches have no types
         """Return the rows of one record batch."""
@@ -88,7 +90,8 @@ class _Fold:
         for key, group in groupby(events, _KEY):
             if self._replay is None or key != self._replay.key:
                 rows += self.finish()
-                self._replay = self._settings.begin(key)
+                self._budget.forget_records()
+                self._replay = self._settings.begin(key, self._budget)
             try:
                 rows += self._replay.apply_all(group)
             except HistoryOrderError:

@@ -19,6 +19,7 @@ from sharestate.history.events import Event
 from sharestate.history.kafka_defects import write_succeeded_without_advance
 from sharestate.history.known_log import KnownLog
 from sharestate.history.pending_writes import PendingWrites
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.replay_state import Loss, Settings, are_same, content_in, content_json, content_of
 from sharestate.history.rows import RowCollector
 from sharestate.json_lines import Json
@@ -55,6 +56,7 @@ class Interpreter:
         settings: The settings until ``config`` events change them.
         lacks: The kinds that the history lacks: see ``Replay``.
         rows: Takes the rows.
+        budget: What the replay may cost.
 
     Attributes:
         key: Its key.
@@ -70,12 +72,17 @@ class Interpreter:
     """
 
     def __init__(
-        self, key: tuple[str, str, int], settings: Settings, lacks: frozenset[str], rows: RowCollector
+        self,
+        key: tuple[str, str, int],
+        settings: Settings,
+        lacks: frozenset[str],
+        rows: RowCollector,
+        budget: ReplayBudget,
     ) -> None:
         """Start before the first event."""
         group_id, topic_id, partition = key
         self.key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
-        self.settings, self.lacks, self.rows = settings, lacks, rows
+        self.settings, self.lacks, self.rows, self._budget = settings, lacks, rows, budget
         self.expires_when_due = "expire" in lacks
         self._answers_at_once = bool(lacks & {"write", "dead_letter"})
         self.partition: SharePartition | None = None
@@ -122,11 +129,18 @@ class Interpreter:
     # ---- locks
 
     def expire_next(self) -> bool:
-        """Expire the next lock that is due, if there is one; its rows have the first instant at which it was."""
+        """
+        Expire the next lock that is due, if there is one; its rows have the first instant at which it was.
+
+        Raises:
+            MalformedInputError: The replay costs too much.
+        """
         partition = self._active()
         due_ms = partition.next_deadline_ms()
         if due_ms is None or due_ms > self.now_ms:
             return False
+        self._budget.expect_left()
+        self._budget.count_expiry()
         effects = partition.expire_next(now_ms=self.now_ms)
         if effects is not None:
             self.counts["locks_expired"] += 1
@@ -144,6 +158,7 @@ class Interpreter:
 
     def _carry_out(self, effects: Effects, at_us: int | None = None) -> None:
         if effects.transitions:
+            self._budget.count_ranges(len(effects.transitions))
             self.rows.add_transitions(effects.transitions, at_us)
         for write in effects.writes:
             self._add_write(write, at_us)
@@ -162,6 +177,7 @@ class Interpreter:
                 self._answer_dead_letter(request.number)
 
     def _add_dead_letters(self, requests: tuple[DeadLetterRequest, ...], at_us: int | None) -> None:
+        self._budget.count_ranges(len(requests))
         for request in requests:
             self.counts["dead_letters"] += 1
             self.dead_letters[request.number] = request
@@ -171,6 +187,7 @@ class Interpreter:
 
     def _add_write(self, write: WriteShareGroupState, at_us: int | None) -> None:
         self.counts["writes"] += 1
+        self._budget.count_ranges(len(write.state_batches))
         self.writes.by_number[write.number] = write
         if "write" in self.rows.outputs:
             self.rows.add("write", write[1:], at_us)
@@ -406,6 +423,7 @@ class Interpreter:
             )
         except RequestRefusedError as refusal:  # a batch that is too large to be split
             return Effects(transitions=refusal.transitions)
+        self._budget.count_ranges(len(effects.acquired))
         for first, last, count in effects.acquired:
             self.counts["records_acquired"] += last - first + 1
             if "acquisition" in self.rows.outputs:

@@ -21,6 +21,7 @@ from sharestate.history.columns import KINDS
 from sharestate.history.events import Event, order_error
 from sharestate.history.interpret import Interpreter
 from sharestate.history.pending_writes import PendingWrites
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.replay_state import Loss, ReplayState, Settings
 from sharestate.history.rows import DEFAULT_OUTPUTS, OutputRow, RowCollector
 from sharestate.partition.lifecycle import Lifecycle
@@ -48,6 +49,7 @@ class Replay:
             an error that only a failed write has; without ``dead_letter`` the dead-letter queue answers at once;
             without ``log`` nothing can be checked after a fetch of which it is not known what was read.
         outputs: The kinds of rows to make; see ``OUTPUTS``.
+        budget: What it may cost, together with replays that have the same one; one of its own if None.
 
     Raises:
         MalformedInputError: An argument is of the wrong type, or *lacks* or *outputs* names an unknown kind.
@@ -70,7 +72,7 @@ class Replay:
     ('write', 30006000, 1)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what decides a replay
         self,
         key: tuple[str, str, int],
         *,
@@ -78,6 +80,7 @@ class Replay:
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
         outputs: frozenset[str] = DEFAULT_OUTPUTS,
+        budget: ReplayBudget | None = None,
     ) -> None:
         """Start before the first event."""
         if lacks - KINDS.keys():
@@ -86,7 +89,9 @@ class Replay:
         self.key = key
         self._rows = RowCollector(key, outputs)
         settings = Settings(profile, ShareConfig() if config is None else config)
-        self._share = Interpreter(key, settings, lacks, self._rows)
+        self._budget = ReplayBudget() if budget is None else budget
+        self._share = Interpreter(key, settings, lacks, self._rows, self._budget)
+        self._records = 0
         self._seq = -1
         self._at_us: int | None = None
         self._last_start_offset: int | None = None
@@ -112,8 +117,8 @@ class Replay:
 
         Raises:
             HistoryOrderError: *event* is not the next one, or is of another share partition; nothing was changed.
-            MalformedInputError: A field of it is not what it has to be; ``field`` says which. Only the locks that were
-                due have expired.
+            MalformedInputError: A field of it is not what it has to be; ``field`` says which. Or the replay costs too
+                much: few events concern a great many records. Only the locks that were due have expired.
         """
         return self.apply_all((event,))
 
@@ -124,12 +129,14 @@ class Replay:
         Raises:
             MalformedInputError: As ``apply``; the events before were applied, and the next call returns their rows.
         """
-        key, share = self.key, self._share
+        key, share, budget = self.key, self._share, self._budget
         notes_start = "start_offset" in self._rows.outputs
         for event in events:
             seq = event.seq
             if seq != self._seq + 1 or event[:3] != key:
                 self._refuse(event)
+            if budget.is_spent:
+                budget.expect_left()
             self._rows.seq = seq
             us = event.time_us
             if us is not None:
@@ -138,6 +145,10 @@ class Replay:
                 share.set_time(event, us // 1000)
             share.take(event)
             self._seq = seq
+            partition = share.partition
+            records = 0 if partition is None else partition.splittable_count()
+            budget.count_event(records, self._records)
+            self._records = records
             if notes_start and self._start_offset() != self._last_start_offset:
                 self._note_start_offset()
         return self._rows.take()
@@ -216,6 +227,8 @@ class Replay:
             replay._last_start_offset = replay._start_offset()
             if rows.states is not None:
                 rows.states.load(share.partition)
+            replay._records = share.partition.splittable_count()
+            replay._budget.count_event(replay._records, 0)
         return replay
 
     # ---- inside

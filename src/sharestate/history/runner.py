@@ -16,6 +16,7 @@ from sharestate.history.events import Event
 from sharestate.history.files import HistoryReader, expect_causal, named_at_last, open_history, parquet_files
 from sharestate.history.json_files import JsonLinesFile
 from sharestate.history.replay import Replay
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import DEFAULT_OUTPUTS, ROWS_MARK, ROWS_VERSION, OutputRow, outputs_of
 from sharestate.json_lines import Json
 from sharestate.values.config import ShareConfig
@@ -43,9 +44,11 @@ class ReplaySettings:
     outputs: frozenset[str] = field(default=DEFAULT_OUTPUTS, converter=outputs_of)
     """The kinds of rows to make."""
 
-    def begin(self, key: Key) -> Replay:
-        """Return the replay of a share partition from its first event on."""
-        return Replay(key, profile=self.profile, config=self.config, lacks=self.lacks, outputs=self.outputs)
+    def begin(self, key: Key, budget: ReplayBudget | None = None) -> Replay:
+        """Return the replay of a share partition from its first event on; *budget* as in ``Replay``."""
+        return Replay(
+            key, profile=self.profile, config=self.config, lacks=self.lacks, outputs=self.outputs, budget=budget
+        )
 
 
 @define
@@ -83,14 +86,16 @@ def replay_events(events: Iterable[Event], settings: ReplaySettings) -> Iterator
 
     Raises:
         HistoryOrderError: A share partition's events are not in order.
-        MalformedInputError: An event is malformed.
+        MalformedInputError: An event is malformed, or the replay costs too much: few events concern a great many
+            records.
     """
     replays: dict[Key, Replay] = {}
+    budget = ReplayBudget()
     for event in events:
         key = event[:3]
         replay = replays.get(key)
         if replay is None:
-            replay = replays[key] = settings.begin(key)
+            replay = replays[key] = settings.begin(key, budget)
         yield from replay.apply(event)
     for replay in replays.values():
         yield from replay.finish()
@@ -168,13 +173,15 @@ def replay_files(
             for chunk in _chunks(replay_events(counted(history), settings)):
                 file.write_rows(chunk)
                 _count(chunk, summary)
-        except HistoryError:
-            raise
         except MalformedInputError as error:
-            message = f"event {summary.events}: {error.message}"
-            raise HistoryError(message, str(source), None, error.field or "") from error
+            raise at_event(error, summary.events, source) from error
     summary.share_partitions = len(keys)
     return summary
+
+
+def at_event(error: MalformedInputError, number: int, source: Path | str) -> HistoryError:
+    """Return *error* with the file, and the *number* of the event there that was refused."""
+    return HistoryError(f"event {number}: {error.message}", str(source), None, error.field or "")
 
 
 def _with_lacks(settings: ReplaySettings, lacks: frozenset[str]) -> ReplaySettings:

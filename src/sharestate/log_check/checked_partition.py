@@ -552,6 +552,7 @@ class CheckedPartition(CheckedState):
             batch_size=request.get("batch_size", 500),
             mode=MODES[request.get("mode", "batch_optimized")],
         )
+        self.budget.spend(self._unusual())
         return self._noted(effects).acquired
 
     _HANDLERS: ClassVar[Mapping[What, Callable[[CheckedPartition, Step], Mismatch | None]]] = MappingProxyType(

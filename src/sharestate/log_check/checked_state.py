@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sharestate.history.replay_budget import FREE_RECORDS
 from sharestate.history.replay_state import Settings
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.observed_writes import Mismatch, ObservedWrites
@@ -136,7 +137,13 @@ class CheckedState:
     def size(self) -> int:
         """Return what a copy costs. [work]"""
         partition = self._partition
-        return _COPY if partition is None else _COPY + partition.batch_count() // 2 + partition.lock_count()
+        if partition is None:
+            return _COPY
+        return _COPY + partition.batch_count() // 2 + partition.lock_count() + self._unusual()
+
+    def _unusual(self) -> int:
+        """Return how many more records are in flight one by one than any broker has: they cost too. [work]"""
+        return max(0, self._active().splittable_count() - FREE_RECORDS)
 
     def _now_ms(self, at_us: int) -> int:
         """Return a time, or that of the last command if it is before it: times of the log are not exact."""

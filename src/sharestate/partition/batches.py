@@ -228,7 +228,7 @@ class InFlight:
         at the front, moves what lies behind, a word for each batch.
     """
 
-    __slots__ = ("_batches", "_firsts", "_split_limit", "oversized_count")
+    __slots__ = ("_batches", "_firsts", "_split_limit", "oversized_count", "splittable_count")
 
     def __init__(self, split_limit: int) -> None:
         """Begin without batches."""
@@ -237,6 +237,8 @@ class InFlight:
         self._split_limit = split_limit
         self.oversized_count = 0
         """The number of batches that are too large to be split."""
+        self.splittable_count = 0
+        """The number of offsets of the others: those of split ones, and of whole ones that may be split. [offsets]"""
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -278,14 +280,14 @@ class InFlight:
         index = bisect_left(self._firsts, first)
         self._firsts.insert(index, first)
         self._batches.insert(index, batch)
-        self.oversized_count += batch.last_offset - first >= self._split_limit  # rule 24.5
+        self._count(batch, 1)
 
     def extend(self, batches: Iterable[Batch]) -> None:
         """Add *batches*, which ascend and lie behind all others."""
         for batch in batches:
             self._firsts.append(batch.first_offset)
             self._batches.append(batch)
-            self.oversized_count += self.is_oversized(batch)  # rule 24.5
+            self._count(batch, 1)
 
     def floor(self, offset: int) -> Batch | None:
         """Return the highest batch that begins at or before *offset* (rule 1)."""
@@ -315,6 +317,14 @@ class InFlight:
             count -= 1
         removed = self._batches[:count]
         del self._firsts[:count], self._batches[:count]
-        if self.oversized_count:
-            self.oversized_count -= sum(map(self.is_oversized, removed))  # rule 24.5
+        for batch in removed:
+            self._count(batch, -1)
         return removed
+
+    def _count(self, batch: Batch, sign: int) -> None:
+        """Count *batch*, which comes (1) or goes (-1)."""
+        size = batch.last_offset - batch.first_offset + 1
+        if size > self._split_limit:  # rule 24.5
+            self.oversized_count += sign
+        else:
+            self.splittable_count += sign * size

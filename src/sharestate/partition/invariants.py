@@ -91,6 +91,9 @@ def _miscounted_oversized(state: PartitionState) -> Iterator[str]:
     oversized = sum(map(state.in_flight.is_oversized, state.in_flight))
     if oversized != state.in_flight.oversized_count:
         yield f"{oversized} batches are too large to be split, and {state.in_flight.oversized_count} are counted"
+    splittable = sum(batch.size for batch in state.in_flight if not state.in_flight.is_oversized(batch))
+    if splittable != state.in_flight.splittable_count:
+        yield f"{splittable} offsets are of the others, and {state.in_flight.splittable_count} are counted"
 
 
 def _wrong_durable_prefixes(state: PartitionState) -> Iterator[str]:
@@ -241,7 +244,7 @@ def _early_batches(state: PartitionState) -> Iterator[str]:
 INVARIANTS: Final = (
     Invariant("a record is in at most one batch", _overlapping),
     Invariant("a split batch has a cell for each offset", _wrong_sizes),
-    Invariant("batches that are too large to be split are counted", _miscounted_oversized),
+    Invariant("batches that are too large to be split are counted, and offsets of the others", _miscounted_oversized),
     Invariant("a durable record stays durable, and is walked over once", _wrong_durable_prefixes),
     Invariant("nothing that was acquired lies outside the SPSO and the SPEO", _wrong_bounds),
     Invariant("only acquired records have an owner", _wrong_owners),

@@ -499,6 +499,10 @@ class SharePartition:
         """Return how many batches are in flight; what is linear in them, as a copy, costs as much. [batches]"""
         return len(self._state.in_flight)
 
+    def splittable_count(self) -> int:
+        """Return how many offsets are in flight in batches that are split, or not too large for that. [offsets]"""
+        return self._state.in_flight.splittable_count
+
     def lock_count(self) -> int:
         """Return how many acquisition locks there are: one for a whole batch, else one for each record. [locks]"""
         return self._state.locks.count

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from sharestate.explain import Overview, PartitionLife, StateLost
 from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
@@ -153,7 +154,7 @@ class PartitionTimeline:
         That of a replay with its transitions; O(*kept*) memory.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as ``Replay``
         self,
         key: tuple[str, str, int],
         *,
@@ -161,9 +162,10 @@ class PartitionTimeline:
         config: ShareConfig | None = None,
         lacks: frozenset[str] = frozenset(),
         kept: int = KEPT,
+        budget: ReplayBudget | None = None,
     ) -> None:
         """Begin before the first event of the share partition *key*; the other arguments are those of ``Replay``."""
-        self._life = PartitionLife(key, profile=profile, config=config, lacks=lacks)
+        self._life = PartitionLife(key, profile=profile, config=config, lacks=lacks, budget=budget)
         self.is_timed = True
         self.dropped = 0
         self._open = OffsetRuns[_Open]()

@@ -33,7 +33,7 @@ _RATIO: Final = 64
 
 _COMMON_RATIO: Final = 256
 """How many times its own size a batch may be without being counted. Those of producers that fill 16 KiB, their
-``batch.size``, are not: with the header they take 76 bytes at the least, and 145 if 1 kB comes again and again (zstd)."""
+``batch.size``, are not: with its header a batch takes 76 bytes, and 145 if 1 kB comes again and again (zstd)."""
 
 _MOST_EXCESS: Final = 2**30
 """What all batches of a log may have beyond that: a producer that fills 1 MiB with such records reaches 381 times, and

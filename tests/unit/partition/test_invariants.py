@@ -84,6 +84,11 @@ def an_oversized_batch_that_is_not_cached(scene: Scene) -> None:
     inside(scene).in_flight.oversized_count = 1
 
 
+def an_offset_too_many(scene: Scene) -> None:
+    """Count an offset that may be split, and there is none."""
+    inside(scene).in_flight.splittable_count += 1
+
+
 def durable_too_far(scene: Scene) -> None:
     """Take a record for durable that a member holds."""
     a_cell(scene, 10)[0].durable_prefix = 1
@@ -250,6 +255,7 @@ PLANTED: list[tuple[Callable[[Scene], None], str]] = [
     (a_cell_too_many, "has 6 cells"),
     (a_cell_too_few, "has 4 cells"),
     (an_oversized_batch_that_is_not_cached, "0 batches are too large to be split, and 1 are counted"),
+    (an_offset_too_many, r"\d+ offsets are of the others, and \d+ are counted"),
     (durable_too_far, "is among the 1 cells of .* that are taken to be durable"),
     (start_above_the_end, "the SPSO 15 is above the SPEO 14"),
     (end_inside_a_batch, "ends above the SPEO 13"),

@@ -1,0 +1,213 @@
+"""What a replay may cost: few events that concern a great many records are refused, and what brokers do is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from sharestate import AcknowledgementBatch
+from sharestate.errors import HistoryError, MalformedInputError
+from sharestate.explain.overview import PartitionLife
+from sharestate.explain.survey import Survey
+from sharestate.history import AppendedBatch, Event, Header, Replay, ReplaySettings, replay_events, replay_files
+from sharestate.history.arrow import encode_events
+from sharestate.history.arrow_replay import replay_batches
+from sharestate.history.events import write_event
+from sharestate.history.synthetic import SyntheticHistory
+
+TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+LACKS: Final = frozenset({"write", "expire", "dead_letter"})
+LARGEST: Final = 2**20
+"""The largest batch that is split, by default."""
+
+READ: Final = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
+TOO_MANY: Final = "more than 1048576 records in flight that may be split, beside 16384 of each"
+TOO_MUCH: Final = "it and the events before it concern too many records one by one: more than 2048 for each event"
+
+
+class Group:
+    """Makes the events of a share partition of its own."""
+
+    def __init__(self, group_id: str = "g") -> None:
+        """Begin before the first event."""
+        self.key = (group_id, TOPIC, 0)
+        self._seq = -1
+
+    def event(self, kind: str, at_ms: int = 0, **fields: Any) -> Event:  # noqa: ANN401 - those of ``Event.of``
+        """Return the next event."""
+        self._seq += 1
+        return Event.of(self.key, self._seq, kind, at_us=at_ms * 1000, member_id="m", **fields)
+
+    def begins(self, size: int) -> Iterator[Event]:
+        """Yield a batch of so many records, all of which a member acquires."""
+        request = {"fetch_offset": 0, "read_to": size - 1, "max_records": 2**31 - 1}
+        yield self.event("log", request={"batches": (AppendedBatch(0, size - 1),)})
+        yield self.event("initialize", response=READ)
+        yield self.event("fetch", request=request)
+
+    def releases_one(self) -> Event:
+        """Return what splits the batch: one of its records is released."""
+        return self.event("acknowledge", request={"batches": (AcknowledgementBatch(5, 5, (2,)),)})
+
+    def splits(self, size: int) -> list[Event]:
+        """Return the events with which a batch of so many records is split."""
+        return [*self.begins(size), self.releases_one()]
+
+
+def splits(groups: int, size: int) -> list[list[Event]]:
+    """Return the events of groups, each of which splits a batch of so many records."""
+    return [Group(f"g{number}").splits(size) for number in range(groups)]
+
+
+def replayed(events: list[Event]) -> int:
+    """Return how many events are replayed before one is refused; all if none is."""
+    settings, taken = ReplaySettings(lacks=LACKS), 0
+
+    def counted() -> Iterator[Event]:
+        nonlocal taken
+        for event in events:
+            yield event
+            taken += 1
+
+    for _ in replay_events(counted(), settings):
+        pass
+    return taken
+
+
+def test_one_share_partition_may_split_the_largest_batch() -> None:
+    """The leader may split it, so a replay of what it has done may do so too."""
+    assert replayed(Group().splits(LARGEST)) == 4
+
+
+def test_many_share_partitions_may_not() -> None:
+    """Each of a hundred takes 600 bytes of a history, and 8 MB of memory."""
+    with pytest.raises(MalformedInputError, match=TOO_MANY):
+        replayed(list(chain(*splits(2, LARGEST), Group("last").begins(1))))
+
+
+def test_share_partitions_may_have_what_brokers_let_them_have() -> None:
+    """With 10,000 record locks, the most that brokers take, and a batch of 6,000 more, any number is replayed."""
+    assert replayed(list(chain(*splits(200, 16_000)))) == 800
+
+
+def test_what_is_not_in_flight_any_more_does_not_count() -> None:
+    """One share partition after the other may split such a batch if the leader of the one before has stopped."""
+    lives = [[*life, Event.of(life[0].key, 4, "stop")] for life in splits(4, LARGEST // 2)]
+
+    assert replayed(list(chain(*lives))) == 20
+
+
+def test_records_that_are_passed_are_not_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches that are accepted one after the other, each of them split, come to more than may be in flight at once."""
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**40)
+    group, size = Group(), 2**17
+    events = [group.event("initialize", response=READ)]
+    for first in range(0, 10 * size, size):
+        last = first + size - 1
+        fetch = {"fetch_offset": first, "read_to": last, "max_records": 2**31 - 1}
+        first_ones, others = AcknowledgementBatch(first, first, (1,)), AcknowledgementBatch(first + 1, last, (1,))
+        events += [
+            group.event("log", request={"batches": (AppendedBatch(first, last),)}),
+            group.event("fetch", request=fetch),
+            group.event("acknowledge", request={"batches": (first_ones,)}),
+            group.event("acknowledge", request={"batches": (others,)}),
+        ]
+
+    assert replayed(events) == 41
+
+
+def test_records_that_are_acquired_one_by_one_again_and_again_are_too_much() -> None:
+    """A line for a fetch and one for a session that ends are 250 bytes, and name a quarter of a million records."""
+    group = Group()
+    events = [group.event("config", request={"delivery_count_limit": 100}), *group.splits(2**18)]
+    request = {"fetch_offset": 0, "read_to": 2**18 - 1, "max_records": 2**31 - 1}
+    for _ in range(10):
+        events += [group.event("close"), group.event("fetch", request=request)]
+
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        replayed(events)
+
+
+def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record of a split batch has a lock, and its expiry a write: the event that makes them due is refused."""
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 0)
+    group = Group()
+    replay = Replay(group.key, lacks=LACKS)
+    replay.apply_all(group.splits(10_000))
+
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        replay.apply(group.event("close", at_ms=40_000))
+
+    metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
+    # What four events have, less 10,000 records in flight after two, and a range that was acquired and one written;
+    # for each lock 128, and 32 for what is written of it.
+    left = 4 * 2**16 - 2 * 10_000 - 2 * 32
+    assert (replay.seq, metrics["locks_expired"]) == (3, left // (128 + 32) + 1)
+
+
+def test_a_session_with_all_that_it_acquired_one_by_one_is_not_too_much() -> None:
+    """Of 2,000 records in flight, as many as Kafka has by default, a write names each at every event."""
+    group = Group()
+    events = group.splits(2_000)
+    request = {"fetch_offset": 0, "read_to": 1_999, "max_records": 2**31 - 1}
+    config = {"delivery_count_limit": 2_000_000}
+    events.insert(0, Event.of(group.key, -1, "config", request=config))
+    events = [event._replace(seq=event.seq + 1) for event in events]
+    for seq in range(5, 305, 2):
+        events += [
+            Event.of(group.key, seq, "close", member_id="m"),
+            Event.of(group.key, seq + 1, "fetch", member_id="m", request=request),
+        ]
+
+    assert replayed(events) == 305
+
+
+def test_what_brokers_do_leaves_the_budget_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history of many share partitions needs nothing beyond what each event and each share partition has."""
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 0)
+    monkeypatch.setattr("sharestate.history.replay_budget.MOST_RECORDS", 0)
+
+    assert replayed(list(SyntheticHistory(share_partitions=5, events=2_000))) == 2_000
+
+
+def test_a_file_that_is_refused_is_named_with_the_event(tmp_path: Path) -> None:
+    """The error says the file and the number of the event, whatever replays it."""
+    path = tmp_path / "history.jsonl"
+    lines = (Header(lacks=LACKS).to_json(), *map(write_event, chain(*splits(3, LARGEST))))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    where = r"history\.jsonl: event 8: " + TOO_MANY
+
+    with pytest.raises(HistoryError, match=where):
+        replay_files(path, tmp_path / "rows.jsonl")
+    survey = Survey(path)
+    with pytest.raises(HistoryError, match=where):
+        survey.lives(survey.keys, PartitionLife)
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
+def test_record_batches_are_replayed_one_share_partition_after_the_other() -> None:
+    """What one of them has had in flight is gone as the next one begins; the work is that of all."""
+    batches = [encode_events(life) for life in splits(6, LARGEST // 2)]
+
+    assert sum(batch.num_rows for batch in replay_batches(batches, ReplaySettings(lacks=LACKS))) > 0
+
+
+def test_a_replay_that_goes_on_counts_what_is_in_flight() -> None:
+    """A state with the largest batch leaves no room for another share partition's."""
+    group = Group()
+    replay = Replay(group.key, lacks=LACKS, outputs=frozenset({"state"}))
+    replay.apply_all(group.splits(LARGEST))
+    restored = Replay.restore(replay.state())
+    more = AppendedBatch(LARGEST, 2 * LARGEST - 1)
+    request = {"fetch_offset": LARGEST, "read_to": 2 * LARGEST - 1, "max_records": 2**31 - 1}
+    restored.apply(group.event("config", request={"max_record_locks": 2**31}))
+    restored.apply(group.event("log", request={"batches": (more,)}))
+    restored.apply(group.event("fetch", request=request))
+
+    with pytest.raises(MalformedInputError, match=TOO_MANY):
+        restored.apply(group.event("close"))
