@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 
 _TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
+_BATCHES_OF_RECORD: Final = 2**11
+"""To how many stored state batches each record may be added: by default 2,000 records are in flight
+(``group.share.partition.max.record.locks``), and neighbors with the same state are one batch."""
+
+_MOST_BATCHES: Final = 2**21
+"""To how many more all of them may be added: a record takes about 2 µs for each."""
+
 _KINDS: Final[Mapping[type, str]] = MappingProxyType(
     {ShareSnapshot: "snapshot", ShareUpdate: "update", type(None): "tombstone"}
 )
@@ -262,6 +269,7 @@ class StateTopic:
         self.partitions: dict[int | None, StatePartition] = {}
         self.bytes_by_group: Counter[str] = Counter()
         self._profile = profile
+        self._batches_left = _MOST_BATCHES
 
     def read(
         self,
@@ -276,7 +284,8 @@ class StateTopic:
             read: What yields the records of a file, such as a function that shows how far it is.
 
         Raises:
-            UnreadableFileError: A file cannot be read, a record is not of this topic, or an offset comes twice.
+            UnreadableFileError: A file cannot be read, a record is not of this topic, an offset comes twice, or records
+                are added to more state batches than brokers store.
         """
         for logged in in_log_order(files, read):
             self.add(logged)
@@ -286,14 +295,19 @@ class StateTopic:
         Add the next record of a partition of the topic, and return it; None if it is of an unknown type.
 
         Raises:
-            UnreadableFileError: It is no record of this topic, or its offset does not ascend.
+            UnreadableFileError: It is no record of this topic, or its offset does not ascend; or those before it were
+                added to more state batches than brokers store.
         """
+        if self._batches_left < 0:
+            logged.refuse("the records before it were added to too many state batches: more than 2048 each", "value")
         number = logged.state_partition
         partition = self.partitions.get(number)
         if partition is None:
             partition = self.partitions[number] = StatePartition(number, self._profile)
         record = partition.add(logged)
         if record is not None:
+            state = partition.shard.states.get(record.key)
+            self._batches_left += _BATCHES_OF_RECORD - (0 if state is None else len(state.state_batches))
             self.bytes_by_group[record.key.group_id] += len(logged.key) + len(logged.value or b"")
         return record
 

@@ -291,3 +291,25 @@ def test_what_cannot_be_replayed_is_refused() -> None:
     with pytest.raises(UnreadableFileError, match=r"dump\.jsonl:2: value: the state batch is reversed: 9-4") as refusal:
         topic.add(logged(1, StateRecord(KEY, update(0, StateBatch(9, 4, 2, 1)))))
     assert isinstance(refusal.value.__cause__, MalformedInputError)
+
+
+def test_records_that_are_added_to_more_batches_than_brokers_store_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An update of 130 bytes takes as long as all that it is added to; with 2,000 records in flight it goes on."""
+    monkeypatch.setattr("sharestate.state_topic.rebuild._MOST_BATCHES", 3_000)
+
+    def add(count: int) -> int:
+        batches = [StateBatch(2 * at, 2 * at, 2 * (at % 2), 1) for at in range(count)]
+        topic = StateTopic()
+        topic.add(logged(0, StateRecord(KEY, snapshot(0, *batches))))
+        for offset in range(1, 10):
+            topic.add(logged(offset, StateRecord(KEY, update(0, StateBatch(0, 0, 2, 1 + offset)))))
+        return len(topic.share_partitions())
+
+    assert add(2_000) == 1
+    # 4,000 are 1,952 more than each record may be added to: the second one leaves less than nothing.
+    with pytest.raises(
+        UnreadableFileError, match=r"dump\.jsonl:3: value: the records before it were added to too many"
+    ):
+        add(4_000)
