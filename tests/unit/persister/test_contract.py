@@ -16,8 +16,8 @@ from sharestate.coordinator import (
     CoordinatorProfile,
 )
 from sharestate.testing import PersisterContract, broken_clauses, untested_clauses
+from sharestate.testing.persisters.calls import records
 from sharestate.testing.persisters.clauses import clauses
-from sharestate.testing.persisters.contract import records
 from tests.planted.persister_clauses import BREAKS, UNSEEN, Raises, WritesInReverse
 
 DURABILITY: Final = {

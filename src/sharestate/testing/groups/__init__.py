@@ -2,7 +2,8 @@
 
 from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.machine import Allowance, ShareGroupMachine
-from sharestate.testing.groups.model import READ_COMMITTED, READ_UNCOMMITTED, Delivery, GroupSettings
+from sharestate.testing.groups.model import Delivery
+from sharestate.testing.groups.settings import READ_COMMITTED, READ_UNCOMMITTED, GroupSettings
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import AcquireMode
 

@@ -8,13 +8,13 @@ simplest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
 
-from sharestate.testing.groups.model import READ_COMMITTED, READ_UNCOMMITTED, ClientModel, Content, Knowledge
+from sharestate.testing.groups.known_records import Content, Knowledge
+from sharestate.testing.groups.model import ClientModel
 
 T = TypeVar("T")
 
@@ -40,17 +40,6 @@ MOST_LEFT_OVER: Final = 10
 
 MOST_PASSED_OVER: Final = 20
 """After as many kinds of events that may not happen, a member fetches. [kinds]"""
-
-SMALL_SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(
-    {
-        "delivery_count_limit": (2, 3, 5),
-        "lock_duration_ms": (1_000,),
-        "max_record_locks": (200, 4),
-        "isolation_level": (READ_COMMITTED, READ_UNCOMMITTED),
-        "renew_acknowledge_enable": (True, True, False),
-    }
-)
-"""The settings from which those are picked that are not declared: limits are reached after a few events."""
 
 
 @frozen(kw_only=True)

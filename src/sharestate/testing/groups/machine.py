@@ -25,9 +25,10 @@ except ModuleNotFoundError as error:
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner, at_once
-from sharestate.testing.groups.events import EVERYTHING, SMALL_SETTINGS, ClientEvents, Event, Pick, Range, left_out
+from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Event, Pick, Range, left_out
 from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
-from sharestate.testing.groups.model import ClientModel, Delivery, GroupSettings
+from sharestate.testing.groups.model import ClientModel, Delivery
+from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
 from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import AcquireMode

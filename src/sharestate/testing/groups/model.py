@@ -3,52 +3,17 @@ The knowledge of a share group's clients: one entry for each offset, which says 
 
 It takes what was sent to an implementation and what came back, and raises GuaranteeBrokenError if that cannot be. Plain
 ``if`` and ``elif``, and no code of the library: what the library has wrong is not wrong here as well.
-
-Where Kafka leaves something open, an entry knows a range in place of a value: within the tolerance of the clock a lock
-may have expired or not, and a new leader may count the last delivery or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import Final, NamedTuple, NoReturn
-
-from attrs import define, field, frozen, validators
+from typing import NamedTuple, NoReturn
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
-
-READ_COMMITTED: Final = "read_committed"
-READ_UNCOMMITTED: Final = "read_uncommitted"
-
-
-@frozen(kw_only=True)
-class GroupSettings:
-    """
-    The settings of a share group that its clients notice.
-
-    Raises:
-        ValueError: A field is out of range.
-
-    Source:
-        GroupConfig (Kafka 4.3.1).
-    """
-
-    delivery_count_limit: int = field(default=5, validator=validators.ge(1))
-    """The most deliveries of a record (``group.share.delivery.count.limit``). [deliveries]"""
-
-    lock_duration_ms: int = field(default=30_000, validator=validators.ge(1))
-    """How long a member owns what it acquires (``share.record.lock.duration.ms``). [ms]"""
-
-    max_record_locks: int = field(default=2_000, validator=validators.ge(1))
-    """The most records in flight (``share.partition.max.record.locks``). [records]"""
-
-    isolation_level: str = field(default=READ_COMMITTED, validator=validators.in_((READ_COMMITTED, READ_UNCOMMITTED)))
-    """The group's ``share.isolation.level``: read_committed or read_uncommitted."""
-
-    renew_acknowledge_enable: bool = True
-    """Whether members may renew their locks (``share.renew.acknowledge.enable``, KIP-1222)."""
+from sharestate.testing.groups.known_records import Content, Knowledge, KnownRecord
+from sharestate.testing.groups.settings import READ_COMMITTED, GroupSettings
 
 
 class Delivery(NamedTuple):
@@ -64,72 +29,6 @@ class Delivery(NamedTuple):
     first_offset: int
     last_offset: int
     delivery_count: int | None = None
-
-
-class Content(Enum):
-    """What the log has at an offset."""
-
-    RECORD = "record"
-    CONTROL = "control record"
-    HOLE = "offset that the log does not have"
-
-
-class Knowledge(Enum):
-    """What a client knows of the state of a record."""
-
-    AVAILABLE = "available"
-    ACQUIRED = "acquired"
-    TERMINAL = "terminal"
-
-
-@define
-class KnownRecord:
-    """
-    What clients know of one offset.
-
-    Attributes:
-        offset: The offset.
-        content: What the log has there.
-        batch: The first and the last offset of its log batch.
-        producer: Its producer if it is part of a transaction that is not committed, else "".
-        is_aborted: Whether that transaction was aborted.
-        state: AVAILABLE also before it was ever delivered.
-        owner: The member that has acquired it, or "".
-        earliest_ms: The time from which on its lock may have expired. [ms]
-        latest_ms: The time after which its lock has expired. [ms]
-        renewed_ms: The time after which it would have expired, had it not been renewed; 0 if it was not. [ms]
-        least: The lowest delivery count that it may have. [deliveries]
-        most: The highest delivery count that it may have. [deliveries]
-        persisted: The lowest delivery count that a new leader may read. [deliveries]
-        leader: Counts the leaders; the last one that has delivered it, -1 for none.
-        is_stored: Whether its TERMINAL state was persisted for certain.
-        may_be_stored: Whether a change was perhaps persisted although the answer was an error.
-        may_be_terminal: Whether a new leader may have read that it is TERMINAL.
-        may_be_unwritten: Whether its lock has perhaps expired while writes failed.
-        why: The guarantee that forbids to deliver it again, if it is TERMINAL.
-        life: What has happened to it, one line for each event.
-    """
-
-    offset: int
-    content: Content
-    batch: tuple[int, int]
-    producer: str = ""
-    is_aborted: bool = False
-    state: Knowledge = Knowledge.AVAILABLE
-    owner: str = ""
-    earliest_ms: int = 0
-    latest_ms: int = 0
-    renewed_ms: int = 0
-    least: int = 0
-    most: int = 0
-    persisted: int = 0
-    leader: int = -1
-    is_stored: bool = True
-    may_be_stored: bool = False
-    may_be_terminal: bool = False
-    may_be_unwritten: bool = False
-    why: Guarantee | None = None
-    life: list[str] = field(factory=list)
 
 
 class ClientModel:
