@@ -17,33 +17,16 @@ aborted. In the end everybody accepts everything, and the SPSO has to be at the 
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
-from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.errors import ErrorCode
-from sharestate.leader.answers import (
-    Loaded,
-    Refused,
-    Written,
-    answer_read,
-    read_answer,
-    send_read,
-    send_write,
-    write_answer,
-)
+from sharestate.leader.answers import Loaded, answer_read
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
-from sharestate.persister.in_memory import InMemoryPersister
-from sharestate.persister.requests import (
-    DeleteStateParameters,
-    InitializeStateParameters,
-    PartitionIdData,
-    PartitionStateData,
-)
+from sharestate.testing.persisters.failover_log import FailoverLog
 from sharestate.testing.persisters.failover_search import (
     EVERYTHING,
     WRITES,
@@ -55,27 +38,18 @@ from sharestate.testing.persisters.failover_search import (
     random_steps,
     search,
 )
+from sharestate.testing.persisters.leaders_persister import Connect, LeadersPersister, in_memory, records_of
+from sharestate.testing.persisters.sent_writes import OUTCOMES, SentWrite, WriteDelivery, WriteOutcome, offsets_of
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Cause
-from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.records import (
-    NO_PRODUCER_ID,
-    AcquireMode,
-    ControlType,
-    RecordBatch,
-    RecordState,
-    SharePartitionKey,
-)
-from sharestate.values.requests import ReadShareGroupState, WriteShareGroupState
-from sharestate.values.transaction_index import TransactionIndex
+from sharestate.values.records import AcquireMode, ControlType, RecordState, SharePartitionKey
+from sharestate.values.requests import ReadShareGroupState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from concurrent.futures import Future
 
-    from sharestate.persister.protocol import Persister
-    from sharestate.values.effects import Effects, Transition
+    from sharestate.values.effects import Effects
     from sharestate.values.profiles import Profile
     from sharestate.values.requests import PersistedState
 
@@ -97,84 +71,16 @@ __all__ = [
     "search",
 ]
 
-T = TypeVar("T")
-
-Connect: TypeAlias = "Callable[[], Persister]"
-"""Returns the persister of the next leader, who finds in it what was stored through those before."""
-
 _PATIENCE: Final = 400
 """The number of fetches after which everything must be done: the last attempts are of one record each. [fetches]"""
 
-_TIMEOUT_S: Final = 60
-"""The longest time that an answer of the persister may take. [s]"""
-
-_STATE_EPOCH: Final = 1
-
 KEY: Final = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", partition=0)
-BEGIN: Final = 100
-"""The log end offset when the group starts: the first record that must be delivered. [offset]"""
-
 CONFIG: Final = ShareConfig(delivery_count_limit=3, record_lock_duration_ms=100, max_record_locks=60)
 MEMBERS: Final = ("m1", "m2", "m3")
 _KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
-_PRODUCER: Final = 7
 
 _NOT_DONE: Final = frozenset({Cause.READ, Cause.PASSED, Cause.CONFIRMED, Cause.ROLLED_BACK})
 """The causes of transitions that make no record terminal, or in memory only."""
-
-
-class SentWrite(NamedTuple):
-    """
-    A pending write, and what its success makes durable.
-
-    Attributes:
-        write: The write.
-        terminal: The records that it makes terminal. [offsets]
-        counted: The delivery counts of the records that it makes AVAILABLE, by offset.
-    """
-
-    write: WriteShareGroupState
-    terminal: frozenset[int]
-    counted: Mapping[int, int]
-
-
-class WriteDelivery(Enum):
-    """When a write may reach the persister. One of an earlier leader may reach it at any time, and is fenced."""
-
-    IN_ORDER = "after those before it"
-    OVERTAKING = "at any time until the leader has an answer"
-    LATE = "at any time, and twice"
-
-
-class WriteOutcome(NamedTuple):
-    """
-    What becomes of a pending write.
-
-    Attributes:
-        is_applied: Whether the persister applies it now.
-        is_confirmed: Whether it is confirmed to the leader; else it has failed.
-        is_late: Whether it comes once more, later.
-    """
-
-    is_applied: bool
-    is_confirmed: bool
-    is_late: bool
-
-
-_OUTCOMES: Final = (
-    WriteOutcome(is_applied=True, is_confirmed=True, is_late=False),
-    WriteOutcome(is_applied=True, is_confirmed=True, is_late=True),
-    WriteOutcome(is_applied=False, is_confirmed=False, is_late=False),
-    WriteOutcome(is_applied=False, is_confirmed=False, is_late=True),
-    WriteOutcome(is_applied=True, is_confirmed=False, is_late=False),
-    WriteOutcome(is_applied=True, is_confirmed=True, is_late=False),
-)
-
-
-def in_memory(rules: CoordinatorProfile = LATEST_COORDINATOR) -> Connect:
-    """Return how to connect to a new persister in memory."""
-    persister = InMemoryPersister(profile=rules)
-    return lambda: persister
 
 
 class FailoverRun:
@@ -203,14 +109,12 @@ class FailoverRun:
     ) -> None:
         """Initialize the state, and start the first leader."""
         self._key = key
-        self._connect = connect
+        self._persister = LeadersPersister(key, connect)
         self._delivery = delivery
         self._profile = profile
         self._config = config
         self._leader_epoch = 0
-        self._log: list[RecordBatch] = []
-        self._transactions = TransactionIndex()
-        self._log_start = self._log_end = BEGIN
+        self._log = FailoverLog()
         self._now_ms = 0
         self._sent: list[SentWrite] = []
         self._late: list[SentWrite] = []
@@ -224,7 +128,6 @@ class FailoverRun:
         self._counted: dict[int, int] = {}
         """The durable delivery counts, by offset."""
         self._has_written = False
-        self._begin()
         self._lead()
 
     def run(self, steps: Iterable[FailoverStep]) -> None:
@@ -256,17 +159,17 @@ class FailoverRun:
 
     def _accept_everything(self) -> None:
         for _ in range(_PATIENCE):
-            if self._partition.start_offset >= self._log_end and not self._unfinished():
+            if self._partition.start_offset >= self._log.end and not self._unfinished():
                 return
             self._accept_all()
         if self._unfinished():
             message = f"{self._unfinished()[0]} is never terminal"
             raise FailoverError(message)
-        message = f"the SPSO stays at {self._partition.start_offset}, and the log ends at {self._log_end}"
+        message = f"the SPSO stays at {self._partition.start_offset}, and the log ends at {self._log.end}"
         raise FailoverError(message)
 
     def _unfinished(self) -> list[int]:
-        return [offset for offset in self._owed() if offset not in self._terminal]
+        return [offset for offset in self._log.offsets() if offset not in self._terminal]
 
     def _accept_all(self) -> None:
         member = MEMBERS[0]
@@ -287,9 +190,9 @@ class FailoverRun:
 
     def fetch(self, member: int, size: int, gap: int) -> None:
         """Acquire the next batches for a member; they may be new and may begin after a gap of the log."""
-        if self._partition.next_fetch_offset() >= self._log_end:
-            self._log_end += gap % 3 if gap % 5 == 0 else 0
-            self._append(size % 6 + 1)
+        if self._partition.next_fetch_offset() >= self._log.end:
+            self._log.leave_gap(gap)
+            self._log.append(size % 6 + 1)
         self._fetch(
             MEMBERS[member % 3],
             max_batches=(2, 1, 3)[member // 3 % 3],
@@ -339,7 +242,7 @@ class FailoverRun:
         if self._delivery is WriteDelivery.IN_ORDER:
             which = 0
         sent = self._sent.pop(which // 2 % len(self._sent) if which % 2 == 0 else -1)
-        outcome = _OUTCOMES[how % len(_OUTCOMES)]
+        outcome = OUTCOMES[how % len(OUTCOMES)]
         if outcome.is_applied:
             self._apply(sent)
         if outcome.is_late and self._delivery is WriteDelivery.LATE:
@@ -365,31 +268,27 @@ class FailoverRun:
         if self._late:
             sent = self._late.pop(which % len(self._late))
             if sent.write.leader_epoch < self._leader_epoch:
-                self._expect_fenced(sent)
+                self._persister.expect_fenced(sent.write)
             else:
                 self._apply(sent)
             self._judge()
 
     def move_log_start(self, by: int, learned: int, _: int) -> None:
         """Advance the log start offset; the leader learns it at once, or when a fetch is out of range."""
-        self._log_start = min(max(self._log_start, self._partition.start_offset) + by % 8, self._log_end)
-        self._log = [batch for batch in self._log if batch.last_offset >= self._log_start]
+        self._log.move_start(max(self._log.start, self._partition.start_offset) + by % 8)
         if learned % 2 == 0:
             self._learn_log_start()
 
     def append_transaction(self, size: int, how: int, gap: int) -> None:
         """Append the one or two batches of a transaction, perhaps after a gap, and the marker that aborts it."""
-        self._log_end += gap % 3 if gap % 5 == 0 else 0
+        self._log.leave_gap(gap)
         for _ in range(1 + how % 2):
-            self._append(size % 12 + 1, is_transactional=True)
-        self._append(1, (ControlType.ABORT, ControlType.COMMIT)[how // 8 % 2], is_transactional=True)
+            self._log.append(size % 12 + 1, is_transactional=True)
+        self._log.append(1, (ControlType.ABORT, ControlType.COMMIT)[how // 8 % 2], is_transactional=True)
 
     def compact(self, which: int, count: int, _: int) -> None:
         """Take some batches out of the log that the SPSO has not passed; the last one of a log always stays."""
-        left = [batch for batch in self._log[:-1] if batch.last_offset >= self._partition.start_offset]
-        if left:
-            gone = left[which % len(left) :][: count % 3 + 1]
-            self._log = [batch for batch in self._log if batch not in gone]
+        self._log.compact(self._partition.start_offset, which, count)
 
     def configure(self, locks: int, limit: int, queue: int) -> None:
         """Change the group's settings; where the leader does not take them, the next one does."""
@@ -412,45 +311,37 @@ class FailoverRun:
         self._sent = []
         self._dead_letters = []
         if not self._has_written:
-            self._log_start = max(self._log_start, self._log_end)
+            self._log.start = self._log.end
         self._lead()
 
-    # ---- the log
-
-    def _append(self, size: int, control: ControlType | None = None, *, is_transactional: bool = False) -> None:
-        producer = _PRODUCER if is_transactional else NO_PRODUCER_ID
-        batch = RecordBatch(self._log_end, self._log_end + size - 1, producer, is_transactional, control)
-        self._log.append(batch)
-        self._transactions.append(batch)
-        self._log_end = batch.last_offset + 1
+    # ---- what steps do
 
     def _fetch(self, member: str, max_batches: int = 2, **wanted: Any) -> Effects:  # noqa: ANN401 - as ``acquire`` has them
         if not self._partition.can_acquire():
             return NOTHING
         offset = self._partition.next_fetch_offset()
-        if offset < self._log_start:
+        if offset < self._log.start:
             self._learn_log_start()
             return NOTHING
-        fetched = FetchedRecords.from_log(
-            self._log,
-            self._transactions,
-            fetch_offset=offset,
-            max_batches=max_batches,
-            isolation=IsolationLevel.READ_COMMITTED,
-        )
+        fetched = self._log.fetched(offset, max_batches)
         return self._command(lambda: self._partition.acquire(member, fetched, now_ms=self._now_ms, **wanted)) or NOTHING
 
     def _learn_log_start(self) -> None:
-        self._command(lambda: self._partition.advance_log_start(self._log_start))
+        self._command(lambda: self._partition.advance_log_start(self._log.start))
+
+    def _apply(self, sent: SentWrite) -> None:
+        self._persister.write(sent.write)
+        self._terminal |= sent.terminal
+        self._has_written = True
 
     # ---- the checks
 
     def _judge(self) -> None:
         if not self._has_written:
             return
-        stored = self._read(self._reading())
-        start, records = self._start(stored), _records_of(stored)
-        for offset in self._owed():
+        stored = self._persister.read(ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch))
+        start, records = self._start(stored), records_of(stored)
+        for offset in self._log.offsets():
             state, count = records.get(offset, (RecordState.AVAILABLE, 0))
             if offset < start or state in TERMINAL:
                 if offset not in self._terminal:
@@ -463,62 +354,14 @@ class FailoverRun:
                 message = f"a delivery of {offset} is forgotten"
                 raise FailoverError(message)
 
-    def _owed(self) -> list[int]:
-        return [
-            offset
-            for batch in self._log
-            for offset in range(max(batch.first_offset, self._log_start), batch.last_offset + 1)
-        ]
-
     def _start(self, stored: PersistedState) -> int:
         """Return the offset below which a new leader delivers nothing."""
-        return self._log_end if stored.start_offset == -1 else stored.start_offset
-
-    # ---- the persister
-
-    def _begin(self) -> None:
-        """Delete what is stored, and initialize the state as a group coordinator does."""
-        place = self._key.group_id, self._key.topic_id
-        self._persister = self._connect()
-        partition = self._key.partition
-        state = PartitionStateData(partition=partition, state_epoch=_STATE_EPOCH)
-        deleted = self._persister.delete_state(DeleteStateParameters.of(*place, PartitionIdData(partition=partition)))
-        _done(deleted)
-        answer = write_answer(
-            _done(self._persister.initialize_state(InitializeStateParameters.of(*place, state))), self._key
-        )
-        if answer != Written():
-            message = f"the initialization was answered {answer}"
-            raise FailoverError(message)
-
-    def _reading(self) -> ReadShareGroupState:
-        return ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch)
-
-    def _read(self, read: ReadShareGroupState) -> PersistedState:
-        answer = read_answer(_done(send_read(self._persister, read)), self._key)
-        if isinstance(answer, Loaded):
-            return answer.state
-        message = f"a read with leader epoch {read.leader_epoch} was answered {answer}"
-        raise FailoverError(message)
-
-    def _apply(self, sent: SentWrite) -> None:
-        answer = write_answer(_done(send_write(self._persister, sent.write)), self._key)
-        if answer != Written():
-            message = f"a write of the leader was answered {answer}"
-            raise FailoverError(message)
-        self._terminal |= sent.terminal
-        self._has_written = True
-
-    def _expect_fenced(self, sent: SentWrite) -> None:
-        answer = write_answer(_done(send_write(self._persister, sent.write)), self._key)
-        if not isinstance(answer, Refused) or answer.code != ErrorCode.FENCED_LEADER_EPOCH:
-            message = f"a write of an earlier leader was answered {answer}"
-            raise FailoverError(message)
+        return self._log.end if stored.start_offset == -1 else stored.start_offset
 
     # ---- the share partition
 
     def _lead(self) -> None:
-        self._persister = self._connect()
+        self._persister.connect()
         self._leader_epoch += 1
         self._partition = SharePartition(
             self._key,
@@ -527,14 +370,14 @@ class FailoverRun:
             config=self._config,
             record_transitions=True,
         )
-        stored = self._read(self._partition.initialize())
-        start, records = self._start(stored), _records_of(stored)
+        stored = self._persister.read(self._partition.initialize())
+        start, records = self._start(stored), records_of(stored)
         self._terminal = {
-            offset for offset in self._owed() if offset < start or records.get(offset, (None, 0))[0] in TERMINAL
+            offset for offset in self._log.offsets() if offset < start or records.get(offset, (None, 0))[0] in TERMINAL
         }
         self._confirmed = set(self._terminal)
         self._counted = {offset: count for offset, (_, count) in records.items()}
-        self._command(lambda: answer_read(self._partition, Loaded(stored), lambda _: self._log_end))
+        self._command(lambda: answer_read(self._partition, Loaded(stored), lambda _: self._log.end))
 
     def _command(self, command: Callable[[], Effects | None]) -> Effects | None:
         """Carry out the effects of *command*, and look at what the SPSO has passed."""
@@ -544,8 +387,8 @@ class FailoverRun:
             return None
         for change in effects.transitions:
             if change.state in TERMINAL and not change.has_pending_write and change.cause not in _NOT_DONE:
-                self._terminal.update(_offsets(change))
-        self._sent += [_sent(write, effects.transitions) for write in effects.writes]
+                self._terminal.update(offsets_of(change))
+        self._sent += [SentWrite.of(write, effects.transitions) for write in effects.writes]
         self._dead_letters += [request.number for request in effects.dead_letters]
         if self._partition.start_offset > start:
             for offset in self._unfinished():
@@ -553,36 +396,6 @@ class FailoverRun:
                     message = f"the SPSO passes {offset}, which is not terminal"
                     raise FailoverError(message)
         return effects
-
-
-def _sent(write: WriteShareGroupState, transitions: Iterable[Transition]) -> SentWrite:
-    changes = [change for change in transitions if change.write == write.number]
-    terminal = [change for change in changes if change.state in TERMINAL]
-    counted = [change for change in changes if change.state is RecordState.AVAILABLE]
-    return SentWrite(
-        write,
-        frozenset(offset for change in terminal for offset in _offsets(change)),
-        {offset: change.delivery_count for change in counted for offset in _offsets(change)},
-    )
-
-
-def _offsets(change: Transition) -> range:
-    return range(change.first_offset, change.last_offset + 1)
-
-
-def _done(future: Future[T]) -> Future[T]:
-    """Return *future* when it is done."""
-    future.exception(timeout=_TIMEOUT_S)
-    return future
-
-
-def _records_of(stored: PersistedState) -> dict[int, tuple[int, int]]:
-    """Return state and delivery count of each record in a batch, by offset."""
-    return {
-        offset: (state, count)
-        for first, last, state, count in stored.state_batches
-        for offset in range(first, last + 1)
-    }
 
 
 _STEPS: Final[Mapping[str, Callable[[FailoverRun, int, int, int], None]]] = {
