@@ -7,14 +7,15 @@ from typing import Any, Final
 from sharestate.history.replay_budget import FREE_RECORDS
 from sharestate.history.replay_state import Settings
 from sharestate.log_check.budget import Budget
-from sharestate.log_check.observed_writes import Mismatch, ObservedWrites
-from sharestate.log_check.schedule import Schedule, Step
+from sharestate.log_check.observed_writes import Meanwhile, Mismatch, ObservedWrites
+from sharestate.log_check.schedule import Schedule, Step, What
 from sharestate.log_check.search_state import Counts, Defect, Progress, Saved
 from sharestate.log_check.taken_events import TakenEvents
 from sharestate.log_check.visible_log import VisibleLog
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Effects
+from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.profiles import LATEST
 from sharestate.values.records import SharePartitionKey
 
@@ -40,6 +41,9 @@ class CheckedState:
     The share partition itself is shared with what was saved until a command changes it: only then it is copied. Nearly
     half of all steps change nothing.
 
+    Everything that taking a step changes is in what ``save`` returns; ``_before`` and ``_read`` are of the step that is
+    being taken, and the next one begins with others.
+
     Args:
         key: The share partition.
         schedule: Its steps.
@@ -62,6 +66,9 @@ class CheckedState:
         self._partition: SharePartition | None = None
         self._is_shared = False
         self._now = Progress(Settings(LATEST, ShareConfig()))
+        self._lost = schedule.lost
+        self._before: Saved | None = None
+        self._read: FetchedRecords | None = None
         self._taken = taken
 
     @property
@@ -162,6 +169,25 @@ class CheckedState:
                     self._now.late_heads |= {observed}
                 self.counts.writes += 1
         return None
+
+    def _see_head(self, step: Step) -> Mismatch | None:
+        partition = self._partition
+        if partition is None:
+            return None
+        count = partition.delivery_complete_count
+        return self._writes.see_head(partition.start_offset, count, step.at_us, self._meanwhile(step, count))
+
+    def _meanwhile(self, step: Step, count: int) -> Meanwhile | None:
+        """Return the delivery complete counts while an acknowledgement was worked on; None if it is something else."""
+        if step.what is not What.ACKNOWLEDGE or self._before is None or not self._before.issued.late:
+            return None
+        before = self._before.partition
+        least, most = sorted((count, count if before is None else before.delivery_complete_count))
+        request, response = step.event.request or {}, step.event.response or {}
+        if "error" in response:  # what comes before the batch that is refused was counted, and is no more
+            most += sum(batch.last_offset - batch.first_offset + 1 for batch in request["batches"])
+        writes = frozenset(each.write for each in self._before.issued.late)
+        return Meanwhile(writes, step.earliest_us, least, most)
 
     def _noted(self, effects: Effects) -> Effects:
         for request in effects.dead_letters:

@@ -38,8 +38,8 @@ from sharestate.testing.persisters.failover_search import (
     random_steps,
     search,
 )
+from sharestate.testing.persisters.leaders_persister import Connect, LeadersPersister, in_memory, records_of
 from sharestate.testing.persisters.sent_writes import OUTCOMES, SentWrite, WriteDelivery, WriteOutcome, offsets_of
-from sharestate.testing.persisters.stored_partition import Connect, StoredPartition, in_memory, records_of
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Cause
@@ -109,7 +109,7 @@ class FailoverRun:
     ) -> None:
         """Initialize the state, and start the first leader."""
         self._key = key
-        self._stored = StoredPartition(key, connect)
+        self._persister = LeadersPersister(key, connect)
         self._delivery = delivery
         self._profile = profile
         self._config = config
@@ -268,7 +268,7 @@ class FailoverRun:
         if self._late:
             sent = self._late.pop(which % len(self._late))
             if sent.write.leader_epoch < self._leader_epoch:
-                self._stored.expect_fenced(sent.write)
+                self._persister.expect_fenced(sent.write)
             else:
                 self._apply(sent)
             self._judge()
@@ -330,7 +330,7 @@ class FailoverRun:
         self._command(lambda: self._partition.advance_log_start(self._log.start))
 
     def _apply(self, sent: SentWrite) -> None:
-        self._stored.write(sent.write)
+        self._persister.write(sent.write)
         self._terminal |= sent.terminal
         self._has_written = True
 
@@ -339,7 +339,7 @@ class FailoverRun:
     def _judge(self) -> None:
         if not self._has_written:
             return
-        stored = self._stored.read(ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch))
+        stored = self._persister.read(ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch))
         start, records = self._start(stored), records_of(stored)
         for offset in self._log.offsets():
             state, count = records.get(offset, (RecordState.AVAILABLE, 0))
@@ -361,7 +361,7 @@ class FailoverRun:
     # ---- the share partition
 
     def _lead(self) -> None:
-        self._stored.connect()
+        self._persister.connect()
         self._leader_epoch += 1
         self._partition = SharePartition(
             self._key,
@@ -370,7 +370,7 @@ class FailoverRun:
             config=self._config,
             record_transitions=True,
         )
-        stored = self._stored.read(self._partition.initialize())
+        stored = self._persister.read(self._partition.initialize())
         start, records = self._start(stored), records_of(stored)
         self._terminal = {
             offset for offset in self._log.offsets() if offset < start or records.get(offset, (None, 0))[0] in TERMINAL

@@ -1,4 +1,4 @@
-"""What a persister keeps of one share partition, while leaders that read and write it follow each other."""
+"""The persister of leaders that follow each other, and what it has to answer them about one share partition."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def in_memory(rules: CoordinatorProfile = LATEST_COORDINATOR) -> Connect:
     return lambda: persister
 
 
-class StoredPartition:
+class LeadersPersister:
     """
-    The stored state of a share partition, through the persister of the present leader.
+    The persister of the present leader, for one share partition: a wrong answer is an error.
 
     Args:
         key: The share partition; what is stored of it is deleted at first.
