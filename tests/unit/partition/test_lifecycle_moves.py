@@ -75,6 +75,7 @@ OTHERS: Mapping[str, Callable[[SharePartition], object]] = {
     "release": lambda partition: partition.release("m1", now_ms=0),
     "restore": lambda partition: partition.restore(partition.snapshot(), profile=partition.profile),
     "snapshot": SharePartition.snapshot,
+    "splittable_count": SharePartition.splittable_count,
     "write_failed": lambda partition: partition.write_failed(0, 15),
     "write_succeeded": lambda partition: partition.write_succeeded(0),
 }
