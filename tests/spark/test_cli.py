@@ -89,7 +89,7 @@ def test_a_rebuild_shows_on_a_terminal_how_far_it_is(tmp_path: Path, monkeypatch
         (["OUT"], "Expected IN and OUT, or --bootstrap and OUT."),
         (["--bootstrap", "localhost:1", "IN", "OUT"], "Expected IN and OUT, or --bootstrap and OUT."),
         (["--command-config", __file__, "IN", "OUT"], "--command-config needs --bootstrap."),
-        (["--bootstrap", "localhost:1", "--format", "parquet", "OUT"], "--format is of IN"),
+        (["--bootstrap", "localhost:1", "--format", "parquet", "OUT"], "--format describes IN"),
     ],
 )
 def test_it_is_clear_what_is_rebuilt(arguments: list[str], message: str) -> None:
