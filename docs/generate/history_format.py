@@ -38,7 +38,7 @@ they took effect, which is what replays read, or `arrival` as a broker's log has
 ids. Parquet may lack {optional}, which is the
 same as null.
 
-Readers have bounds, so that a small file never takes much. A text has {text} bytes at the most, as Kafka's strings
+Readers have bounds for what a file may take. A text has {text} bytes at the most, as Kafka's strings
 have. A line of JSON has 16 million characters and a million values at the most; a list in Parquet has {items} items,
 and a row group may be 64 MiB once it is decompressed, or 64 times what it takes in the file if that is more. Columns
 that are encoded as `DELTA_BYTE_ARRAY` are refused. No file has more events than bytes, and no compressed file has more

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 RUN: Final = "k440-three"
 SECTION: Final = "Days of logs on Spark"
-PLACES: Final = re.compile(r"/(?=(?:logs|data|config|work)\b)")
+PLACES: Final = re.compile(r"/(?=(?:logs|data|config|out)\b)")
 """Where the page has its files: below the root."""
 
 
@@ -41,7 +41,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     """The directories of the page, after its commands, each of which prints what the page says."""
     place = tmp_path_factory.mktemp("page")
     lay_out(RUN, place / "brokers")
-    for name in ("logs", "data", "config", "work"):
+    for name in ("logs", "data", "config", "out"):
         (place / name).mkdir()
     for home in (place / "brokers").iterdir():
         (place / "logs" / home.name).mkdir()
@@ -64,16 +64,16 @@ def counted(deliveries: DataFrame) -> dict[Key, int]:
 
 def explained(spark: SparkSession, place: Path) -> set[Key]:
     """Return the share partitions whose verdict is *explained*."""
-    rows = spark.read.parquet(f"{place}/work/checked/verdicts").where("verdict = 'explained'").collect()
+    rows = spark.read.parquet(f"{place}/out/checked/verdicts").where("verdict = 'explained'").collect()
     return {(row.group_id, row.topic_id, row.partition) for row in rows}
 
 
 def test_tables_have_what_the_brokers_have_answered(spark: SparkSession, place: Path) -> None:
     """Each record of each answer is a delivery, of five of six share partitions; the lines say the same."""
     answers, keys = answers_of(RUN), explained(spark, place)
-    records = spark.read.parquet(f"{place}/work/tables/records").where("deliveries > 1")
+    records = spark.read.parquet(f"{place}/out/tables/records").where("deliveries > 1")
 
-    assert counted(spark.read.parquet(f"{place}/work/tables/deliveries")) == {
+    assert counted(spark.read.parquet(f"{place}/out/tables/deliveries")) == {
         key: answers.acquired[key] for key in keys
     }
     assert counted(records) == Counter(
@@ -85,7 +85,7 @@ def test_tables_have_what_the_brokers_have_answered(spark: SparkSession, place: 
 def test_a_file_of_the_history_is_explained_without_spark(place: Path) -> None:
     """Each has whole share partitions, in causal order."""
     lines: list[Any] = []
-    for file in (place / "work" / "checked" / "history").glob("*.parquet"):
+    for file in (place / "out" / "checked" / "history").glob("*.parquet"):
         result = run(f"sharestate log explain {file} --json")
         assert result.exit_code == 0, result.output
         lines += map(json.loads, result.stdout.splitlines())
@@ -98,6 +98,6 @@ def test_a_stream_makes_the_same_tables(spark: SparkSession, place: Path) -> Non
     (program,) = re.findall(r"```python\n(.*?)```", sections("log-to-answers.md")[SECTION], re.DOTALL)
     exec(PLACES.sub(f"{place}/", program), {"spark": spark})  # noqa: S102 - it is what the page says
 
-    assert counted(spark.read.parquet(f"{place}/work/live-tables/deliveries")) == counted(
-        spark.read.parquet(f"{place}/work/tables/deliveries")
+    assert counted(spark.read.parquet(f"{place}/out/live-tables/deliveries")) == counted(
+        spark.read.parquet(f"{place}/out/tables/deliveries")
     )

@@ -34,7 +34,7 @@ MOST_DECIDING_PLACES: Final = 4
 """To how many places a step is moved first that decides what does not fit: each may be followed by as many. [steps]"""
 
 MOST_ANSWERS: Final = 6
-"""Before how many answers to writes locks may have expired that seem to have: more would be another request. [steps]"""
+"""Before how many answers to writes locks may have expired that seem to have, and have not: 2 at once. [steps]"""
 
 MOST_WAYS: Final = 3
 """How many ways to read are skipped at the most; one was needed."""

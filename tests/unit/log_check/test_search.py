@@ -22,6 +22,7 @@ PLACES: Final = {
     "k431-before-read": "a member acknowledges while the state is read: it has acquired nothing",
     "k431-late": "the line of an acknowledgement is 101 ms late: its write has arrived before it",
     "k431-undecided": "a fetch found another one at work; with a later one before it what follows does not fit",
+    "k431-two-moves": "one step moved is not enough: that would be called a contradiction",
     "k440-log-start": "records are deleted while a fetch waits for an answer: it has noticed that",
     "k440-read-late": "the line of a read of the state is 1 ms later than that of the fetch that has waited for it",
     "k440-start": "the SPSO stays at a record that is acknowledged, so writes after its answer name it, too",
