@@ -10,11 +10,11 @@ the rules.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from random import Random
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 try:
     from hypothesis import currently_in_test_context
@@ -31,6 +31,7 @@ except ModuleNotFoundError as error:
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner
+from sharestate.testing.partitions.adapter import OPTIONAL, SharePartitionAdapter
 from sharestate.testing.partitions.differences import KAFKA_BUGS, SharePartitionDiffersError
 from sharestate.testing.partitions.events import (
     CONFIGURED,
@@ -46,10 +47,9 @@ from sharestate.testing.partitions.events import (
     name_of,
     stored_state,
 )
-from sharestate.testing.partitions.log import LOGS, LogBatch, PartitionLog, in_json, record_batch
+from sharestate.testing.partitions.log import LogBatch, PartitionLog, in_json, record_batch
 from sharestate.testing.partitions.programs import ProgramRun, ProgramStep, References, add_events, search
 from sharestate.testing.partitions.situations import situations
-from sharestate.testing.record_model.in_flight import Rules
 from sharestate.testing.record_model.model import RecordModel
 from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
@@ -60,17 +60,6 @@ _NOTHING_STORED: Final = ReadState()
 
 RUNS: Final = 1_600
 """Runs of a search at least, but sixteen for each example of the profile at most: they are short."""
-
-OPTIONAL: Final = (
-    "move_log_start",
-    "configure",
-    "take_dead_letters",
-    "next_fetch_offset",
-    "can_acquire",
-    "start_offset",
-    "records",
-)
-"""The methods that an implementation may lack, and with them what they do or show."""
 
 
 @cache
@@ -109,7 +98,7 @@ def _events(draw: DrawFn) -> Event:
     return machine.pick_event(_picker(draw))
 
 
-class SharePartitionMachine(RuleBasedStateMachine):
+class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
     """
     One share partition in the hands of an adversary.
 
@@ -123,197 +112,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
     >>> class TestMySharePartition(SharePartitionMachine.TestCase): ...
     """
 
-    follows: ClassVar[Rules] = Rules()
-    """The rules: those of Kafka, unless it is said otherwise."""
-
-    copied_bugs: ClassVar[Collection[str]] = ()
-    """The bugs of Kafka that the implementation has too, by their ids in ``KAFKA_BUGS``: a run ends where one shows."""
-
-    members: ClassVar[Sequence[str]] = ("m1", "m2")
-    """The member ids."""
-
-    logs: ClassVar[Sequence[str]] = tuple(LOGS)
-    """The logs that are tried; ``single records`` and ``sparse records`` have no batches of more than one record."""
-
-    delivery_count_limit: ClassVar[int | None] = None
-    """How often a record may be delivered; None to draw it. [deliveries]"""
-
-    lock_duration_ms: ClassVar[int | None] = None
-    """How long a member has what it has acquired; None to draw it. [ms]"""
-
-    max_record_locks: ClassVar[int | None] = None
-    """How many records may be in flight; None to draw it. [records]"""
-
-    batch_size: ClassVar[int | None] = None
-    """How large a batch in flight becomes before it is cut at one of the log; None to draw it. [records]"""
-
-    acquire_mode: ClassVar[str | None] = None
-    """batch_optimized or record_limit; None to draw it."""
-
-    isolation_level: ClassVar[str | None] = None
-    """read_uncommitted or read_committed; None to draw it."""
-
-    # ---- to be implemented
-
-    def start(self, settings: PartitionSettings, state: ReadState, leader_epoch: int) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Let a new leader take over, which has read *state*."""
-        raise NotImplementedError
-
-    def acquire(
-        self, member: str, fetched: FetchedRecords, max_records: int
-    ) -> Iterable[Sequence[int]] | Awaitable[Any]:
-        """Acquire from what was *fetched*; return (first offset, last offset, delivery count) of each range."""
-        raise NotImplementedError
-
-    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int | Awaitable[Any] | None:
-        """Acknowledge ranges, which ascend, in one request; return the error code of a refusal, or raise it."""
-        raise NotImplementedError
-
-    def release(self, member: str) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Release what *member* has: its session is closed."""
-        raise NotImplementedError
-
-    def advance_clock(self, ms: int) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Let time pass, and expire the locks that are over then; with 0 those that are due already."""
-        raise NotImplementedError
-
-    def take_writes(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
-        """
-        Return the writes since the last call.
-
-        Each is (number, start offset, batches of (first, last, state, count)), and the delivery complete count if the
-        implementation has one.
-        """
-        raise NotImplementedError
-
-    def answer_write(self, number: int, *, succeeds: bool) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Report that a write has succeeded, or failed."""
-        raise NotImplementedError
-
-    # ---- to be implemented if there is such a thing
-
-    def move_log_start(self, offset: int) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Take note that the log begins at *offset* now."""
-
-    def configure(self, settings: PartitionSettings) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Take note that the settings are these from now on."""
-
-    def take_dead_letters(self) -> Iterable[Sequence[Any]] | Awaitable[Any]:
-        """
-        Return what has gone to the dead-letter queue since the last call.
-
-        It is (number, first offset, last offset, delivery count, cause), the cause *client_reject* or
-        *delivery_count_exceeded*.
-        """
-        raise NotImplementedError
-
-    def answer_dead_letter(self, number: int, *, succeeds: bool) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Report that the dead-letter queue has taken records, or failed to."""
-        raise NotImplementedError
-
-    def next_fetch_offset(self) -> int | Awaitable[int]:
-        """Return where the next fetch begins."""
-        raise NotImplementedError
-
-    def can_acquire(self) -> bool | Awaitable[bool]:
-        """Return whether a fetch could bring something: what is available again, or, as there is room, new records."""
-        raise NotImplementedError
-
-    def start_offset(self) -> int | Awaitable[int]:
-        """Return the SPSO."""
-        raise NotImplementedError
-
-    def records(self) -> Mapping[int, tuple[Any, int, str]] | Awaitable[Any]:
-        """
-        Return state, delivery count and owner (or an empty string) of each record in flight, by its offset.
-
-        A state is Kafka's name or number of it, or a member of an enumeration with that name: ACQUIRED, or 1.
-        """
-        raise NotImplementedError
-
-    def stop(self) -> Any:  # noqa: ANN401 - None, or an awaitable
-        """Clean up; called once, at the end."""
-
-    # ---- what happens
-
-    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
-        """
-        Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards.
-
-        Raises:
-            ValueError: *copied_bugs* has an id that is not in ``KAFKA_BUGS``.
-        """
-        if unknown := set(cls.copied_bugs) - KAFKA_BUGS.keys():
-            message = f"{cls.__name__}.copied_bugs: {sorted(unknown)} are none of {', '.join(KAFKA_BUGS)}"
-            raise ValueError(message)
-        super().__init_subclass__(**named)
-        case = cls.TestCase
-        profile = case.settings
-        case.settings = hypothesis_settings(
-            profile,
-            max_examples=max(profile.max_examples, min(RUNS, 16 * profile.max_examples)),
-            phases=set(profile.phases) & set(PHASES),
-        )
-
-        def run(self: Any) -> None:  # noqa: ANN401 - a class that Hypothesis makes
-            cls._search(self.settings)
-
-        run.__dict__.update(vars(case.runTest))  # pytest and Hypothesis know by it that this is Hypothesis's test
-        case.runTest = run  # type: ignore[method-assign] # Hypothesis has no other way to act on what it has found
-
-    @classmethod
-    def _search(cls, settings: hypothesis_settings) -> None:
-        def run(seed: int) -> None:
-            machine = cls()
-            machine._happens_at_random(Random(seed).choice, settings.stateful_step_count)  # noqa: S311 - to be repeated
-
-        plain = {name: small[0] for name, small in SMALL.items() if getattr(cls, name, None) is None}
-        search(settings, run, cls._replay, plain, cls.__name__)
-
-    def _happens_at_random(self, pick: Pick, count: int) -> None:
-        """Let *count* events happen."""
-        try:
-            self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
-            for _ in range(count):
-                self.happens(self.pick_event(pick))
-        finally:
-            self.teardown()
-
-    @classmethod
-    def _replay(cls, steps: Sequence[ProgramStep]) -> ProgramRun:
-        """Run the steps that are possible, up to the first that fails."""
-        machine, run = cls(), ProgramRun([], [], None, {})
-        try:
-            for step in steps:
-                event = machine._references.numbered(step.event)
-                if machine._events.is_possible(event):
-                    run.steps.append(ProgramStep(step.number, machine._references.named(event)))
-                    run.events.append(event)
-                    machine._run(step.number, event)
-        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
-            run = run._replace(error=error)
-        machine.teardown()
-        further = (index for index, event in enumerate(run.events) if event[0] == "leader_fails_over")
-        run.leaders.update(zip(further, machine._starts[1:], strict=False))  # the last one may not have come so far
-        return run
-
-    def _run(self, number: int, event: Event) -> None:
-        """Run step *number* of a program, and note the writes that it led to."""
-        name, *arguments = event
-        writes, letters = self._model.issued, self._model.handed_over
-        if name == "partition_starts":
-            self.partition_starts(*arguments)
-        else:
-            self.happens(event)
-        if name in {"partition_starts", "leader_fails_over"}:
-            writes = letters = 0
-        self._references.issued(number, range(writes, self._model.issued), range(letters, self._model.handed_over))
-
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the share partition."""
         super().__init__()
         self._has = frozenset(
-            name for name in OPTIONAL if getattr(type(self), name) is not getattr(SharePartitionMachine, name)
+            name for name in OPTIONAL if getattr(type(self), name) is not getattr(SharePartitionAdapter, name)
         )
         self._runner = CoroutineRunner()
         self._coordinator = Coordinator()
@@ -333,6 +136,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
         changeable = frozenset(name for name in CONFIGURED if self._declared()[name] is None)
         self._events = EventPicker(self._model, self._log, self._settings, self.members, self._has, changeable)
         self._references = References()
+
+    # ---- what happens
 
     @initialize(settings=_settings(), log=_logs(), state=_states())
     def partition_starts(
@@ -480,6 +285,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
         finally:
             self._runner.close()
 
+    # ---- what may happen next
+
     def pick_state(self, pick: Pick) -> ReadState:
         """Pick what is stored when the first leader takes over."""
         return stored_state(pick)
@@ -585,3 +392,78 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def _expect(self, what: str, wanted: object, got: object) -> None:
         if wanted != got:
             raise SharePartitionDiffersError(what, wanted, got, self._so_far)
+
+    # ---- the search
+
+    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
+        """
+        Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards.
+
+        Raises:
+            ValueError: *copied_bugs* has an id that is not in ``KAFKA_BUGS``.
+        """
+        if unknown := set(cls.copied_bugs) - KAFKA_BUGS.keys():
+            message = f"{cls.__name__}.copied_bugs: {sorted(unknown)} are none of {', '.join(KAFKA_BUGS)}"
+            raise ValueError(message)
+        super().__init_subclass__(**named)
+        case = cls.TestCase
+        profile = case.settings
+        case.settings = hypothesis_settings(
+            profile,
+            max_examples=max(profile.max_examples, min(RUNS, 16 * profile.max_examples)),
+            phases=set(profile.phases) & set(PHASES),
+        )
+
+        def run(self: Any) -> None:  # noqa: ANN401 - a class that Hypothesis makes
+            cls._search(self.settings)
+
+        run.__dict__.update(vars(case.runTest))  # pytest and Hypothesis know by it that this is Hypothesis's test
+        case.runTest = run  # type: ignore[method-assign] # Hypothesis has no other way to act on what it has found
+
+    @classmethod
+    def _search(cls, settings: hypothesis_settings) -> None:
+        def run(seed: int) -> None:
+            machine = cls()
+            machine._happens_at_random(Random(seed).choice, settings.stateful_step_count)  # noqa: S311 - to be repeated
+
+        plain = {name: small[0] for name, small in SMALL.items() if getattr(cls, name, None) is None}
+        search(settings, run, cls._replay, plain, cls.__name__)
+
+    def _happens_at_random(self, pick: Pick, count: int) -> None:
+        """Let *count* events happen."""
+        try:
+            self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
+            for _ in range(count):
+                self.happens(self.pick_event(pick))
+        finally:
+            self.teardown()
+
+    @classmethod
+    def _replay(cls, steps: Sequence[ProgramStep]) -> ProgramRun:
+        """Run the steps that are possible, up to the first that fails."""
+        machine, run = cls(), ProgramRun([], [], None, {})
+        try:
+            for step in steps:
+                event = machine._references.numbered(step.event)
+                if machine._events.is_possible(event):
+                    run.steps.append(ProgramStep(step.number, machine._references.named(event)))
+                    run.events.append(event)
+                    machine._run(step.number, event)
+        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
+            run = run._replace(error=error)
+        machine.teardown()
+        further = (index for index, event in enumerate(run.events) if event[0] == "leader_fails_over")
+        run.leaders.update(zip(further, machine._starts[1:], strict=False))  # the last one may not have come so far
+        return run
+
+    def _run(self, number: int, event: Event) -> None:
+        """Run step *number* of a program, and note the writes that it led to."""
+        name, *arguments = event
+        writes, letters = self._model.issued, self._model.handed_over
+        if name == "partition_starts":
+            self.partition_starts(*arguments)
+        else:
+            self.happens(event)
+        if name in {"partition_starts", "leader_fails_over"}:
+            writes = letters = 0
+        self._references.issued(number, range(writes, self._model.issued), range(letters, self._model.handed_over))
