@@ -73,9 +73,7 @@ def test_tables_have_what_the_brokers_have_answered(spark: SparkSession, place: 
     answers, keys = answers_of(RUN), explained(spark, place)
     records = spark.read.parquet(f"{place}/out/tables/records").where("deliveries > 1")
 
-    assert counted(spark.read.parquet(f"{place}/out/tables/deliveries")) == {
-        key: answers.acquired[key] for key in keys
-    }
+    assert counted(spark.read.parquet(f"{place}/out/tables/deliveries")) == {key: answers.acquired[key] for key in keys}
     assert counted(records) == Counter(
         key for key in keys for deliveries in answers.delivered[key].values() if deliveries > 1
     )
