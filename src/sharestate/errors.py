@@ -196,6 +196,25 @@ class DeadLetterFailedError(ShareStateError):
     request: DeadLetterRequest | None = None
 
 
+# ---- assignments that fail
+
+
+class AssignmentError(ShareStateError):
+    """The assignor fails, as Kafka's does: the group keeps the target assignment that it had."""
+
+
+class UnknownSubscribedTopicError(AssignmentError):
+    """Members subscribe to a topic that the metadata does not have."""
+
+    kafka_exception = "PartitionAssignorException"
+
+
+class NoUnfilledMemberError(AssignmentError):
+    """A partition wants more members, and each one has as many partitions as it should."""
+
+    kafka_exception = "NoSuchElementException"
+
+
 # ---- settings that Kafka does not take
 
 
