@@ -15,11 +15,11 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from attrs import define, field
+from attrs import define
 
 from sharestate.coordinator.placement import java_hash
 from sharestate.coordinator.wire import topic_id_bytes
@@ -30,7 +30,7 @@ DEFAULT_CAPACITY: Final = 16
 """The bins of a map that is made without a size (``DEFAULT_INITIAL_CAPACITY``). [bins]"""
 
 _TREE_FROM: Final = 8
-"""The keys of a bin from which on one more is too many (``TREEIFY_THRESHOLD``)."""
+"""How many keys of a bin Java counts, when it adds one more, until they are too many (``TREEIFY_THRESHOLD``)."""
 
 _LIST_UP_TO: Final = 6
 """The keys that the half of a tree has at most, if it becomes a list when the table grows (``UNTREEIFY_THRESHOLD``)."""
@@ -64,7 +64,7 @@ def topic_hash(topic_id: str) -> int:
     Return ``Uuid.hashCode`` of Kafka for a topic id in 22 characters, without a sign.
 
     >>> topic_hash("AAECAwQFBgcICQoLDA0ODw"), topic_hash("KHnhHEAbRvOK4NGrXOcIGQ")
-    (0, 3133509453)
+    (0, 3194322525)
 
     Raises:
         MalformedInputError: It is not the id of a topic.
@@ -86,7 +86,7 @@ NUMBERS: Final = KeyType[int](lambda number: number, lambda number: number)
 
 @define(eq=False)
 class _Node(Generic[K]):
-    """A key in a tree."""
+    """A key in a tree, which is also one of a list of keys."""
 
     key: K
     order: tuple[int, Any]
@@ -94,36 +94,82 @@ class _Node(Generic[K]):
     left: _Node[K] | None = None
     right: _Node[K] | None = None
     is_red: bool = True
+    previous: _Node[K] | None = None
+    next: _Node[K] | None = None
 
 
 @define(eq=False)
 class _Tree(Generic[K]):
-    """A red-black tree of the keys of a bin, from which nothing is removed (``HashMap.TreeNode``)."""
+    """The keys of a bin as a red-black tree, in which they keep an order of their own (``HashMap.TreeNode``)."""
 
     root: _Node[K] | None = None
+    first: _Node[K] | None = None
 
-    def insert(self, key: K, order: tuple[int, Any]) -> K | None:
-        """Add *key*, and return the key below which it hangs first."""
+    @classmethod
+    def of(cls, keys: Iterable[K], order: Callable[[K], tuple[int, Any]]) -> _Tree[K]:
+        """Return the tree of *keys*, which stay in their order but for the root (``treeify``)."""
+        tree = cls()
+        last: _Node[K] | None = None
+        for key in keys:
+            node = _Node(key, order(key))
+            tree._hang(node)
+            tree._link(node, last)
+            last = node
+        tree._lead_with_root()
+        return tree
+
+    def insert(self, key: K, order: tuple[int, Any]) -> None:
+        """Add *key*: it comes behind the key below which it hangs at first (``putTreeVal``)."""
         node = _Node(key, order)
+        self._link(node, self._hang(node))
+        self._lead_with_root()
+
+    def __iter__(self) -> Iterator[K]:
+        """Go through the keys in the order that iteration sees."""
+        node = self.first
+        while node is not None:
+            yield node.key
+            node = node.next
+
+    def _link(self, node: _Node[K], previous: _Node[K] | None) -> None:
+        """Put *node* behind another one, or in front of all."""
+        node.previous = previous
+        node.next = self.first if previous is None else previous.next
+        if node.next is not None:
+            node.next.previous = node
+        if previous is None:
+            self.first = node
+        else:
+            previous.next = node
+
+    def _lead_with_root(self) -> None:
+        """Move the root to the front (``moveRootToFront``)."""
+        root = self.root
+        if root is None or root.previous is None:
+            return
+        root.previous.next = root.next
+        if root.next is not None:
+            root.next.previous = root.previous
+        self._link(root, None)
+
+    def _hang(self, node: _Node[K]) -> _Node[K] | None:
+        """Put *node* into the tree, and return the one below which it hung before the tree was balanced."""
         parent, child = None, self.root
         while child is not None:
-            parent, child = child, child.left if order <= child.order else child.right
+            parent, child = child, child.left if node.order <= child.order else child.right
         node.parent = parent
         if parent is None:
             self.root = node
-        elif order <= parent.order:
+        elif node.order <= parent.order:
             parent.left = node
         else:
             parent.right = node
         self._balance(node)
-        return None if parent is None else parent.key
+        return parent
 
     def _balance(self, node: _Node[K]) -> None:
         """Restore the colors above a new *node* (``balanceInsertion``)."""
-        while (parent := node.parent) is not None and parent.is_red:
-            above = parent.parent
-            if above is None:
-                break
+        while (parent := node.parent) is not None and parent.is_red and (above := parent.parent) is not None:
             is_left = parent is above.left
             uncle = above.right if is_left else above.left
             if uncle is not None and uncle.is_red:
@@ -162,32 +208,18 @@ class _Tree(Generic[K]):
         node.parent = child
 
 
-@define(eq=False)
-class _Bin(Generic[K]):
-    """The keys of one bin, in their order."""
-
-    keys: list[K] = field(factory=list)
-    tree: _Tree[K] | None = None
-
-    def lead_with_root(self) -> None:
-        """Move the root of the tree to the front (``moveRootToFront``)."""
-        if self.tree is not None and self.tree.root is not None:
-            self.keys.remove(self.tree.root.key)
-            self.keys.insert(0, self.tree.root.key)
-
-
 class JavaHashMap(Generic[K]):
     """
     The keys of a Java ``HashMap`` or ``HashSet`` to which keys are added, one after the other.
 
     >>> letters = JavaHashMap(TEXTS)
-    >>> for letter in ["q", "a", "Q", "b"]:  # q, a and Q belong into the same bin
+    >>> for letter in ["q", "b", "a", "Q"]:  # q, a and Q go into the same bin
     ...     letters.put(letter)
     >>> list(letters)
     ['q', 'a', 'Q', 'b']
 
     Complexity:
-        Adding a key takes O(1) amortized, iterating over n keys O(n log n) for the order of their bins.
+        Adding a key takes O(1) amortized, or O(log n) in a tree; iterating over n keys takes O(n log n).
     """
 
     def __init__(self, type: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> None:  # noqa: A002 - what it is
@@ -195,24 +227,23 @@ class JavaHashMap(Generic[K]):
         self._type = type
         self._capacity = 1 << max(capacity - 1, 0).bit_length()
         self._hashes: dict[K, int] = {}
-        self._bins: dict[int, _Bin[K]] = {}
+        self._bins: dict[int, list[K] | _Tree[K]] = {}
 
     def __iter__(self) -> Iterator[K]:
         """Go through the keys in Java's order."""
         for number in sorted(self._bins):
-            yield from self._bins[number].keys
+            yield from self._bins[number]
 
     def put(self, key: K) -> None:
         """Add *key* as ``put`` of a map and ``add`` of a set do."""
         if key in self._hashes:
             return
         place = self._place(key)
-        if place.tree is None:
-            place.keys.append(key)
-            if len(place.keys) > _TREE_FROM:
-                self._relieve(place)
+        if isinstance(place, list):
+            place.append(key)
+            self._expect_few(key, len(place) - 1)
         else:
-            self._plant(place, key)
+            place.insert(key, self._order(key))
         if self._is_full:
             self._grow()
 
@@ -223,60 +254,49 @@ class JavaHashMap(Generic[K]):
         if key in self._hashes:
             return
         place = self._place(key)
-        if place.tree is None:
-            place.keys.insert(0, key)
-            if len(place.keys) >= _TREE_FROM:
-                self._relieve(place)
+        if isinstance(place, list):
+            place.insert(0, key)
+            self._expect_few(key, len(place))
         else:
-            self._plant(place, key)
+            place.insert(key, self._order(key))
 
     @property
     def _is_full(self) -> bool:
         return 4 * len(self._hashes) > 3 * self._capacity
 
-    def _place(self, key: K) -> _Bin[K]:
+    def _place(self, key: K) -> list[K] | _Tree[K]:
         """Return the bin of a new *key*, and note its hash."""
         code = self._type.hash_code(key) & 0xFFFFFFFF
-        self._hashes[key] = code = code ^ (code >> 16)
-        return self._bins.setdefault(code & (self._capacity - 1), _Bin())
+        self._hashes[key] = code ^ (code >> 16)
+        return self._bins.setdefault(self._number(key), [])
+
+    def _number(self, key: K) -> int:
+        return self._hashes[key] & (self._capacity - 1)
 
     def _order(self, key: K) -> tuple[int, Any]:
         """Return what decides where a tree has *key*; hashes are compared with their signs."""
         code = self._hashes[key]
         return code - 2**32 if code >= 2**31 else code, self._type.rank(key)
 
-    def _plant(self, place: _Bin[K], key: K) -> None:
-        """Add *key* to a tree: it comes behind its parent (``putTreeVal``)."""
-        if place.tree is None:
+    def _expect_few(self, key: K, count: int) -> None:
+        """Make a tree of a bin that has got *key* and counts too many, or let a small table grow (``treeifyBin``)."""
+        if count < _TREE_FROM:
             return
-        parent = place.tree.insert(key, self._order(key))
-        place.keys.insert(0 if parent is None else place.keys.index(parent) + 1, key)
-        place.lead_with_root()
-
-    def _relieve(self, place: _Bin[K]) -> None:
-        """Make a tree of a bin that has too many keys, or let a small table grow (``treeifyBin``)."""
         if self._capacity < _TREES_FROM:
             self._grow()
         else:
-            self._make_tree(place)
-
-    def _make_tree(self, place: _Bin[K]) -> None:
-        place.tree = _Tree()
-        for key in place.keys:
-            place.tree.insert(key, self._order(key))
-        place.lead_with_root()
+            number = self._number(key)
+            self._bins[number] = _Tree.of(self._bins[number], self._order)
 
     def _grow(self) -> None:
         """Double the bins; each is divided between two, and keeps its order (``resize``, ``TreeNode.split``)."""
         old, self._capacity, self._bins = self._bins, 2 * self._capacity, {}
         for place in old.values():
             halves: dict[int, list[K]] = {}
-            for key in place.keys:
-                halves.setdefault(self._hashes[key] & (self._capacity - 1), []).append(key)
+            for key in place:
+                halves.setdefault(self._number(key), []).append(key)
             for number, keys in halves.items():
-                half = self._bins[number] = _Bin(keys)
-                if place.tree is not None and len(keys) > _LIST_UP_TO:
-                    if len(halves) == 1:
-                        half.tree = place.tree
-                    else:
-                        self._make_tree(half)
+                if isinstance(place, list) or len(keys) <= _LIST_UP_TO:
+                    self._bins[number] = keys
+                else:
+                    self._bins[number] = place if len(halves) == 1 else _Tree.of(keys, self._order)
