@@ -2,9 +2,10 @@
 The line protocol: one JSON object per line, a request and then its response.
 
 The same requests are sent to sharestate and to Kafka's own class, and the responses are compared. There is one protocol
-for share partitions, and one for share coordinators.
+for share partitions, one for share coordinators, and one for the assignor of share groups.
 """
 
+from sharestate.conversation.assignor import AssignorConversation
 from sharestate.conversation.compare import Level
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.replay import ReplayVerdict, TraceOutcome, replay
@@ -16,6 +17,7 @@ from sharestate.json_lines import bounded_lines
 
 __all__ = [
     "SERVED_SPLIT_LIMIT",
+    "AssignorConversation",
     "BadRequestError",
     "Conversation",
     "CoordinatorConversation",

@@ -4,6 +4,13 @@ What the group coordinator does for share groups: so far, its assignor.
 It does no I/O: members and partitions go in, a target assignment comes out.
 """
 
+from sharestate.broker.groups.assignment_changes import (
+    AssignmentChanges,
+    MemberChange,
+    UnderSharedPartition,
+    assignment_changes,
+)
+from sharestate.broker.groups.assignment_json import AssignmentInput, changes_json, read_assignment_input
 from sharestate.broker.groups.assignment_order import AssignmentOrder, TopicPartition
 from sharestate.broker.groups.assignor import (
     PartitionsByTopic,
@@ -16,8 +23,11 @@ from sharestate.broker.groups.assignor import (
 from sharestate.errors import AssignmentError, NoUnfilledMemberError, UnknownSubscribedTopicError
 
 __all__ = [
+    "AssignmentChanges",
     "AssignmentError",
+    "AssignmentInput",
     "AssignmentOrder",
+    "MemberChange",
     "NoUnfilledMemberError",
     "PartitionsByTopic",
     "PoolShare",
@@ -25,6 +35,10 @@ __all__ = [
     "SubscriptionType",
     "TargetAssignment",
     "TopicPartition",
+    "UnderSharedPartition",
     "UnknownSubscribedTopicError",
     "assign",
+    "assignment_changes",
+    "changes_json",
+    "read_assignment_input",
 ]

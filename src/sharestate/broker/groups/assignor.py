@@ -29,7 +29,8 @@ from sharestate.broker.groups.assignment_order import (
     TopicPartition,
 )
 from sharestate.broker.groups.java_hash_map import KeyType
-from sharestate.errors import NoUnfilledMemberError, UnknownSubscribedTopicError
+from sharestate.coordinator.wire import topic_id_bytes
+from sharestate.errors import MalformedInputError, NoUnfilledMemberError, UnknownSubscribedTopicError
 from sharestate.values.checks import expect, integer, refuse, rows, text
 
 PartitionsByTopic: TypeAlias = Mapping[str, Sequence[int]]
@@ -137,7 +138,9 @@ def assign(
     """
     by_id = _checked(members)
     _check_topics(topics, initialized)
-    numbering = expect(order, AssignmentOrder, "order").of_members(by_id)
+    if expect(order, AssignmentOrder, "order") is not AssignmentOrder.SORTED:
+        _check_topic_ids(topics, by_id.values())
+    numbering = order.of_members(by_id)
     group = _Group([by_id[each] for each in numbering], order)
     kind = subscription_type or group.subscription_type
     pools = list(group.pools(kind, topics, initialized)) if numbering else []
@@ -177,6 +180,16 @@ def _check_topics(topics: Mapping[str, int], initialized: Mapping[str, Collectio
         integer(count, f"topics[{text(topic_id, 'topics')!r}]", 0, MAX_PARTITION)
     if initialized is not None:
         _check_partitions(initialized, "initialized")
+
+
+def _check_topic_ids(topics: Iterable[str], members: Iterable[SubscribedMember]) -> None:
+    """Refuse topics that are not given by their ids, whose hashes Java's order takes."""
+    mentioned = chain(topics, *(chain(member.topic_ids, member.target) for member in members))
+    for topic_id in dict.fromkeys(mentioned):
+        try:
+            topic_id_bytes(topic_id)
+        except MalformedInputError as error:
+            refuse(f"Java's order takes topic ids: {error.message}", "topics")
 
 
 # ---- the group
