@@ -7,16 +7,16 @@ assignor itself knows nothing of Java.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, TypeAlias, TypeVar
 
 from sharestate.broker.groups.java_hash_map import NUMBERS, TEXTS, TOPIC_IDS, JavaHashMap, KeyType, topic_hash
 
-K = TypeVar("K", bound=Hashable)
-
 TopicPartition: TypeAlias = tuple[str, int]
 """The id of a topic, and the number of a partition of it."""
+
+K = TypeVar("K", str, int, TopicPartition)
 
 TOPIC_PARTITIONS: Final = KeyType[TopicPartition](lambda each: 31 * topic_hash(each[0]) + each[1], lambda _: 0)
 """``TopicIdPartition``; it has no order, so in a tree those of the same hash stand in no certain order."""
@@ -74,7 +74,7 @@ class AssignmentOrder(Enum):
 
     def _within(self, keys: Iterable[K], type_: KeyType[K], capacity: int | None = None) -> list[K]:
         if self is AssignmentOrder.SORTED:
-            return sorted(set(keys))  # type: ignore[type-var] - texts, numbers, and pairs of them
+            return sorted(set(keys))
         return _filled(keys, type_, capacity, JavaHashMap.put)
 
 
