@@ -1,0 +1,69 @@
+"""What Kafka's assignor itself answered: replayed, and compared in full."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from sharestate import PROFILES, Profile
+from sharestate.broker.groups import AssignmentOrder
+from sharestate.conversation import AssignorConversation, Level, ReplayVerdict, replay
+
+DATA: Final = Path(__file__).parents[1] / "data" / "coordinator"
+RECORDINGS: Final = (DATA / "assignor.jsonl", DATA / "assignor-tests.jsonl")
+
+
+def exchanges(file: Path) -> list[Any]:
+    """Return the requests of a recording with their responses."""
+    return [json.loads(line) for line in file.read_text().splitlines()[1:]]
+
+
+def test_all_recordings_are_here() -> None:
+    """There are 150 requests, and 10 of Kafka's own tests (tests/data/README.md)."""
+    assert [len(exchanges(file)) for file in RECORDINGS] == [150, 10]
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_we_answer_as_kafka_did(file: Path, profile: Profile) -> None:
+    """Each target and each numbering comes out as it did in Kafka, whatever the profile."""
+    outcome = replay(file, profile, Level.FULL)
+
+    assert (outcome.verdict, outcome.deviation) == (ReplayVerdict.PASSED, None)
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
+def test_another_answer_is_a_difference(file: Path, tmp_path: Path) -> None:
+    """A recording in which a member has one partition more does not pass."""
+    header, first, *rest = file.read_text().splitlines()
+    step = json.loads(first)
+    members = step["response"]["result"]["members"]
+    next(iter(members.values()))["AAECAwQFBgcICQoLDA0ODw"] = [7]
+    changed = tmp_path / file.name
+    changed.write_text("\n".join([header, json.dumps(step), *rest]))
+
+    outcome = replay(changed, PROFILES["kafka-4.4"], Level.ANSWERS)
+
+    assert outcome.verdict is ReplayVerdict.FAILED
+    assert outcome.deviation is not None
+    assert outcome.deviation.line == 2
+
+
+def test_the_recordings_tell_javas_order_from_the_order_of_ids() -> None:
+    """Many of them come out otherwise in the default order, so that they say something about Java's."""
+    sorted_ = AssignmentOrder.SORTED
+    asked = [step for step in exchanges(RECORDINGS[0]) if step["request"]["order"] == "hash"]
+    given = [step for step in asked if "raised" not in step["response"]["result"]]
+    conversation = AssignorConversation()
+    other = [
+        step
+        for step in given
+        if conversation.answer({**step["request"], "order": "given"}, 1)["result"]["members"]
+        != step["response"]["result"]["members"]
+    ]
+
+    assert sorted_.value == "sorted"
+    assert len(other) > len(given) / 4
