@@ -77,16 +77,14 @@ def test_nobody_has_more_than_the_rules_allow(
     Capacities differ by one at most, and add up to what the partitions should have together.
     """
     target = made(members, topics, order)
-    for share in target.shares if target else ():
-        held = (
-            {
-                member: [each for topic in share.topic_ids for each in target.members[member].get(topic, ())]
-                for member in target.members
-            }
-            if target
-            else {}
-        )
-        partitions = flat(target) if target else Counter()
+    if target is None:
+        return
+    partitions = flat(target)
+    for share in target.shares:
+        held = {
+            member: [each for topic in share.topic_ids for each in target.members[member].get(topic, ())]
+            for member in target.members
+        }
 
         assert sum(share.capacities.values()) == share.sharing * len(share.partitions)
         assert max(share.capacities.values()) - min(share.capacities.values()) <= 1
@@ -98,7 +96,7 @@ def test_nobody_has_more_than_the_rules_allow(
 def test_a_group_that_begins_has_what_it_subscribes_to_and_shares_all_of_it(
     newcomers: list[tuple[str, list[str]]], topics: dict[str, int], order: AssignmentOrder
 ) -> None:
-    """Without a previous target, each has subscribed partitions only, all of them go to somebody, and all are filled."""
+    """Without a previous target, each has partitions of subscribed topics only, and all of these go to somebody."""
     members = [SubscribedMember(member_id=name, topic_ids=chosen) for name, chosen in dict(newcomers).items()]
     target = assign(members, topics, order=order)
     wanted = {(topic, number) for member in members for topic in member.topic_ids for number in range(topics[topic])}

@@ -125,7 +125,9 @@ def main(*, ops: int, seed: int, jobs: int, kafka: str, out: Path) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(tally.items()))
     took = time.monotonic() - begun
     if finding is None:
-        click.echo(f"Kafka {kafka}: {tally.total():,} requests from sequence {seed} on ({kinds}), 0 differences; {took:.0f} s")
+        click.echo(
+            f"Kafka {kafka}: {tally.total():,} requests from sequence {seed} on ({kinds}), 0 differences; {took:.0f} s"
+        )
         return
     file = out / f"assignor-{kafka}.jsonl"
     write(finding, kafka, file)

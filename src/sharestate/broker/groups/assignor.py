@@ -407,7 +407,7 @@ class _Rota:
         return self.members[self.position - 1]
 
     def assigned(self, index: int, *, is_filled: bool) -> None:
-        """Note that *index* got a partition; whoever is filled leaves the rota."""
+        """Note that *index* got a partition; if that fills it, it leaves the rota."""
         self.has_assigned = True
         if is_filled:
             self.filled.add(index)

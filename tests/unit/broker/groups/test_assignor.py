@@ -53,7 +53,7 @@ def test_one_topic(before: dict[str, list[int]], partitions: int, after: dict[st
 
 
 def test_only_what_is_initialized_is_assigned() -> None:
-    """Of partitions 0 to 2, the one that is not initialized goes to nobody, nor does one that is not there (rule A1)."""
+    """A partition that is not initialized goes to nobody, nor does one that is not there (rule A1)."""
     found = assigned(one_topic(A=[], B=[]), {"t": 3}, {"t": [0, 2, 3], "u": [0]})
 
     assert found == {"A": {"t": [0]}, "B": {"t": [2]}}
