@@ -151,7 +151,7 @@ def test_the_default_order_is_that_of_ids(members: list[SubscribedMember], topic
         SubscribedMember(
             member_id=member.member_id,
             topic_ids=member.topic_ids[::-1],
-            target={topic: numbers[::-1] for topic, numbers in reversed(member.target.items())},
+            target={topic: numbers[::-1] for topic, numbers in reversed(list(member.target.items()))},
         )
         for member in reversed(members)
     ]
