@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, TypeAlias, TypeVar
 
+from attrs import frozen
+
 from sharestate.broker.groups.java_hash_map import NUMBERS, TEXTS, TOPIC_IDS, JavaHashMap, KeyType, topic_hash
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -36,6 +38,14 @@ class AssignmentOrder(Enum):
 
     GIVEN = "given"
     """As Kafka's unit tests do: members, subscriptions and the previous target as given, the rest as in JAVA."""
+
+
+@frozen
+class Iteration:
+    """What the assignor asks for the order of things."""
+
+    order: AssignmentOrder
+    """The order."""
 
     def of_members(self, member_ids: Iterable[str]) -> list[str]:
         """Return the members in the order in which they are numbered."""
@@ -65,15 +75,15 @@ class AssignmentOrder(Enum):
         self, mentioned: Iterable[TopicPartition], keys: KeyType[TopicPartition], size: int
     ) -> list[TopicPartition]:
         """Return partitions in the order in which members get them; *mentioned* as often as Kafka looks for them."""
-        if self is AssignmentOrder.SORTED:
+        if self.order is AssignmentOrder.SORTED:
             return sorted(set(mentioned))
         return _filled(mentioned, keys, capacity_for(size), JavaHashMap.compute_if_absent)
 
     def _as_given(self, keys: Iterable[K], type_: KeyType[K]) -> list[K]:
-        return list(dict.fromkeys(keys)) if self is AssignmentOrder.GIVEN else self._within(keys, type_)
+        return list(dict.fromkeys(keys)) if self.order is AssignmentOrder.GIVEN else self._within(keys, type_)
 
     def _within(self, keys: Iterable[K], type_: KeyType[K], capacity: int | None = None) -> list[K]:
-        if self is AssignmentOrder.SORTED:
+        if self.order is AssignmentOrder.SORTED:
             return sorted(set(keys))
         return _filled(keys, type_, capacity, JavaHashMap.put)
 

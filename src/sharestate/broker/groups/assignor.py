@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
@@ -26,12 +26,15 @@ from sharestate.broker.groups.assignment_order import (
     PARTITIONS_OF_TOPIC,
     TOPIC_PARTITIONS,
     AssignmentOrder,
+    Iteration,
     TopicPartition,
 )
 from sharestate.broker.groups.java_hash_map import KeyType
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.errors import MalformedInputError, NoUnfilledMemberError, UnknownSubscribedTopicError
-from sharestate.values.checks import expect, integer, refuse, rows, text
+from sharestate.values.checks import a_tuple, brief_repr, expect, integer, refuse, rows, text
+
+T = TypeVar("T")
 
 PartitionsByTopic: TypeAlias = Mapping[str, Sequence[int]]
 """Numbers of partitions by the ids of their topics."""
@@ -140,12 +143,15 @@ def assign(
     _check_topics(topics, initialized)
     if expect(order, AssignmentOrder, "order") is not AssignmentOrder.SORTED:
         _check_topic_ids(topics, by_id.values())
-    numbering = order.of_members(by_id)
-    group = _Group([by_id[each] for each in numbering], order)
+    iteration = Iteration(order)
+    numbering = iteration.of_members(by_id)
+    group = _Group([by_id[each] for each in numbering], iteration)
+    if subscription_type is not None:
+        expect(subscription_type, SubscriptionType, "subscription_type")
     kind = subscription_type or group.subscription_type
     pools = list(group.pools(kind, topics, initialized)) if numbering else []
     for pool in pools:
-        pool.share_out(order)
+        pool.share_out(iteration)
     return TargetAssignment(
         subscription_type=kind,
         members=MappingProxyType(group.target(pools, drops_others=kind is SubscriptionType.HOMOGENEOUS)),
@@ -160,23 +166,28 @@ def _checked(members: Iterable[SubscribedMember]) -> dict[str, SubscribedMember]
     for index, member in enumerate(rows(members, SubscribedMember, "members")):
         where = f"members[{index}]"
         if text(member.member_id, f"{where}.member_id") in by_id:
-            refuse(f"a second member with the id {member.member_id!r}", f"{where}.member_id")
+            refuse(f"a second member with the id {brief_repr(member.member_id)}", f"{where}.member_id")
         by_id[member.member_id] = member
-        for number, topic_id in enumerate(member.topic_ids):
+        for number, topic_id in enumerate(a_tuple(member.topic_ids, str, f"{where}.topic_ids")):
             text(topic_id, f"{where}.topic_ids[{number}]")
         _check_partitions(member.target, f"{where}.target")
     return by_id
 
 
 def _check_partitions(partitions: Mapping[str, Collection[int]], where: str) -> None:
-    for topic_id, numbers in partitions.items():
-        text(topic_id, where)
-        for number in numbers:
-            integer(number, f"{where}[{topic_id!r}]", 0, MAX_PARTITION)
+    for topic_id, numbers in _a_mapping(partitions, where).items():
+        field_ = f"{where}[{text(topic_id, where)!r}]"
+        for number in a_tuple(numbers, int, field_):
+            integer(number, field_, 0, MAX_PARTITION)
+
+
+def _a_mapping(value: Mapping[str, T], where: str) -> Mapping[str, T]:
+    anything: object = value
+    return value if isinstance(anything, Mapping) else refuse(f"expected a mapping, got {brief_repr(value)}", where)
 
 
 def _check_topics(topics: Mapping[str, int], initialized: Mapping[str, Collection[int]] | None) -> None:
-    for topic_id, count in topics.items():
+    for topic_id, count in _a_mapping(topics, "topics").items():
         integer(count, f"topics[{text(topic_id, 'topics')!r}]", 0, MAX_PARTITION)
     if initialized is not None:
         _check_partitions(initialized, "initialized")
@@ -200,7 +211,7 @@ class _Group:
     """The members of a group in the order of their numbers."""
 
     members: Sequence[SubscribedMember]
-    order: AssignmentOrder
+    iteration: Iteration
 
     @property
     def subscription_type(self) -> SubscriptionType:
@@ -212,7 +223,7 @@ class _Group:
     ) -> Iterator[_Pool]:
         """Yield what is shared out together: all topics of the first member, or each topic of any (rules A2, A3)."""
         if kind is SubscriptionType.HOMOGENEOUS:
-            subscription = self.order.of_topics(self.members[0].topic_ids)
+            subscription = self.iteration.of_topics(self.members[0].topic_ids)
             wanted = {topic_id: _assignable(topic_id, topics, initialized) for topic_id in subscription}
             if wanted:
                 everyone = range(len(self.members))
@@ -232,7 +243,7 @@ class _Group:
         """Return for each topic the numbers of those who subscribe to it."""
         subscribers: dict[str, list[int]] = {}
         for index, member in enumerate(self.members):
-            for topic_id in self.order.of_topics(member.topic_ids):
+            for topic_id in self.iteration.of_topics(member.topic_ids):
                 subscribers.setdefault(topic_id, []).append(index)
         return subscribers
 
@@ -241,9 +252,9 @@ class _Group:
         return [
             (index, (topic_id, number))
             for index, member in enumerate(self.members)
-            for topic_id in self.order.of_topics(member.target)
+            for topic_id in self.iteration.of_topics(member.target)
             if topic_id in topics
-            for number in self.order.of_numbers(member.target[topic_id])
+            for number in self.iteration.of_numbers(member.target[topic_id])
         ]
 
     def target(self, pools: Sequence[_Pool], *, drops_others: bool) -> dict[str, Mapping[str, tuple[int, ...]]]:
@@ -319,22 +330,22 @@ class _Pool:
             partitions=tuple(self.wants),
         )
 
-    def share_out(self, order: AssignmentOrder) -> None:
+    def share_out(self, iteration: Iteration) -> None:
         """Change what members had into what they should have (rules A5 to A11)."""
         for index, partition in self.before:
             self.held.setdefault(index, {})[partition] = None
-        self._revoke_overfilled(order)
-        self._assign(order, self._revoke_overshared(order))
+        self._revoke_overfilled(iteration)
+        self._assign(iteration, self._revoke_overshared(iteration))
 
-    def _revoke_overfilled(self, order: AssignmentOrder) -> None:
+    def _revoke_overfilled(self, iteration: Iteration) -> None:
         """Take from members what is more than their capacity (rule A6)."""
         for index, held in self.held.items():
             surplus = len(held) - self.capacities.get(index, 0)
             if surplus > 0:
-                for partition in order.of_held(held, self.keys)[:surplus]:
+                for partition in iteration.of_held(held, self.keys)[:surplus]:
                     del held[partition]
 
-    def _revoke_overshared(self, order: AssignmentOrder) -> dict[TopicPartition, set[int]]:
+    def _revoke_overshared(self, iteration: Iteration) -> dict[TopicPartition, set[int]]:
         """Take partitions from members until no more have them than should; return who is left (rule A7)."""
         had: dict[TopicPartition, list[int]] = {}
         for index, partition in self.before:
@@ -344,20 +355,20 @@ class _Pool:
             holders = {index for index in members if partition in self.held[index]}
             surplus = len(holders) - self.sharing
             if surplus > 0:
-                losers = [index for index in order.of_holders(members) if index in holders][:surplus]
+                losers = [index for index in iteration.of_holders(members) if index in holders][:surplus]
                 for index in losers:
                     del self.held[index][partition]
                 holders.difference_update(losers)
             left[partition] = holders
         return left
 
-    def _assign(self, order: AssignmentOrder, holders: Mapping[TopicPartition, Collection[int]]) -> None:
+    def _assign(self, iteration: Iteration, holders: Mapping[TopicPartition, Collection[int]]) -> None:
         """Offer each partition that wants more members to those with room, in turns (rules A8 to A11)."""
-        rota = _Rota(order.of_unfilled(filter(self._has_room, self.members), self.group_size))
+        rota = _Rota(iteration.of_unfilled(filter(self._has_room, self.members), self.group_size))
         if not rota.members:
             return
         mentioned = [*(partition for _, partition in self.before), *self.wants]
-        for partition in order.of_assignable(mentioned, self.keys, len(self.wants)):
+        for partition in iteration.of_assignable(mentioned, self.keys, len(self.wants)):
             before = holders.get(partition, _NOBODY)  # without those who get it now: rule A9
             needed = self.sharing - len(before)
             while needed > 0:

@@ -189,7 +189,13 @@ ONE = SubscribedMember(member_id="A")
         (([ONE, ONE], {}), {}, "members[1].member_id"),
         (([SubscribedMember(member_id=b"A")], {}), {}, "members[0].member_id"),  # type: ignore[arg-type]
         (([SubscribedMember(member_id="A", topic_ids=[7])], {}), {}, "members[0].topic_ids[0]"),  # type: ignore[list-item]
+        (([SubscribedMember(member_id="A", topic_ids="orders")], {}), {}, "members[0].topic_ids"),
+        (([SubscribedMember(member_id="A", topic_ids=7)], {}), {}, "members[0].topic_ids"),  # type: ignore[arg-type]
         (([SubscribedMember(member_id="A", target={"t": [-1]})], {}), {}, "members[0].target['t']"),
+        (([SubscribedMember(member_id="A", target={"t": 1})], {}), {}, "members[0].target['t']"),  # type: ignore[dict-item]
+        (([SubscribedMember(member_id="A", target=["t"])], {}), {}, "members[0].target"),  # type: ignore[arg-type]
+        (([ONE], None), {}, "topics"),
+        (([ONE], {}), {"subscription_type": "homogeneous"}, "subscription_type"),
         (([ONE], {"t": -1}), {}, "topics['t']"),
         (([ONE], {"t": 2**31}), {}, "topics['t']"),
         (([ONE], {"t": 1}, {"t": [2**31]}), {}, "initialized['t']"),
