@@ -12,7 +12,7 @@ from sharestate import PROFILES, Profile
 from sharestate.conversation import AssignorConversation, Level, ReplayVerdict, replay
 
 DATA: Final = Path(__file__).parents[1] / "data" / "coordinator"
-RECORDINGS: Final = (DATA / "assignor.jsonl", DATA / "assignor-tests.jsonl")
+RECORDINGS: Final = (DATA / "assignor.jsonl", DATA / "assignor-tests.jsonl", DATA / "assignor-found.jsonl")
 
 
 def exchanges(file: Path) -> list[Any]:
@@ -21,8 +21,8 @@ def exchanges(file: Path) -> list[Any]:
 
 
 def test_all_recordings_are_here() -> None:
-    """There are 150 requests, and 10 of Kafka's own tests (tests/data/README.md)."""
-    assert [len(exchanges(file)) for file in RECORDINGS] == [150, 10]
+    """There are 150 requests, 11 of Kafka's own tests, and one that a search has found (tests/data/README.md)."""
+    assert [len(exchanges(file)) for file in RECORDINGS] == [150, 11, 1]
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
