@@ -60,6 +60,7 @@ def test_a_planted_bug_is_found(command: list[str], monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
 
     assert finding is not None
+    assert len(finding.steps) < 12
     write(finding, "4.3.1", tmp_path / "found.jsonl")
     assert replay(tmp_path / "found.jsonl", KAFKA_4_4, Level.FULL).verdict is ReplayVerdict.PASSED
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from attrs import frozen
 from sharestate.conversation import AssignorConversation
 from sharestate.conversation.compare import Difference, assignor_differences
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
+from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.groups.cases import Sequence
 
@@ -52,6 +54,12 @@ class Finding:
     differences: tuple[Difference, ...]
     """Where the two differ."""
 
+    @property
+    def steps(self) -> list[Json]:
+        """The members of the request, which are left out one after the other to make it small."""
+        members: list[Json] = self.request["members"]
+        return members
+
 
 def command_of(kafka: str) -> list[str]:
     """
@@ -66,20 +74,35 @@ def command_of(kafka: str) -> list[str]:
 def search(command: list[str], sequences: Iterable[int], requests: int) -> tuple[Counter[str], Finding | None]:
     """Compare *sequences* until so many requests agree, or one does not; count them by what Kafka answered."""
     tally = Counter[str]()
-    assignor = AssignorConversation()
     with CommandPeer(command) as kafka:
         for number in sequences:
             asked = Sequence(number).requests()
             kafka.ask([json.dumps(request) for request in asked])
-            for request in asked:
-                response = json.loads(kafka.response())
-                ours = assignor.answer(request, 1)
-                if found := assignor_differences(response, ours):
-                    return tally, Finding(request, response, ours, found)
+            responses = [json.loads(kafka.response()) for _ in asked]
+            for request, response in zip(asked, responses, strict=True):
+                if finding := difference(request, response):
+                    return tally, made_small(finding, kafka)
                 tally[kind_of(response["result"])] += 1
             if tally.total() >= requests:
                 break
     return tally, None
+
+
+def difference(request: Json, kafka: Json) -> Finding | None:
+    """Return where the library's response differs from *kafka*, if it does."""
+    ours = AssignorConversation().answer(request, 1)
+    found = assignor_differences(kafka, ours)
+    return Finding(request, kafka, ours, found) if found else None
+
+
+def made_small(finding: Finding, kafka: CommandPeer) -> Finding:
+    """Return what the request still shows with as few members as possible."""
+
+    def shows(members: list[Json]) -> Finding | None:
+        request = {**finding.request, "members": members}
+        return difference(request, kafka(request))
+
+    return shrunk(finding, shows, (partial(without_ranges, ends=0),))
 
 
 def kind_of(result: Json) -> str:

@@ -44,8 +44,9 @@ def assigned(members: Sequence[SubscribedMember], *arguments: Any, **options: An
         ({"A": [], "B": [], "C": [], "D": [], "E": []}, 2, {"A": [0, 1], "B": [0], "C": [0], "D": [1], "E": [1]}),
         ({"A": [0, 1], "B": [], "C": []}, 2, {"A": [0, 1], "B": [0], "C": [1]}),
         ({"A": [1], "B": [0], "D": [0]}, 2, {"A": [1], "B": [0], "D": [0]}),
+        ({"A": [0], "B": [0]}, 2, {"A": [1], "B": [0]}),
     ],
-    ids=["two", "one joins", "one has left", "shared", "five for two", "two join", "under-shared"],
+    ids=["two", "one joins", "one has left", "shared", "five for two", "two join", "under-shared", "over-shared"],
 )
 def test_one_topic(before: dict[str, list[int]], partitions: int, after: dict[str, list[int]]) -> None:
     """Kafka's class answers so, for members and partitions in their natural order (rules A4 to A10)."""
