@@ -123,7 +123,8 @@ def assign(
         members: The members, with their subscriptions and their partitions before.
         topics: The number of partitions of each topic.
         initialized: The partitions that may be assigned, by topic; None for all.
-        order: The order of everything; with ``JAVA`` the answer is that of a broker, bit for bit, and topics are ids.
+        order: The order of everything; with ``JAVA`` the answer is that of a broker, bit for bit (of groups of up to
+            65,536 members, while brokers allow 1,000), and topics are ids.
         subscription_type: Which of the two ways to go; None for the one that the subscriptions ask for.
 
     Raises:
