@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import click
 
 from sharestate import __version__
+from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.broker_log import log_group
 from sharestate.cli.compare import compare_command
 from sharestate.cli.exits import NoVerdict, run_command
@@ -28,6 +31,8 @@ from sharestate.conversation import (
     Conversation,
     CoordinatorConversation,
     Level,
+    LineServer,
+    SessionConversation,
     UnreadableFileError,
     bounded_lines,
     replay,
@@ -70,7 +75,7 @@ sharestate.add_command(state_group)
 @sharestate.command("serve", short_help="Answer requests in the line protocol.")
 @profile_option
 @split_limit_option
-@click.argument("what", type=click.Choice(["partition", "coordinator"]), default="partition")
+@click.argument("what", type=click.Choice(["partition", "coordinator", "sessions"]), default="partition")
 def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     """
     Answer requests in the line protocol.
@@ -78,7 +83,8 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     Reads one request per line from standard input and writes one response per line to standard output, each before
     it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
     {"bad_request": ...}. The requests are for share partitions, or with the argument 'coordinator' for share
-    coordinators, which have a protocol of their own; for them, the profile is one of the releases.
+    coordinators, with 'sessions' for the share sessions of a broker; these have protocols of their own. For share
+    coordinators, the profile is one of the releases.
 
     \b
     Try it:
@@ -87,7 +93,7 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
     Exit code: 0 at the end of the input, 2 if it cannot be read or the output cannot be written.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
-    server = _coordinators(profile) if what == "coordinator" else Conversation(profile, split_limit=split_limit)
+    server = _SERVERS[what](profile, split_limit)
     if sys.stdin is None or sys.stdout is None:
         message = "standard input or standard output is closed"
         raise NoVerdict(message)
@@ -101,6 +107,16 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
         message = f"share coordinators have the profiles {', '.join(COORDINATOR_PROFILES)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return CoordinatorConversation(rules)
+
+
+_SERVERS: Final[Mapping[str, Callable[[Profile, int], LineServer]]] = MappingProxyType(
+    {
+        "partition": lambda profile, split_limit: Conversation(profile, split_limit=split_limit),
+        "coordinator": lambda profile, _: _coordinators(profile),
+        "sessions": lambda profile, _: SessionConversation(SESSION_PROFILES[profile.name]),
+    }
+)
+"""What answers, by the argument of ``serve``."""
 
 
 @sharestate.command("replay", short_help="Replay recorded conversations with Kafka.")
@@ -135,8 +151,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     Replay recorded conversations and compare every response.
 
     Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
-    partitions of this library, or to share coordinators if those were recorded, and shows where the first response
-    differs from the recorded one.
+    partitions of this library, or to share coordinators or share sessions if those were recorded, and shows where the
+    first response differs from the recorded one.
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """

@@ -14,10 +14,12 @@ from typing import Final, TypeAlias
 
 from attrs import evolve, frozen
 
+from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.conversation.compare import Difference, Level, coordinator_view, differences
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
+from sharestate.conversation.sessions import SessionConversation
 from sharestate.conversation.traces import Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
@@ -93,8 +95,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
-    Its header says whether share partitions or share coordinators were recorded. Batches of share partitions larger
-    than *split_limit* are not split. [records]
+    Its header says whether share partitions, share coordinators or share sessions were recorded. Batches of share
+    partitions larger than *split_limit* are not split. [records]
 
     Raises:
         UnreadableFileError: It is not a trace, or not of a known version.
@@ -102,6 +104,9 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     with open_trace(path) as trace:
         if obstacles := trace.header.obstacles:
             return _outcome(trace, ReplayVerdict.SKIPPED, reason=", ".join(obstacles))
+        if trace.header.is_of_sessions:
+            server = SessionConversation(SESSION_PROFILES[profile.name])
+            return _replayed(trace, server, partial(_coordinator_differences, level))
         if not trace.header.is_of_coordinator:
             return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
         coordinator = COORDINATOR_PROFILES.get(profile.name)

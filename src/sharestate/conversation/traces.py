@@ -36,6 +36,9 @@ NOT_REPLAYABLE: Final = frozenset(
 COORDINATOR_CLASSES: Final = frozenset({"PersisterStateBatchCombiner", "ShareCoordinatorShard"})
 """The last words of the sources of traces that are about share coordinators; their tests' names end with ``Test``."""
 
+SESSION_CLASSES: Final = frozenset({"ShareSessionCache"})
+"""The last words of the sources of traces that are about share sessions."""
+
 
 @frozen(kw_only=True)
 class TraceHeader:
@@ -62,7 +65,17 @@ class TraceHeader:
     @property
     def is_of_coordinator(self) -> bool:
         """True if a share coordinator was recorded, or its combiner; else it was a share partition."""
-        return self.source.rpartition(" ")[2].removesuffix("Test") in COORDINATOR_CLASSES
+        return self._class in COORDINATOR_CLASSES
+
+    @property
+    def is_of_sessions(self) -> bool:
+        """True if the share sessions of a broker were recorded."""
+        return self._class in SESSION_CLASSES
+
+    @property
+    def _class(self) -> str:
+        """The class that was recorded: the last word of the source."""
+        return self.source.rpartition(" ")[2].removesuffix("Test")
 
     @property
     def obstacles(self) -> tuple[str, ...]:

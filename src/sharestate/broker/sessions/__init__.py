@@ -1,0 +1,79 @@
+"""
+The share sessions of a broker: which partitions a member fetches, in which order, and what a response has of them.
+
+It reads no clock and does no I/O: the time comes in as ``now_ms``, and what a request changes comes out as values.
+"""
+
+from sharestate.broker.sessions.cache import (
+    DEFAULT_MAX_SESSIONS,
+    REQUESTS,
+    Change,
+    Check,
+    Disconnection,
+    Row,
+    Rpc,
+    ShareSessionCache,
+)
+from sharestate.broker.sessions.contexts import (
+    Candidates,
+    ContextKind,
+    FetchedPartition,
+    ShareFetchAnswer,
+    ShareFetchContext,
+    response_size,
+    rotated,
+)
+from sharestate.broker.sessions.profiles import (
+    LATEST_SESSIONS,
+    SESSION_PROFILES,
+    SESSIONS_4_2,
+    SESSIONS_4_3,
+    SESSIONS_4_4,
+    SessionProfile,
+    SessionQuirk,
+)
+from sharestate.broker.sessions.share_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    CachedSharePartition,
+    ShareSession,
+    ShareSessionKey,
+    TopicIdPartition,
+    next_epoch,
+)
+from sharestate.broker.sessions.topics import TOPIC_CHECKS, Topics, topic_error
+
+__all__ = [
+    "DEFAULT_MAX_SESSIONS",
+    "FINAL_EPOCH",
+    "INITIAL_EPOCH",
+    "LATEST_SESSIONS",
+    "REQUESTS",
+    "SESSIONS_4_2",
+    "SESSIONS_4_3",
+    "SESSIONS_4_4",
+    "SESSION_PROFILES",
+    "TOPIC_CHECKS",
+    "CachedSharePartition",
+    "Candidates",
+    "Change",
+    "Check",
+    "ContextKind",
+    "Disconnection",
+    "FetchedPartition",
+    "Row",
+    "Rpc",
+    "SessionProfile",
+    "SessionQuirk",
+    "ShareFetchAnswer",
+    "ShareFetchContext",
+    "ShareSession",
+    "ShareSessionCache",
+    "ShareSessionKey",
+    "TopicIdPartition",
+    "Topics",
+    "next_epoch",
+    "response_size",
+    "rotated",
+    "topic_error",
+]
