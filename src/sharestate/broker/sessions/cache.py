@@ -181,9 +181,7 @@ class ShareSessionCache:
         ShareSessionCache, SharePartitionManager (Kafka 4.3.1).
     """
 
-    def __init__(
-        self, max_sessions: int = DEFAULT_MAX_SESSIONS, profile: SessionProfile = LATEST_SESSIONS
-    ) -> None:
+    def __init__(self, max_sessions: int = DEFAULT_MAX_SESSIONS, profile: SessionProfile = LATEST_SESSIONS) -> None:
         """
         Start without a session.
 

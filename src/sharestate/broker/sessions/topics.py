@@ -24,7 +24,10 @@ class Topics(Protocol):
 TOPIC_CHECKS: Final[tuple[tuple[ErrorCode, Callable[[TopicIdPartition, Topics], bool]], ...]] = (
     (ErrorCode.UNKNOWN_TOPIC_ID, lambda asked, _: asked.topic is not None),
     (ErrorCode.TOPIC_AUTHORIZATION_FAILED, lambda asked, topics: topics.may_read(str(asked.topic))),
-    (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lambda asked, topics: topics.has_partition(str(asked.topic), asked.partition)),
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        lambda asked, topics: topics.has_partition(str(asked.topic), asked.partition),
+    ),
 )
 """
 What has to be true of a partition, each with the error if it is not, in their order.

@@ -7,10 +7,8 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from sharestate.broker.sessions import (
-    ContextKind,
     FetchedPartition,
     SessionProfile,
-    ShareFetchAnswer,
     ShareFetchContext,
     ShareSessionCache,
     TopicIdPartition,

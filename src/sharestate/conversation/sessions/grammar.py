@@ -59,7 +59,11 @@ _partition: Final = row(_topic, _int32, nullable(name), make=TopicIdPartition, r
 
 
 def _found(
-    topic: str, partition: int, topic_name: str | None, has_records: bool = False, error: ErrorCode = ErrorCode.NONE  # noqa: FBT001, FBT002 - a row
+    topic: str,
+    partition: int,
+    topic_name: str | None,
+    has_records: bool = False,
+    error: ErrorCode = ErrorCode.NONE,
 ) -> tuple[TopicIdPartition, FetchedPartition]:
     found = FetchedPartition(RECORDS_SIZE if has_records else 0, error)
     return TopicIdPartition(topic, partition, topic_name), found
