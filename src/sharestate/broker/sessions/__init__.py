@@ -4,6 +4,11 @@ The share sessions of a broker: which partitions a member fetches, in which orde
 It reads no clock and does no I/O: the time comes in as ``now_ms``, and what a request changes comes out as values.
 """
 
+from sharestate.broker.sessions.acknowledgements import (
+    AcknowledgementPlan,
+    plan_acknowledgements,
+    with_acknowledgements,
+)
 from sharestate.broker.sessions.cache import (
     DEFAULT_MAX_SESSIONS,
     REQUESTS,
@@ -32,6 +37,14 @@ from sharestate.broker.sessions.profiles import (
     SessionProfile,
     SessionQuirk,
 )
+from sharestate.broker.sessions.requests import (
+    MAX_MEMBER_ID,
+    RENEW_VERSION,
+    REQUEST_CHECKS,
+    RequestError,
+    ShareRequest,
+    request_error,
+)
 from sharestate.broker.sessions.share_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -48,12 +61,16 @@ __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
     "LATEST_SESSIONS",
+    "MAX_MEMBER_ID",
+    "RENEW_VERSION",
     "REQUESTS",
+    "REQUEST_CHECKS",
     "SESSIONS_4_2",
     "SESSIONS_4_3",
     "SESSIONS_4_4",
     "SESSION_PROFILES",
     "TOPIC_CHECKS",
+    "AcknowledgementPlan",
     "CachedSharePartition",
     "Candidates",
     "Change",
@@ -61,19 +78,24 @@ __all__ = [
     "ContextKind",
     "Disconnection",
     "FetchedPartition",
+    "RequestError",
     "Row",
     "Rpc",
     "SessionProfile",
     "SessionQuirk",
     "ShareFetchAnswer",
     "ShareFetchContext",
+    "ShareRequest",
     "ShareSession",
     "ShareSessionCache",
     "ShareSessionKey",
     "TopicIdPartition",
     "Topics",
     "next_epoch",
+    "plan_acknowledgements",
+    "request_error",
     "response_size",
     "rotated",
     "topic_error",
+    "with_acknowledgements",
 ]

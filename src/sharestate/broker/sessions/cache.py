@@ -1,8 +1,7 @@
 """
 The share sessions of a broker: what opens, advances and closes them.
 
-Two tables decide: by the epoch of a request, what is checked and what is changed (`REQUESTS`), and by the profile, what a
-connection remembers of its sessions.
+The table ``REQUESTS`` decides by the epoch of a request what is checked and what is changed.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Row(NamedTuple):
 
 
 # fmt: off
-REQUESTS: Final[Mapping[tuple[Rpc, ContextKind], Row]] = MappingProxyType({  # session rules 2 and 3
+REQUESTS: Final[Mapping[tuple[Rpc, ContextKind], Row]] = MappingProxyType({  # sessions 3
     (Rpc.SHARE_FETCH, ContextKind.INITIAL):          Row((Check.NO_ACKNOWLEDGEMENTS,), Change.OPEN),
     (Rpc.SHARE_FETCH, ContextKind.SUBSEQUENT):       Row((Check.EXISTS, Check.EPOCH), Change.UPDATE),
     (Rpc.SHARE_FETCH, ContextKind.FINAL):            Row((Check.EXISTS,), Change.NOTHING),
@@ -290,7 +289,7 @@ class ShareSessionCache:
 
     def disconnect(self, connection_id: str) -> Disconnection:
         """
-        Close what a connection that has ended leaves behind (session rule 7).
+        Close what a connection that has ended leaves behind (sessions 8).
 
         A session that its member has opened again on another connection stays.
         """
@@ -308,7 +307,7 @@ class ShareSessionCache:
         return Disconnection(closed, empty)
 
     def disable(self) -> None:
-        """Forget all sessions, because the broker's share groups are switched off (session rule 8)."""
+        """Forget all sessions, because the broker's share groups are switched off (sessions 9)."""
         self.sessions.clear()
         self.members.clear()
         self.partition_count = 0

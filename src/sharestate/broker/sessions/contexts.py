@@ -51,11 +51,13 @@ class FetchedPartition(NamedTuple):
         records_size: The size of the records; 0 for none. [bytes]
         error_code: The error of the fetch; NONE for none.
         acquired_count: The number of acquired ranges, which have a size on the wire too.
+        acknowledge_error_code: The error of what the same request acknowledges; ``with_acknowledgements`` puts it here.
     """
 
     records_size: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     acquired_count: int = 0
+    acknowledge_error_code: ErrorCode = ErrorCode.NONE
 
 
 Fetched: TypeAlias = Mapping[TopicIdPartition, FetchedPartition]
@@ -113,7 +115,7 @@ class ShareFetchContext:
 
     def candidates(self) -> Candidates:
         """
-        Return what is fetched: what an opening request lists, then all of the session, in its order (session rule 5).
+        Return what is fetched: what an opening request lists, then all of the session, in its order (sessions 5).
 
         A request that closes its session fetches nothing.
 
@@ -143,7 +145,7 @@ class ShareFetchContext:
 
     def respond(self, fetched: Fetched) -> ShareFetchAnswer:
         """
-        Return the response, and note in the session what it has (session rule 6).
+        Return the response, and note in the session what it has (sessions 6).
 
         Args:
             fetched: What the fetch has found, in the order in which it was fetched, errors included.
@@ -160,7 +162,7 @@ class ShareFetchContext:
         if self.session is not None:
             for partition, found in selected.items():
                 _note_sent(self.session, partition_id(partition), found)
-        return ShareFetchAnswer(ErrorCode.NONE, _by_topic(selected))
+        return ShareFetchAnswer(ErrorCode.NONE, by_topic(selected))
 
     def response_size(self, fetched: Fetched) -> int:
         """
@@ -216,7 +218,7 @@ def rotated(partitions: Iterable[TopicIdPartition], epoch: int) -> tuple[TopicId
     return listed[turn:] + listed[:turn]
 
 
-def _by_topic(selected: Fetched) -> Fetched:
+def by_topic(selected: Fetched) -> Fetched:
     """Return the partitions of each topic together, topics in the order of their first partitions."""
     topics: dict[str, list[TopicIdPartition]] = {}
     for partition in selected:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class SessionQuirk(StrEnum):
     """
-    A bug of Kafka's share sessions, which a profile has because brokers of that release have it (session rule 9).
+    A bug of Kafka's share sessions, which a profile has because brokers of that release have it (sessions 10).
 
     The values are its names on the page of share sessions.
     """

@@ -21,7 +21,7 @@ MAX_EPOCH: Final = 2**31 - 1
 
 def next_epoch(epoch: int) -> int:
     """
-    Return the epoch that a session expects after *epoch* (session rule 1).
+    Return the epoch that a session expects after *epoch* (sessions 1).
 
     >>> next_epoch(0), next_epoch(2**31 - 1), next_epoch(-5)
     (1, 1, -1)
@@ -138,7 +138,7 @@ class ShareSession:
         self, listed: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition], *, renames: bool
     ) -> None:
         """
-        Apply what a request lists, then what it forgets (session rule 4).
+        Apply what a request lists, then what it forgets (sessions 4).
 
         Args:
             listed: What is added at the end if it is unknown; else it keeps its place.
@@ -156,7 +156,7 @@ class ShareSession:
             self.partitions.pop(partition_id(partition), None)
 
     def move_to_end(self, known: PartitionId) -> None:
-        """Fetch a partition after all others from now on (session rule 6)."""
+        """Fetch a partition after all others from now on (sessions 6)."""
         self.partitions[known] = self.partitions.pop(known)
 
     def expect_partitions(self, partitions: Iterable[TopicIdPartition], name: str) -> None:

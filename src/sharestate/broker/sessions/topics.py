@@ -38,5 +38,5 @@ Source:
 
 
 def topic_error(partition: TopicIdPartition, topics: Topics) -> ErrorCode:
-    """Return the first error of *partition*; NONE if it can be fetched and acknowledged (session rule 5)."""
+    """Return the first error of *partition*; NONE if it can be fetched and acknowledged (sessions 5)."""
     return next((code for code, holds in TOPIC_CHECKS if not holds(partition, topics)), ErrorCode.NONE)

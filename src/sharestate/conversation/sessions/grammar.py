@@ -58,19 +58,19 @@ def _topic(value: Json, path: str) -> str:
 _partition: Final = row(_topic, _int32, nullable(name), make=TopicIdPartition, required=2)
 
 
+def _records_size(value: Json, path: str) -> int:
+    """Check whether a partition has records, and return their size."""
+    return RECORDS_SIZE if boolean(value, path) else 0
+
+
 def _found(
-    topic: str,
-    partition: int,
-    topic_name: str | None,
-    has_records: bool = False,
-    error: ErrorCode = ErrorCode.NONE,
+    topic: str, partition: int, name: str | None = None, records_size: int = 0, code: ErrorCode = ErrorCode.NONE
 ) -> tuple[TopicIdPartition, FetchedPartition]:
-    found = FetchedPartition(RECORDS_SIZE if has_records else 0, error)
-    return TopicIdPartition(topic, partition, topic_name), found
+    return TopicIdPartition(topic, partition, name), FetchedPartition(records_size, code)
 
 
-_codes: Final = one_of({code.name: code for code in ErrorCode})
-_data: Final = list_of(row(_topic, _int32, nullable(name), boolean, _codes, make=_found, required=3))
+_code: Final = one_of({code.name: code for code in ErrorCode})
+_data: Final = list_of(row(_topic, _int32, nullable(name), _records_size, _code, make=_found, required=2))
 
 _PARTITIONS: Final = Field(list_of(_partition), default=())
 _MEMBER: Final = MappingProxyType({"group": Field(name, default=""), "member": Field(name, default="")})
