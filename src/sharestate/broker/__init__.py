@@ -1,5 +1,1 @@
-"""
-What a broker does for share groups besides leading share partitions, sans-I/O: share sessions.
-
-Import from the packages below, such as ``sharestate.broker.sessions``.
-"""
+"""The group's side of share groups, as brokers keep it: sans-I/O, like the leaders of share partitions."""

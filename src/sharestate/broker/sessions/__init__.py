@@ -15,7 +15,7 @@ from sharestate.broker.sessions.cache import (
     Change,
     Check,
     Disconnection,
-    Row,
+    RequestRow,
     Rpc,
     ShareSessionCache,
 )
@@ -28,6 +28,7 @@ from sharestate.broker.sessions.contexts import (
     response_size,
     rotated,
 )
+from sharestate.broker.sessions.partitions import TOPIC_CHECKS, TopicIdPartition, TopicMetadata, topic_error
 from sharestate.broker.sessions.profiles import (
     LATEST_SESSIONS,
     SESSION_PROFILES,
@@ -51,10 +52,15 @@ from sharestate.broker.sessions.share_session import (
     CachedSharePartition,
     ShareSession,
     ShareSessionKey,
-    TopicIdPartition,
     next_epoch,
 )
-from sharestate.broker.sessions.topics import TOPIC_CHECKS, Topics, topic_error
+from sharestate.errors import (
+    DuplicatePartitionError,
+    InvalidSessionRequestError,
+    InvalidShareSessionEpochError,
+    ShareSessionLimitReachedError,
+    ShareSessionNotFoundError,
+)
 
 __all__ = [
     "DEFAULT_MAX_SESSIONS",
@@ -77,9 +83,12 @@ __all__ = [
     "Check",
     "ContextKind",
     "Disconnection",
+    "DuplicatePartitionError",
     "FetchedPartition",
+    "InvalidSessionRequestError",
+    "InvalidShareSessionEpochError",
     "RequestError",
-    "Row",
+    "RequestRow",
     "Rpc",
     "SessionProfile",
     "SessionQuirk",
@@ -89,8 +98,10 @@ __all__ = [
     "ShareSession",
     "ShareSessionCache",
     "ShareSessionKey",
+    "ShareSessionLimitReachedError",
+    "ShareSessionNotFoundError",
     "TopicIdPartition",
-    "Topics",
+    "TopicMetadata",
     "next_epoch",
     "plan_acknowledgements",
     "request_error",

@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_topic
+from sharestate.broker.sessions.partitions import TopicIdPartition, TopicMetadata, partition_id, topic_error
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
-from sharestate.broker.sessions.share_session import TopicIdPartition, partition_id
-from sharestate.broker.sessions.topics import Topics, topic_error
 from sharestate.error_codes import ErrorCode
 from sharestate.values.acknowledgements import AcknowledgementBatch, is_refused_by_broker
 
@@ -34,7 +33,7 @@ class AcknowledgementPlan(NamedTuple):
 
 def plan_acknowledgements(
     listed: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
-    topics: Topics,
+    topics: TopicMetadata,
     *,
     version: int,
     is_renew: bool = False,

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sharestate.broker.sessions.contexts import ContextKind, ShareFetchContext
+from sharestate.broker.sessions.partitions import TopicIdPartition, checked_partitions, partition_id
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.broker.sessions.share_session import (
     INITIAL_EPOCH,
@@ -19,10 +20,7 @@ from sharestate.broker.sessions.share_session import (
     CachedSharePartition,
     ShareSession,
     ShareSessionKey,
-    TopicIdPartition,
-    checked_partitions,
     next_epoch,
-    partition_id,
 )
 from sharestate.errors import (
     DuplicatePartitionError,
@@ -80,7 +78,7 @@ class Change(Enum):
     """The next epoch is expected."""
 
 
-class Row(NamedTuple):
+class RequestRow(NamedTuple):
     """What becomes of a request with a kind of epoch."""
 
     checks: tuple[Check, ...]
@@ -91,13 +89,13 @@ class Row(NamedTuple):
 
 
 # fmt: off
-REQUESTS: Final[Mapping[tuple[Rpc, ContextKind], Row]] = MappingProxyType({  # sessions 3
-    (Rpc.SHARE_FETCH, ContextKind.INITIAL):          Row((Check.NO_ACKNOWLEDGEMENTS,), Change.OPEN),
-    (Rpc.SHARE_FETCH, ContextKind.SUBSEQUENT):       Row((Check.EXISTS, Check.EPOCH), Change.UPDATE),
-    (Rpc.SHARE_FETCH, ContextKind.FINAL):            Row((Check.EXISTS,), Change.NOTHING),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.INITIAL):    Row((Check.NOT_OPENING,), Change.NOTHING),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.SUBSEQUENT): Row((Check.EXISTS, Check.EPOCH), Change.ADVANCE),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.FINAL):      Row((Check.EXISTS,), Change.NOTHING),
+REQUESTS: Final[Mapping[tuple[Rpc, ContextKind], RequestRow]] = MappingProxyType({  # sessions 3
+    (Rpc.SHARE_FETCH, ContextKind.INITIAL):          RequestRow((Check.NO_ACKNOWLEDGEMENTS,), Change.OPEN),
+    (Rpc.SHARE_FETCH, ContextKind.SUBSEQUENT):       RequestRow((Check.EXISTS, Check.EPOCH), Change.UPDATE),
+    (Rpc.SHARE_FETCH, ContextKind.FINAL):            RequestRow((Check.EXISTS,), Change.NOTHING),
+    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.INITIAL):    RequestRow((Check.NOT_OPENING,), Change.NOTHING),
+    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.SUBSEQUENT): RequestRow((Check.EXISTS, Check.EPOCH), Change.ADVANCE),
+    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.FINAL):      RequestRow((Check.EXISTS,), Change.NOTHING),
 })
 # fmt: on
 """

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from sharestate.broker.sessions.share_session import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
+from sharestate.broker.sessions.partitions import (
     PartitionId,
-    ShareSession,
     TopicIdPartition,
-    next_epoch,
+    TopicMetadata,
     partition_id,
+    topic_error,
 )
-from sharestate.broker.sessions.topics import Topics, topic_error
+from sharestate.broker.sessions.share_session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
 from sharestate.error_codes import ErrorCode
+
+T = TypeVar("T")
 
 
 class ContextKind(Enum):
@@ -128,7 +128,7 @@ class ShareFetchContext:
             {partition: ErrorCode.UNKNOWN_TOPIC_ID for partition in partitions if partition.topic is None},
         )
 
-    def fetch_order(self, topics: Topics) -> Candidates:
+    def fetch_order(self, topics: TopicMetadata) -> Candidates:
         """
         Return what is fetched of partitions that exist and may be read; the epoch decides who comes first.
 
@@ -203,9 +203,9 @@ def _note_sent(session: ShareSession, known: PartitionId, found: FetchedPartitio
         session.move_to_end(known)
 
 
-def rotated(partitions: Iterable[TopicIdPartition], epoch: int) -> tuple[TopicIdPartition, ...]:
+def rotated(partitions: Iterable[T], epoch: int) -> tuple[T, ...]:
     """
-    Return *partitions* with another one first at each epoch, so that all have their turn.
+    Return *partitions* with another one first at each epoch, so that all have their turn (sessions 5).
 
     >>> rotated("abc", 0), rotated("abc", 1), rotated("abc", 5)
     (('a', 'b', 'c'), ('b', 'c', 'a'), ('c', 'a', 'b'))

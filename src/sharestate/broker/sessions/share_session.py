@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from sharestate.values.checks import integer, refuse, rows, text
+from sharestate.broker.sessions.partitions import PartitionId, TopicIdPartition, partition_id
+from sharestate.values.checks import refuse
 
 FINAL_EPOCH: Final = -1
 """The epoch of the request that closes a session (ShareRequestMetadata, Kafka 4.3.1)."""
@@ -32,47 +33,6 @@ def next_epoch(epoch: int) -> int:
     if epoch < 0:
         return FINAL_EPOCH
     return INITIAL_EPOCH + 1 if epoch == MAX_EPOCH else epoch + 1
-
-
-class TopicIdPartition(NamedTuple):
-    """
-    A partition of a topic, as a request names it.
-
-    Attributes:
-        topic_id: The topic's UUID, as Kafka prints it: 22 characters of URL-safe base64.
-        partition: The partition's index.
-        topic: The topic's name; None if the broker knows no topic with this id.
-    """
-
-    topic_id: str
-    partition: int
-    topic: str | None = None
-
-
-PartitionId: TypeAlias = tuple[str, int]
-"""Topic id and index: what a partition is known by, whatever its name."""
-
-
-def partition_id(partition: TopicIdPartition) -> PartitionId:
-    """Return what *partition* is known by."""
-    return partition[:2]
-
-
-def checked_partitions(partitions: Iterable[TopicIdPartition], name: str) -> tuple[TopicIdPartition, ...]:
-    """
-    Return *partitions*, the argument *name*, as a tuple.
-
-    Raises:
-        MalformedInputError: One is of another type, or a field of it is.
-    """
-    checked = rows(partitions, TopicIdPartition, name)
-    for index, (topic_id, partition, topic) in enumerate(checked):
-        where = f"{name}[{index}]"
-        text(topic_id, f"{where}.topic_id")
-        integer(partition, f"{where}.partition", -(2**31), 2**31 - 1)  # what the wire can carry
-        if topic is not None:
-            text(topic, f"{where}.topic")
-    return checked
 
 
 class ShareSessionKey(NamedTuple):

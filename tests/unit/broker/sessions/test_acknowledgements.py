@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -128,9 +129,9 @@ def test_outcomes_go_to_the_partitions_of_the_response() -> None:
     ]
 
 
-def request(rpc: Rpc = Rpc.SHARE_FETCH, **fields: object) -> ShareRequest:
+def request(rpc: Rpc = Rpc.SHARE_FETCH, **fields: Any) -> ShareRequest:  # noqa: ANN401 - of any type
     """Return a request that nothing is wrong with but *fields*."""
-    return ShareRequest(**{"rpc": rpc, "group_id": "g", "member_id": "m" * 36, **fields})  # type: ignore[arg-type]
+    return ShareRequest(**{"rpc": rpc, "group_id": "g", "member_id": "m" * 36, **fields})
 
 
 RENEWAL = {"is_renew": True, "has_acknowledgements": True}
@@ -152,7 +153,7 @@ RENEWAL = {"is_renew": True, "has_acknowledgements": True}
     ],
 )
 def test_the_first_error_of_a_request_counts(
-    rpc: Rpc, fields: dict[str, object], broker: dict[str, bool], expected: ErrorCode | None
+    rpc: Rpc, fields: dict[str, Any], broker: dict[str, bool], expected: ErrorCode | None
 ) -> None:
     """The feature, the group's id, the right to read it, the member's id: at most 36 characters."""
     error = request_error(request(rpc, **fields), **broker)
@@ -164,7 +165,7 @@ def test_the_first_error_of_a_request_counts(
 def test_a_fetch_that_renews_locks_asks_for_no_records(field: str) -> None:
     """From version 2 on it has acknowledgements, and all limits are 0; ShareAcknowledge has none of them."""
     for limits in ({field: 1}, {"has_acknowledgements": False}):
-        fields = {**RENEWAL, **limits}
+        fields: dict[str, Any] = {**RENEWAL, **limits}
         error = request_error(request(**fields))
         assert error is not None
         assert error.error_code is ErrorCode.INVALID_REQUEST
@@ -175,9 +176,9 @@ def test_a_fetch_that_renews_locks_asks_for_no_records(field: str) -> None:
 @pytest.mark.parametrize(
     "fields", [{"group_id": 7}, {"version": -1}, {"max_bytes": 2**31}, {"is_renew": 1}, {"rpc": 78}]
 )
-def test_fields_that_no_request_has_are_refused(fields: dict[str, object]) -> None:
+def test_fields_that_no_request_has_are_refused(fields: dict[str, Any]) -> None:
     """They are named."""
     with pytest.raises(MalformedInputError) as refusal:
-        request(**fields)  # type: ignore[arg-type]
+        request(**fields)
 
     assert refusal.value.field == next(iter(fields))

@@ -8,6 +8,7 @@ from sharestate import ErrorCode, MalformedInputError
 from sharestate.broker.sessions import (
     ContextKind,
     FetchedPartition,
+    ShareFetchAnswer,
     ShareSessionCache,
     TopicIdPartition,
     response_size,
@@ -64,7 +65,7 @@ def test_later_requests_fetch_the_whole_session() -> None:
 )
 def test_another_partition_is_first_at_each_epoch(epoch: int, expected: str) -> None:
     """The order is rotated to the left by the epoch modulo the number of partitions (PartitionRotateStrategy)."""
-    assert rotated("abc", epoch) == tuple(expected)  # type: ignore[arg-type]
+    assert rotated("abc", epoch) == tuple(expected)
     assert rotated((), epoch) == ()
 
 
@@ -123,7 +124,7 @@ def test_a_session_that_has_gone_on_gets_no_data() -> None:
     opened(cache, 0, 1)
     context = cache.new_context("g", "m1", 1, connection_id="c1")
     cache.acknowledge("g", "m1", 2)
-    stale = (ErrorCode.INVALID_SHARE_SESSION_EPOCH, {})
+    stale = ShareFetchAnswer(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 
     assert context.respond({part(0): RECORDS}) == stale
     assert context.throttle() == stale

@@ -81,10 +81,11 @@ def test_the_epoch_decides(rpc: Rpc, epoch: int, has_session: bool, error: type[
         opened(cache, 0)
     before = state(cache)
 
-    def ask() -> object:
+    def ask() -> None:
         if rpc is Rpc.SHARE_FETCH:
-            return cache.new_context("g", "m1", epoch, [part(1)], connection_id="c1")
-        return cache.acknowledge("g", "m1", epoch)
+            cache.new_context("g", "m1", epoch, [part(1)], connection_id="c1")
+        else:
+            cache.acknowledge("g", "m1", epoch)
 
     if error is None:
         ask()
