@@ -10,11 +10,19 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_topic
-from sharestate.broker.sessions.partitions import TopicIdPartition, TopicMetadata, partition_id, topic_error
+from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_topic, checked_fetched
+from sharestate.broker.sessions.partitions import (
+    TopicIdPartition,
+    TopicMetadata,
+    checked_partitions,
+    partition_id,
+    topic_error,
+)
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.error_codes import ErrorCode
+from sharestate.partition.acknowledgement_form import MAX_TYPES
 from sharestate.values.acknowledgements import AcknowledgementBatch, is_refused_by_broker
+from sharestate.values.checks import expect, integer, refuse, rows
 
 
 class AcknowledgementPlan(NamedTuple):
@@ -51,12 +59,19 @@ def plan_acknowledgements(
         is_renew: Whether the request says that it renews locks.
         profile: Whose rules to follow.
 
+    Raises:
+        MalformedInputError: An argument, or a part of it, is of the wrong type, or a batch has too many types.
+
     Complexity:
         O(n) in the acknowledge types.
 
     Source:
         KafkaApis.validateAcknowledgementBatches, handleAcknowledgements (Kafka 4.3.1).
     """
+    expect(profile, SessionProfile, "profile", such_as="SESSIONS_4_4")
+    checked_partitions(expect(listed, Mapping, "listed"), "listed")
+    for index, batches in enumerate(listed.values()):
+        _expect_batches(batches, f"listed[{index}]")
     passed: dict[TopicIdPartition, Sequence[AcknowledgementBatch]] = {}
     errors: dict[TopicIdPartition, ErrorCode] = {}
     empty: dict[TopicIdPartition, ErrorCode] = {}
@@ -79,6 +94,18 @@ def plan_acknowledgements(
     return AcknowledgementPlan(passed, {**errors, **empty})
 
 
+def _expect_batches(batches: Sequence[AcknowledgementBatch], where: str) -> None:
+    """Refuse what is no list of batches; whether a broker takes the batches is another question."""
+    for index, (first, last, types) in enumerate(rows(expect(batches, Sequence, where), AcknowledgementBatch, where)):
+        integer(first, f"{where}[{index}].first_offset")
+        integer(last, f"{where}[{index}].last_offset")
+        of_batch = f"{where}[{index}].acknowledge_types"
+        if len(expect(types, Sequence, of_batch)) > MAX_TYPES:  # type: ignore[type-abstract]
+            refuse(f"expected at most {MAX_TYPES} acknowledge types, got {len(types)}", of_batch)
+        for type_ in types:
+            integer(type_, of_batch, -128, 127)  # what the wire can carry
+
+
 def _overlap(batches: Sequence[AcknowledgementBatch]) -> bool:
     return any(later.first_offset == earlier.last_offset for earlier, later in pairwise(batches))
 
@@ -94,7 +121,12 @@ def with_acknowledgements(partitions: Fetched, outcomes: Mapping[TopicIdPartitio
     >>> orders = TopicIdPartition("AAECAwQFBgcICQoLDA0ODw", 0, "orders")
     >>> with_acknowledgements({}, {orders: ErrorCode.INVALID_RECORD_STATE})[orders].acknowledge_error_code
     <ErrorCode.INVALID_RECORD_STATE: 121>
+
+    Raises:
+        MalformedInputError: An argument, or a part of it, is of the wrong type or out of bounds.
     """
+    checked_fetched(partitions, "partitions")
+    checked_partitions(expect(outcomes, Mapping, "outcomes"), "outcomes")
     names = {partition_id(partition): partition for partition in partitions}
     merged = dict(partitions)
     for partition, code in outcomes.items():

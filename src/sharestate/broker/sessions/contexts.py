@@ -13,11 +13,13 @@ from sharestate.broker.sessions.partitions import (
     PartitionId,
     TopicIdPartition,
     TopicMetadata,
+    checked_partitions,
     partition_id,
     topic_error,
 )
 from sharestate.broker.sessions.share_session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
 from sharestate.error_codes import ErrorCode
+from sharestate.values.checks import expect, integer, rows
 
 T = TypeVar("T")
 
@@ -43,6 +45,10 @@ class ContextKind(Enum):
 _KINDS: Final = {INITIAL_EPOCH: ContextKind.INITIAL, FINAL_EPOCH: ContextKind.FINAL}
 
 
+MAX_RECORDS_SIZE: Final = 2**31 - 1
+"""The most that a response may have of anything: its length has 32 bits."""
+
+
 class FetchedPartition(NamedTuple):
     """
     What a fetch has found of a partition.
@@ -62,6 +68,24 @@ class FetchedPartition(NamedTuple):
 
 Fetched: TypeAlias = Mapping[TopicIdPartition, FetchedPartition]
 """What was found of partitions, in the order in which they were fetched."""
+
+
+def checked_fetched(fetched: Fetched, name: str) -> Fetched:
+    """
+    Return *fetched*, the argument *name*.
+
+    Raises:
+        MalformedInputError: It is no mapping of partitions, or a part of it is of the wrong type or out of bounds.
+    """
+    checked_partitions(expect(fetched, Mapping, name), name)
+    found = rows(fetched.values(), FetchedPartition, name)
+    for index, (records_size, error_code, acquired_count, acknowledge_error_code) in enumerate(found):
+        where = f"{name}[{index}]"
+        integer(records_size, f"{where}.records_size", 0, MAX_RECORDS_SIZE)
+        expect(error_code, ErrorCode, f"{where}.error_code")
+        integer(acquired_count, f"{where}.acquired_count", 0, MAX_RECORDS_SIZE)
+        expect(acknowledge_error_code, ErrorCode, f"{where}.acknowledge_error_code")
+    return fetched
 
 
 class Candidates(NamedTuple):
@@ -151,7 +175,8 @@ class ShareFetchContext:
             fetched: What the fetch has found, in the order in which it was fetched, errors included.
 
         Raises:
-            MalformedInputError: A partition is not in the session; nothing was changed.
+            MalformedInputError: A partition is not in the session, or a part is of the wrong type or out of bounds;
+                nothing was changed.
 
         Complexity:
             O(n) in *fetched*.
@@ -169,7 +194,7 @@ class ShareFetchContext:
         Return the size that the response would have, for quotas, and change nothing. [bytes]
 
         Raises:
-            MalformedInputError: A partition is not in the session.
+            MalformedInputError: As for ``respond``.
         """
         return response_size({} if self.is_stale else self._selected(fetched))
 
@@ -184,6 +209,7 @@ class ShareFetchContext:
 
     def _selected(self, fetched: Fetched) -> Fetched:
         """Return the partitions that the response has: all, or those with news for the session."""
+        checked_fetched(fetched, "fetched")
         if self.session is None:
             return fetched
         self.session.expect_partitions(fetched, "fetched")

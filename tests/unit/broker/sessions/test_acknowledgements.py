@@ -129,6 +129,45 @@ def test_outcomes_go_to_the_partitions_of_the_response() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("listed", "field"),
+    [
+        ([part(0)], "listed"),
+        ({("t", 0): []}, "listed[0]"),
+        ({part(0): None}, "listed[0]"),
+        ({part(0): [], part(1): [(0, 4, (1,))]}, "listed[1][0]"),
+        ({part(0): [AcknowledgementBatch("0", 4, (1,))]}, "listed[0][0].first_offset"),  # type: ignore[arg-type]
+        ({part(0): [AcknowledgementBatch(0, 2**63, (1,))]}, "listed[0][0].last_offset"),
+        ({part(0): [AcknowledgementBatch(0, 4, 1)]}, "listed[0][0].acknowledge_types"),  # type: ignore[arg-type]
+        ({part(0): [AcknowledgementBatch(0, 4, (128,))]}, "listed[0][0].acknowledge_types"),
+        ({part(0): [AcknowledgementBatch(0, 4, range(2**20 + 1))]}, "listed[0][0].acknowledge_types"),
+    ],
+)
+def test_what_is_no_list_of_batches_is_refused(listed: Any, field: str) -> None:  # noqa: ANN401 - whatever a caller has
+    """By its place; types are counted before they are looked at."""
+    with pytest.raises(MalformedInputError) as refusal:
+        plan_acknowledgements(listed, Topics(), version=1)
+
+    assert refusal.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("partitions", "outcomes", "field"),
+    [
+        ([], {}, "partitions"),
+        ({part(0): 69}, {}, "partitions[0]"),
+        ({}, [part(0)], "outcomes"),
+        ({}, {"t": ErrorCode.NONE}, "outcomes[0]"),
+    ],
+)
+def test_what_is_no_response_is_refused(partitions: Any, outcomes: Any, field: str) -> None:  # noqa: ANN401 - as above
+    """By its place."""
+    with pytest.raises(MalformedInputError) as refusal:
+        with_acknowledgements(partitions, outcomes)
+
+    assert refusal.value.field == field
+
+
 def request(rpc: Rpc = Rpc.SHARE_FETCH, **fields: Any) -> ShareRequest:  # noqa: ANN401 - of any type
     """Return a request that nothing is wrong with but *fields*."""
     return ShareRequest(**{"rpc": rpc, "group_id": "g", "member_id": "m" * 36, **fields})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sharestate import ErrorCode, MalformedInputError
@@ -175,3 +177,29 @@ def test_a_partition_that_is_not_in_the_session_is_refused() -> None:
         context.respond({part(0): RECORDS, part(9): EMPTY})
 
     assert order(cache) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("fetched", "field"),
+    [
+        ([part(0)], "fetched"),
+        ({"t": RECORDS}, "fetched[0]"),
+        ({part(0): RECORDS, part(1): 69}, "fetched[1]"),
+        ({part(0): FetchedPartition(-1)}, "fetched[0].records_size"),
+        ({part(0): FetchedPartition(0, 6)}, "fetched[0].error_code"),  # type: ignore[arg-type]
+        ({part(0): FetchedPartition(acquired_count=2**31)}, "fetched[0].acquired_count"),
+    ],
+)
+@pytest.mark.parametrize("epoch", [0, 1, -1])
+def test_what_no_fetch_has_found_is_refused(fetched: Any, field: str, epoch: int) -> None:  # noqa: ANN401 - of any type
+    """By its place, whatever the kind of the request; the session stays as it was."""
+    cache = ShareSessionCache()
+    opened(cache, 0, 1)
+    context = cache.new_context("g", "m1", epoch, [part(0), part(1)], connection_id="c1")
+    before = order(cache)
+
+    for answer in (context.respond, context.response_size):
+        with pytest.raises(MalformedInputError) as refusal:
+            answer(fetched)
+        assert refusal.value.field == field
+    assert order(cache) == before
