@@ -6,7 +6,7 @@ A partition that is refused does not keep the others from being acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_to
 from sharestate.broker.sessions.partitions import (
     TopicIdPartition,
     TopicMetadata,
-    checked_partitions,
+    checked_by_partition,
     partition_id,
     topic_error,
 )
@@ -22,7 +22,7 @@ from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile,
 from sharestate.error_codes import ErrorCode
 from sharestate.partition.acknowledgement_form import MAX_TYPES
 from sharestate.values.acknowledgements import AcknowledgementBatch, is_refused_by_broker
-from sharestate.values.checks import expect, integer, refuse, rows
+from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
 
 
 class AcknowledgementPlan(NamedTuple):
@@ -35,12 +35,12 @@ class AcknowledgementPlan(NamedTuple):
         answers: The answers for all other partitions: their errors, and NONE for those without batches.
     """
 
-    passed: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]]
+    passed: Mapping[TopicIdPartition, tuple[AcknowledgementBatch, ...]]
     answers: Mapping[TopicIdPartition, ErrorCode]
 
 
 def plan_acknowledgements(
-    listed: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
+    listed: Mapping[TopicIdPartition, Iterable[AcknowledgementBatch]],
     topics: TopicMetadata,
     *,
     version: int,
@@ -69,13 +69,12 @@ def plan_acknowledgements(
         KafkaApis.validateAcknowledgementBatches, handleAcknowledgements (Kafka 4.3.1).
     """
     expect(profile, SessionProfile, "profile", such_as="SESSIONS_4_4")
-    checked_partitions(expect(listed, Mapping, "listed"), "listed")
-    for index, batches in enumerate(listed.values()):
-        _expect_batches(batches, f"listed[{index}]")
-    passed: dict[TopicIdPartition, Sequence[AcknowledgementBatch]] = {}
+    checked_by_partition(listed, "listed")
+    checked = [_batches(batches, f"listed[{index}]") for index, batches in enumerate(listed.values())]
+    passed: dict[TopicIdPartition, tuple[AcknowledgementBatch, ...]] = {}
     errors: dict[TopicIdPartition, ErrorCode] = {}
     empty: dict[TopicIdPartition, ErrorCode] = {}
-    for partition, batches in listed.items():
+    for partition, batches in zip(listed, checked, strict=True):
         code = topic_error(partition, topics)
         # Whether the member may read the topic is asked after its batches, whether there is such a topic before them.
         if code is not ErrorCode.UNKNOWN_TOPIC_ID and (
@@ -94,16 +93,19 @@ def plan_acknowledgements(
     return AcknowledgementPlan(passed, {**errors, **empty})
 
 
-def _expect_batches(batches: Sequence[AcknowledgementBatch], where: str) -> None:
-    """Refuse what is no list of batches; whether a broker takes the batches is another question."""
-    for index, (first, last, types) in enumerate(rows(expect(batches, Sequence, where), AcknowledgementBatch, where)):
+def _batches(batches: Iterable[AcknowledgementBatch], where: str) -> tuple[AcknowledgementBatch, ...]:
+    """Return *batches*, or refuse what is no list of them; whether a broker takes them is another question."""
+    checked = rows(batches, AcknowledgementBatch, where)
+    for index, (first, last, types) in enumerate(checked):
         integer(first, f"{where}[{index}].first_offset")
         integer(last, f"{where}[{index}].last_offset")
         of_batch = f"{where}[{index}].acknowledge_types"
-        if len(expect(types, Sequence, of_batch)) > MAX_TYPES:  # type: ignore[type-abstract]
-            refuse(f"expected at most {MAX_TYPES} acknowledge types, got {len(types)}", of_batch)
+        anything: object = types
+        if not isinstance(anything, Sequence) or len(anything) > MAX_TYPES:
+            refuse(f"expected at most {MAX_TYPES} acknowledge types, got {brief_repr(types)}", of_batch)
         for type_ in types:
             integer(type_, of_batch, -128, 127)  # what the wire can carry
+    return checked
 
 
 def _overlap(batches: Sequence[AcknowledgementBatch]) -> bool:
@@ -126,7 +128,7 @@ def with_acknowledgements(partitions: Fetched, outcomes: Mapping[TopicIdPartitio
         MalformedInputError: An argument, or a part of it, is of the wrong type or out of bounds.
     """
     checked_fetched(partitions, "partitions")
-    checked_partitions(expect(outcomes, Mapping, "outcomes"), "outcomes")
+    checked_by_partition(outcomes, "outcomes")
     names = {partition_id(partition): partition for partition in partitions}
     merged = dict(partitions)
     for partition, code in outcomes.items():

@@ -13,7 +13,7 @@ from sharestate.broker.sessions.partitions import (
     PartitionId,
     TopicIdPartition,
     TopicMetadata,
-    checked_partitions,
+    checked_by_partition,
     partition_id,
     topic_error,
 )
@@ -77,7 +77,7 @@ def checked_fetched(fetched: Fetched, name: str) -> Fetched:
     Raises:
         MalformedInputError: It is no mapping of partitions, or a part of it is of the wrong type or out of bounds.
     """
-    checked_partitions(expect(fetched, Mapping, name), name)
+    checked_by_partition(fetched, name)
     found = rows(fetched.values(), FetchedPartition, name)
     for index, (records_size, error_code, acquired_count, acknowledge_error_code) in enumerate(found):
         where = f"{name}[{index}]"

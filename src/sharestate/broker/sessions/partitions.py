@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sharestate.error_codes import ErrorCode
-from sharestate.values.checks import integer, rows, text
+from sharestate.values.checks import brief_repr, integer, refuse, rows, text
+
+T = TypeVar("T")
 
 
 class TopicIdPartition(NamedTuple):
@@ -48,6 +50,20 @@ def checked_partitions(partitions: Iterable[TopicIdPartition], name: str) -> tup
         if topic is not None:
             text(topic, f"{where}.topic")
     return checked
+
+
+def checked_by_partition(values: Mapping[TopicIdPartition, T], name: str) -> Mapping[TopicIdPartition, T]:
+    """
+    Return *values*, the argument *name*, which are values by partition; nobody has looked at the values themselves.
+
+    Raises:
+        MalformedInputError: It is no mapping, or a key is no partition.
+    """
+    anything: object = values
+    if not isinstance(anything, Mapping):
+        refuse(f"expected a mapping of partitions, got {brief_repr(anything)}", name)
+    checked_partitions(values, name)
+    return values
 
 
 class TopicMetadata(Protocol):

@@ -82,7 +82,7 @@ def test_the_first_error_of_a_partition_counts() -> None:
 
     plan = plan_acknowledgements(listed, Topics(), version=1)
 
-    assert plan.passed == {part(0): [ACCEPT]}
+    assert plan.passed == {part(0): (ACCEPT,)}
     assert plan.answers == {
         part(3, None): ErrorCode.UNKNOWN_TOPIC_ID,
         part(7, "secret", OTHER): ErrorCode.INVALID_REQUEST,
@@ -108,7 +108,7 @@ def test_an_empty_list_alone_has_no_answer(profile: SessionProfile, answers: dic
     beside = plan_acknowledgements({part(0): [], other: [ACCEPT]}, Topics(), version=1, profile=profile)
 
     assert (alone.passed, alone.answers) == ({}, answers)
-    assert (beside.passed, beside.answers) == ({other: [ACCEPT]}, {part(0): ErrorCode.NONE})
+    assert (beside.passed, beside.answers) == ({other: (ACCEPT,)}, {part(0): ErrorCode.NONE})
 
 
 def test_outcomes_go_to_the_partitions_of_the_response() -> None:
