@@ -10,8 +10,6 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final
 
 import click
 
@@ -93,7 +91,12 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
     Exit code: 0 at the end of the input, 2 if it cannot be read or the output cannot be written.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
-    server = _SERVERS[what](profile, split_limit)
+    servers: dict[str, Callable[[], LineServer]] = {
+        "partition": lambda: Conversation(profile, split_limit=split_limit),
+        "coordinator": lambda: _coordinators(profile),
+        "sessions": lambda: SessionConversation(SESSION_PROFILES[profile.name]),
+    }
+    server = servers[what]()
     if sys.stdin is None or sys.stdout is None:
         message = "standard input or standard output is closed"
         raise NoVerdict(message)
@@ -107,16 +110,6 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
         message = f"share coordinators have the profiles {', '.join(COORDINATOR_PROFILES)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return CoordinatorConversation(rules)
-
-
-_SERVERS: Final[Mapping[str, Callable[[Profile, int], LineServer]]] = MappingProxyType(
-    {
-        "partition": lambda profile, split_limit: Conversation(profile, split_limit=split_limit),
-        "coordinator": lambda profile, _: _coordinators(profile),
-        "sessions": lambda profile, _: SessionConversation(SESSION_PROFILES[profile.name]),
-    }
-)
-"""What answers, by the argument of ``serve``."""
 
 
 @sharestate.command("replay", short_help="Replay recorded conversations with Kafka.")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
@@ -20,7 +20,7 @@ from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
 from sharestate.conversation.sessions import SessionConversation
-from sharestate.conversation.traces import Trace, TraceStep, open_trace
+from sharestate.conversation.traces import Recorded, Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
@@ -104,17 +104,29 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     with open_trace(path) as trace:
         if obstacles := trace.header.obstacles:
             return _outcome(trace, ReplayVerdict.SKIPPED, reason=", ".join(obstacles))
-        if trace.header.is_of_sessions:
-            server = SessionConversation(SESSION_PROFILES[profile.name])
-            return _replayed(trace, server, partial(_coordinator_differences, level))
-        if not trace.header.is_of_coordinator:
-            return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
-        coordinator = COORDINATOR_PROFILES.get(profile.name)
-        if coordinator is None:
-            return _outcome(
-                trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}"
-            )
-        return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+        match trace.header.recorded:
+            case Recorded.PARTITION:
+                return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
+            case Recorded.SESSIONS:
+                return _sessions_replayed(trace, profile, level)
+            case Recorded.COORDINATOR:
+                return _coordinator_replayed(trace, profile, level)
+            case _:
+                assert_never(trace.header.recorded)
+
+
+def _coordinator_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    coordinator = COORDINATOR_PROFILES.get(profile.name)
+    if coordinator is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
+    return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+
+
+def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    sessions = SESSION_PROFILES.get(profile.name)
+    if sessions is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share sessions have the rules of {profile.name}")
+    return _replayed(trace, SessionConversation(sessions), partial(_coordinator_differences, level))
 
 
 def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:

@@ -6,9 +6,11 @@ A trace is JSON lines: a header, then one ``{"request", "response"}`` per line. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TextIO
 
 from attrs import asdict, frozen
@@ -33,11 +35,28 @@ NOT_REPLAYABLE: Final = frozenset(
 )
 """Flags of traces in which something happened that is not in the requests."""
 
-COORDINATOR_CLASSES: Final = frozenset({"PersisterStateBatchCombiner", "ShareCoordinatorShard"})
-"""The last words of the sources of traces that are about share coordinators; their tests' names end with ``Test``."""
 
-SESSION_CLASSES: Final = frozenset({"ShareSessionCache"})
-"""The last words of the sources of traces that are about share sessions."""
+class Recorded(Enum):
+    """What a trace was recorded of."""
+
+    PARTITION = "share partitions"
+    """Share partitions."""
+
+    COORDINATOR = "share coordinators"
+    """Share coordinators, or their combiner."""
+
+    SESSIONS = "share sessions"
+    """The share sessions of a broker."""
+
+
+RECORDED_CLASSES: Final[Mapping[str, Recorded]] = MappingProxyType(
+    {
+        "PersisterStateBatchCombiner": Recorded.COORDINATOR,
+        "ShareCoordinatorShard": Recorded.COORDINATOR,
+        "ShareSessionCache": Recorded.SESSIONS,
+    }
+)
+"""The last words of sources, and what they are; their tests' names end with ``Test``. Others are of partitions."""
 
 
 @frozen(kw_only=True)
@@ -63,19 +82,9 @@ class TraceHeader:
     """Peculiarities of the recording; some of them forbid a replay."""
 
     @property
-    def is_of_coordinator(self) -> bool:
-        """True if a share coordinator was recorded, or its combiner; else it was a share partition."""
-        return self._class in COORDINATOR_CLASSES
-
-    @property
-    def is_of_sessions(self) -> bool:
-        """True if the share sessions of a broker were recorded."""
-        return self._class in SESSION_CLASSES
-
-    @property
-    def _class(self) -> str:
-        """The class that was recorded: the last word of the source."""
-        return self.source.rpartition(" ")[2].removesuffix("Test")
+    def recorded(self) -> Recorded:
+        """What was recorded, by the class of Kafka that the source names."""
+        return RECORDED_CLASSES.get(self.source.rpartition(" ")[2].removesuffix("Test"), Recorded.PARTITION)
 
     @property
     def obstacles(self) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ _WRONG_EPOCH: Final = "The share session epoch is invalid."
 _LIMIT_REACHED: Final = "The limit of share sessions has been reached."
 """The texts of the errors (Errors, Kafka 4.3.1)."""
 
-_REFUSALS: Final[Mapping[Check, tuple[type[ShareStateError], str]]] = MappingProxyType(
+REFUSALS: Final[Mapping[Check, tuple[type[ShareStateError], str]]] = MappingProxyType(
     {
         Check.NOT_OPENING: (InvalidShareSessionEpochError, _WRONG_EPOCH),
         Check.NO_ACKNOWLEDGEMENTS: (InvalidSessionRequestError, "acknowledgements in the request that opens a session"),
@@ -136,6 +136,7 @@ _REFUSALS: Final[Mapping[Check, tuple[type[ShareStateError], str]]] = MappingPro
         Check.EPOCH: (InvalidShareSessionEpochError, _WRONG_EPOCH),
     }
 )
+"""The error of a check that fails, with its text."""
 
 
 class Disconnection(NamedTuple):
@@ -321,7 +322,7 @@ class ShareSessionCache:
         asked = _Asked(self.sessions.get(key), epoch, has_acknowledgements)
         for check in row.checks:
             if not _HOLDS[check](asked):
-                error, message = _REFUSALS[check]
+                error, message = REFUSALS[check]
                 raise error(message)
         return kind, row.change, asked.session
 
