@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from sharestate import __version__
+from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.assign import assign_command
 from sharestate.cli.broker_log import log_group
 from sharestate.cli.compare import compare_command
@@ -31,6 +32,7 @@ from sharestate.conversation import (
     CoordinatorConversation,
     Level,
     LineServer,
+    SessionConversation,
     UnreadableFileError,
     bounded_lines,
     replay,
@@ -74,7 +76,7 @@ sharestate.add_command(state_group)
 @sharestate.command("serve", short_help="Answer requests in the line protocol.")
 @profile_option
 @split_limit_option
-@click.argument("what", type=click.Choice(["partition", "coordinator", "assignor"]), default="partition")
+@click.argument("what", type=click.Choice(["partition", "coordinator", "sessions", "assignor"]), default="partition")
 def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     """
     Answer requests in the line protocol.
@@ -82,8 +84,8 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     Reads one request per line from standard input and writes one response per line to standard output, each before
     it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
     {"bad_request": ...}. The requests are for share partitions, or with the argument 'coordinator' for share
-    coordinators, which have a protocol of their own; for them, the profile is one of the releases. With 'assignor'
-    they are for target assignments of share groups, which all releases make alike.
+    coordinators, with 'sessions' for the share sessions of a broker, and with 'assignor' for target assignments; these
+    have protocols of their own. For share coordinators, the profile is one of the releases.
 
     \b
     Try it:
@@ -95,6 +97,7 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     servers: dict[str, Callable[[], LineServer]] = {
         "partition": lambda: Conversation(profile, split_limit=split_limit),
         "coordinator": lambda: _coordinators(profile),
+        "sessions": lambda: SessionConversation(SESSION_PROFILES[profile.name]),
         "assignor": AssignorConversation,
     }
     server = servers[what]()
@@ -145,8 +148,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     Replay recorded conversations and compare every response.
 
     Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
-    partitions of this library, or to share coordinators or the assignor if those were recorded, and shows
-    where the first response differs from the recorded one.
+    partitions of this library, or to share coordinators, share sessions or the assignor if those were recorded, and
+    shows where the first response differs from the recorded one.
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """

@@ -2,7 +2,7 @@
 The line protocol: one JSON object per line, a request and then its response.
 
 The same requests are sent to sharestate and to Kafka's own class, and the responses are compared. There is one protocol
-for share partitions, one for share coordinators, and one for the assignor of share groups.
+for share partitions, one for share coordinators, one for share sessions, and one for the assignor of share groups.
 """
 
 from sharestate.conversation.assignor import AssignorConversation
@@ -11,6 +11,7 @@ from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.replay import ReplayVerdict, TraceOutcome, replay
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, serve
+from sharestate.conversation.sessions import SessionConversation
 from sharestate.conversation.traces import Trace, TraceHeader, TraceStep, open_trace, write_trace
 from sharestate.errors import UnreadableFileError
 from sharestate.json_lines import bounded_lines
@@ -24,6 +25,7 @@ __all__ = [
     "Level",
     "LineServer",
     "ReplayVerdict",
+    "SessionConversation",
     "Trace",
     "TraceHeader",
     "TraceOutcome",

@@ -14,11 +14,13 @@ from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
+from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.conversation.assignor import AssignorConversation
 from sharestate.conversation.compare import Difference, Level, assignor_differences, coordinator_view, differences
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
+from sharestate.conversation.sessions import SessionConversation
 from sharestate.conversation.traces import Recorded, Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
@@ -94,8 +96,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
-    Its header says whether share partitions, share coordinators or the assignor were recorded. Batches of share
-    partitions larger than *split_limit* are not split. [records]
+    Its header says what was recorded: share partitions, share coordinators, share sessions or the assignor. Batches of
+    share partitions larger than *split_limit* are not split. [records]
 
     Raises:
         UnreadableFileError: It is not a trace, or not of a known version.
@@ -106,6 +108,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
         match trace.header.recorded:
             case Recorded.PARTITION:
                 return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
+            case Recorded.SESSIONS:
+                return _sessions_replayed(trace, profile, level)
             case Recorded.ASSIGNOR:
                 return _replayed(trace, AssignorConversation(), assignor_differences)
             case Recorded.COORDINATOR:
@@ -119,6 +123,13 @@ def _coordinator_replayed(trace: Trace, profile: Profile, level: Level) -> Trace
     if coordinator is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
     return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+
+
+def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    sessions = SESSION_PROFILES.get(profile.name)
+    if sessions is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share sessions have the rules of {profile.name}")
+    return _replayed(trace, SessionConversation(sessions), partial(_coordinator_differences, level))
 
 
 def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:

@@ -45,6 +45,9 @@ class Recorded(Enum):
     COORDINATOR = "share coordinators"
     """Share coordinators, or their combiner."""
 
+    SESSIONS = "share sessions"
+    """The share sessions of a broker."""
+
     ASSIGNOR = "the assignor"
     """The assignor of share groups."""
 
@@ -53,6 +56,7 @@ RECORDED_CLASSES: Final[Mapping[str, Recorded]] = MappingProxyType(
     {
         "PersisterStateBatchCombiner": Recorded.COORDINATOR,
         "ShareCoordinatorShard": Recorded.COORDINATOR,
+        "ShareSessionCache": Recorded.SESSIONS,
         "SimpleAssignor": Recorded.ASSIGNOR,
     }
 )
