@@ -9,6 +9,7 @@ from typing import Final
 import sharestate
 from sharestate.broker.sessions import REQUEST_CHECKS, REQUESTS, TOPIC_CHECKS, SessionQuirk
 from sharestate.broker.sessions.cache import REFUSALS
+from tests.docs.test_state_machines import arrows, groups
 from tests.support.protocol_pages import sections
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "sessions.md"
@@ -58,3 +59,20 @@ def test_every_quirk_is_on_the_page() -> None:
     documented = [(row[0], row[1].strip("`")) for row in table(rule(10))]
 
     assert documented == [(quirk.value, quirk.name) for quirk in SessionQuirk]
+
+
+def test_every_request_that_is_taken_is_drawn() -> None:
+    """With the states between which it leads: a request of epoch 0 opens a session, whether there is one or not."""
+    assert sorted(arrows("share-session.svg")) == sorted(
+        [
+            ("no session", "session", "ShareFetch, epoch 0"),
+            ("session", "session", "ShareFetch, epoch 0"),
+            ("session", "session", "ShareFetch, expected epoch"),
+            ("session", "session", "ShareAcknowledge, expected epoch"),
+            ("session", "no session", "ShareFetch, epoch -1"),
+            ("session", "no session", "ShareAcknowledge, epoch -1"),
+            ("session", "no session", "the connection ends"),
+            ("session", "no session", "share groups are switched off"),
+        ]
+    )
+    assert "begin: no session" in dict(groups("share-session.svg"))
