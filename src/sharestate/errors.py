@@ -101,6 +101,47 @@ class LeaderNotAvailableError(ShareStateError):
     code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
+# ---- share sessions: a request does not fit those of the broker
+
+
+class ShareSessionNotFoundError(ShareStateError):
+    """A request for a share session that there is not; nothing was changed."""
+
+    code = ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+class InvalidShareSessionEpochError(ShareStateError):
+    """A request with another epoch than its share session expects; nothing was changed."""
+
+    code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+class InvalidSessionRequestError(ShareStateError):
+    """A request that no share session takes, whatever its state; nothing was changed."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class DuplicatePartitionError(ShareStateError):
+    """A request that opens a share session and lists a partition twice; the member has no session now, as in Kafka."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@define(eq=False, slots=False)
+class ShareSessionLimitReachedError(ShareStateError):
+    """
+    A request that would open one share session too many; nothing was changed.
+
+    Attributes:
+        due_ms: When a broker answers it: after the time that the request may wait. [ms]
+    """
+
+    due_ms: int | None = None
+
+    code = ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
 # ---- outcomes: failures of an initialization or a write
 
 
@@ -194,6 +235,25 @@ class DeadLetterFailedError(ShareStateError):
     """
 
     request: DeadLetterRequest | None = None
+
+
+# ---- assignments that fail
+
+
+class AssignmentError(ShareStateError):
+    """The assignor fails, as Kafka's does: the group keeps the target assignment that it had."""
+
+
+class UnknownSubscribedTopicError(AssignmentError):
+    """Members subscribe to a topic that the metadata does not have."""
+
+    kafka_exception = "PartitionAssignorException"
+
+
+class NoUnfilledMemberError(AssignmentError):
+    """A partition wants more members, and each one has as many partitions as it should."""
+
+    kafka_exception = "NoSuchElementException"
 
 
 # ---- settings that Kafka does not take

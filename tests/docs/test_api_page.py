@@ -21,6 +21,7 @@ from sharestate import (
     spark,
     state_topic,
 )
+from sharestate.broker import groups, sessions
 from sharestate.leader import observed
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
@@ -49,6 +50,16 @@ def test_every_name_of_persisters_is_documented_once() -> None:
 def test_every_name_of_the_coordinator_is_documented_once() -> None:
     """What `sharestate.coordinator` exports and `sharestate` does not has its directive on its page."""
     assert documented("coordinator.md") == sorted(set(coordinator.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_share_sessions_is_documented_once() -> None:
+    """What `sharestate.broker.sessions` exports has its directive on its page."""
+    assert documented("sessions.md") == sorted(sessions.__all__)
+
+
+def test_every_name_of_groups_is_documented_once() -> None:
+    """What `sharestate.broker.groups` exports has its directive on the page about assignment."""
+    assert documented("assignment.md") == sorted(groups.__all__)
 
 
 def test_every_name_of_leaders_is_documented_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import OracleUnavailableError
-from tests.oracle.coordinator.search import DRIVER, coordinator
+from tests.oracle.coordinator.search import DRIVER, oracle_of
 
 DATA = Path(__file__).parents[1] / "data"
 ROWS = [json.loads(line) for line in (DATA / "segments/rebuilt.jsonl").read_text().splitlines()]
@@ -37,7 +37,7 @@ def test_kafka_loads_what_was_recorded(dump: str) -> None:
     """States, and what can be deleted, as the release has it whose broker has written the dump."""
     expected = DUMPS[dump]
     try:
-        built = coordinator(expected[0]["kafka"])
+        built = oracle_of(expected[0]["kafka"])
     except OracleUnavailableError as error:
         if "oracle" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
             raise

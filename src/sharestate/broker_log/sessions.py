@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from attrs import Factory, define
 
+from sharestate.broker.sessions import FINAL_EPOCH, INITIAL_EPOCH, rotated
 from sharestate.broker_log.appends import Appends
 from sharestate.broker_log.clocks import Clocks
 from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
@@ -23,12 +24,6 @@ from sharestate.broker_log.lines import LoggedRequest
 from sharestate.history.columns import ERROR_NAMES
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquiredRecords
-
-_FIRST_EPOCH: Final = 0
-"""The epoch of the request that opens a session."""
-
-_LAST_EPOCH: Final = -1
-"""The epoch of the request that closes a session."""
 
 _MODES: Final = ("batch_optimized", "record_limit")
 
@@ -76,11 +71,7 @@ class ShareSession:
 
     def rotated(self, epoch: int) -> list[TopicPartition]:
         """Return the partitions in the order in which the request of *epoch* reads them."""
-        partitions = list(self.partitions)
-        if epoch < 1 or not partitions:
-            return partitions
-        shift = epoch % len(partitions)
-        return partitions[shift:] + partitions[:shift]
+        return list(rotated(self.partitions, epoch))
 
     def answered(self, partitions: Iterable[TopicPartition]) -> None:
         """Move the partitions that had records to the end."""
@@ -126,7 +117,7 @@ class ShareSessions:
                 answer = answers.get((topic_id, partition))
                 self._acknowledge((group_id, topic_id, partition), logged, asked, answer, code)
         session = self._session(logged)
-        if epoch == _LAST_EPOCH:
+        if epoch == FINAL_EPOCH:
             del self._sessions[_session_key(logged)]
             self._close(session, logged)
         elif logged.api == "SHARE_FETCH":
@@ -141,8 +132,8 @@ class ShareSessions:
     def _session(self, logged: LoggedRequest) -> ShareSession:
         key = _session_key(logged)
         session = self._sessions.get(key)
-        if session is None or logged.request["shareSessionEpoch"] == _FIRST_EPOCH:
-            if session is None and logged.request["shareSessionEpoch"] != _FIRST_EPOCH:
+        if session is None or logged.request["shareSessionEpoch"] == INITIAL_EPOCH:
+            if session is None and logged.request["shareSessionEpoch"] != INITIAL_EPOCH:
                 self._events.counts["sessions_begun_before"] += 1
             if session is not None and session.connection != logged.connection and not session.is_lost:
                 self._disconnect(session, key)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from sharestate import __version__
+from sharestate.broker.sessions import SESSION_PROFILES
+from sharestate.cli.assign import assign_command
 from sharestate.cli.broker_log import log_group
 from sharestate.cli.compare import compare_command
 from sharestate.cli.exits import NoVerdict, run_command
@@ -25,9 +27,12 @@ from sharestate.cli.spark import spark_group
 from sharestate.cli.state import state_group
 from sharestate.conversation import (
     SERVED_SPLIT_LIMIT,
+    AssignorConversation,
     Conversation,
     CoordinatorConversation,
     Level,
+    LineServer,
+    SessionConversation,
     UnreadableFileError,
     bounded_lines,
     replay,
@@ -59,6 +64,7 @@ def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""
 
 
+sharestate.add_command(assign_command)
 sharestate.add_command(compare_command)
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
@@ -70,7 +76,7 @@ sharestate.add_command(state_group)
 @sharestate.command("serve", short_help="Answer requests in the line protocol.")
 @profile_option
 @split_limit_option
-@click.argument("what", type=click.Choice(["partition", "coordinator"]), default="partition")
+@click.argument("what", type=click.Choice(["partition", "coordinator", "sessions", "assignor"]), default="partition")
 def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     """
     Answer requests in the line protocol.
@@ -78,7 +84,8 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     Reads one request per line from standard input and writes one response per line to standard output, each before
     it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
     {"bad_request": ...}. The requests are for share partitions, or with the argument 'coordinator' for share
-    coordinators, which have a protocol of their own; for them, the profile is one of the releases.
+    coordinators, with 'sessions' for the share sessions of a broker, and with 'assignor' for target assignments; these
+    have protocols of their own. For share coordinators, the profile is one of the releases.
 
     \b
     Try it:
@@ -87,7 +94,13 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
     Exit code: 0 at the end of the input, 2 if it cannot be read or the output cannot be written.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
-    server = _coordinators(profile) if what == "coordinator" else Conversation(profile, split_limit=split_limit)
+    servers: dict[str, Callable[[], LineServer]] = {
+        "partition": lambda: Conversation(profile, split_limit=split_limit),
+        "coordinator": lambda: _coordinators(profile),
+        "sessions": lambda: SessionConversation(SESSION_PROFILES[profile.name]),
+        "assignor": AssignorConversation,
+    }
+    server = servers[what]()
     if sys.stdin is None or sys.stdout is None:
         message = "standard input or standard output is closed"
         raise NoVerdict(message)
@@ -135,8 +148,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     Replay recorded conversations and compare every response.
 
     Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
-    partitions of this library, or to share coordinators if those were recorded, and shows where the first response
-    differs from the recorded one.
+    partitions of this library, or to share coordinators, share sessions or the assignor if those were recorded, and
+    shows where the first response differs from the recorded one.
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """

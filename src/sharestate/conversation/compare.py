@@ -114,6 +114,19 @@ def coordinator_view(response: Json, level: Level) -> Json:
     return _reduced(response)
 
 
+def assignor_differences(expected: Json, got: Json) -> tuple[Difference, ...]:
+    """Return the first places in which two of the assignor's responses differ; of what was raised, ``error`` counts."""
+    return differences(_assignor_view(expected), _assignor_view(got))
+
+
+def _assignor_view(response: Json) -> Json:
+    match response:
+        case {"result": {"raised": raised}}:
+            return {"result": {"raised": _reduced(raised)}}
+        case _:
+            return response
+
+
 def _without_texts_of_raised(value: Json) -> Json:
     match value:
         case {"raised": raised}:

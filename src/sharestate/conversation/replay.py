@@ -10,15 +10,18 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
-from sharestate.conversation.compare import Difference, Level, coordinator_view, differences
+from sharestate.broker.sessions import SESSION_PROFILES
+from sharestate.conversation.assignor import AssignorConversation
+from sharestate.conversation.compare import Difference, Level, assignor_differences, coordinator_view, differences
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
-from sharestate.conversation.traces import Trace, TraceStep, open_trace
+from sharestate.conversation.sessions import SessionConversation
+from sharestate.conversation.traces import Recorded, Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
@@ -93,8 +96,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
-    Its header says whether share partitions or share coordinators were recorded. Batches of share partitions larger
-    than *split_limit* are not split. [records]
+    Its header says what was recorded: share partitions, share coordinators, share sessions or the assignor. Batches of
+    share partitions larger than *split_limit* are not split. [records]
 
     Raises:
         UnreadableFileError: It is not a trace, or not of a known version.
@@ -102,14 +105,31 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     with open_trace(path) as trace:
         if obstacles := trace.header.obstacles:
             return _outcome(trace, ReplayVerdict.SKIPPED, reason=", ".join(obstacles))
-        if not trace.header.is_of_coordinator:
-            return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
-        coordinator = COORDINATOR_PROFILES.get(profile.name)
-        if coordinator is None:
-            return _outcome(
-                trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}"
-            )
-        return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+        match trace.header.recorded:
+            case Recorded.PARTITION:
+                return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
+            case Recorded.SESSIONS:
+                return _sessions_replayed(trace, profile, level)
+            case Recorded.ASSIGNOR:
+                return _replayed(trace, AssignorConversation(), assignor_differences)
+            case Recorded.COORDINATOR:
+                return _coordinator_replayed(trace, profile, level)
+            case _:
+                assert_never(trace.header.recorded)
+
+
+def _coordinator_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    coordinator = COORDINATOR_PROFILES.get(profile.name)
+    if coordinator is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
+    return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
+
+
+def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    sessions = SESSION_PROFILES.get(profile.name)
+    if sessions is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share sessions have the rules of {profile.name}")
+    return _replayed(trace, SessionConversation(sessions), partial(_coordinator_differences, level))
 
 
 def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:

@@ -6,9 +6,11 @@ A trace is JSON lines: a header, then one ``{"request", "response"}`` per line. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TextIO
 
 from attrs import asdict, frozen
@@ -33,8 +35,32 @@ NOT_REPLAYABLE: Final = frozenset(
 )
 """Flags of traces in which something happened that is not in the requests."""
 
-COORDINATOR_CLASSES: Final = frozenset({"PersisterStateBatchCombiner", "ShareCoordinatorShard"})
-"""The last words of the sources of traces that are about share coordinators; their tests' names end with ``Test``."""
+
+class Recorded(Enum):
+    """What a trace was recorded of."""
+
+    PARTITION = "share partitions"
+    """Share partitions."""
+
+    COORDINATOR = "share coordinators"
+    """Share coordinators, or their combiner."""
+
+    SESSIONS = "share sessions"
+    """The share sessions of a broker."""
+
+    ASSIGNOR = "the assignor"
+    """The assignor of share groups."""
+
+
+RECORDED_CLASSES: Final[Mapping[str, Recorded]] = MappingProxyType(
+    {
+        "PersisterStateBatchCombiner": Recorded.COORDINATOR,
+        "ShareCoordinatorShard": Recorded.COORDINATOR,
+        "ShareSessionCache": Recorded.SESSIONS,
+        "SimpleAssignor": Recorded.ASSIGNOR,
+    }
+)
+"""The last words of sources, and what they are; their tests' names end with ``Test``. Others are of partitions."""
 
 
 @frozen(kw_only=True)
@@ -60,9 +86,9 @@ class TraceHeader:
     """Peculiarities of the recording; some of them forbid a replay."""
 
     @property
-    def is_of_coordinator(self) -> bool:
-        """True if a share coordinator was recorded, or its combiner; else it was a share partition."""
-        return self.source.rpartition(" ")[2].removesuffix("Test") in COORDINATOR_CLASSES
+    def recorded(self) -> Recorded:
+        """What was recorded, by the class of Kafka that the source names."""
+        return RECORDED_CLASSES.get(self.source.rpartition(" ")[2].removesuffix("Test"), Recorded.PARTITION)
 
     @property
     def obstacles(self) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 """
-Search for differences between the library's share coordinator and Kafka's own.
+Search for differences between a conversation of the library and Kafka's own class, such as the share coordinator's.
 
 ``python -m tests.oracle.coordinator.search --help``
 
@@ -14,35 +14,30 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import count
 from multiprocessing import get_context, util
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
 from attrs import define, evolve, field, frozen
 
-from sharestate.conversation import BadRequestError, CoordinatorConversation, Level
+from sharestate.conversation import BadRequestError, CoordinatorConversation, Level, LineServer
 from sharestate.conversation.compare import Difference, coordinator_view, differences
-from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4, CoordinatorProfile
+from sharestate.coordinator import COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.search.progress import bar_of
 from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.planted.share_coordinator import PLANTED
+from tests.planted.share_coordinator import PLANTED, Planted
 
 Json = Any
 
 DRIVER: Final = "org.apache.kafka.coordinator.share.CoordinatorDriver"
-PROFILE_OF: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
-    {"4.2": COORDINATOR_4_2, "4.3": COORDINATOR_4_3, "4.4": COORDINATOR_4_4}
-)
-"""The profile that follows a release."""
 
 FINDINGS: Final = Path("build/oracle")
 
@@ -70,37 +65,82 @@ class Finding:
 
 
 @frozen(kw_only=True)
+class Subject:
+    """What is compared: a conversation of the library, and the class of Kafka's beside it."""
+
+    name: str
+    """What it is called."""
+
+    sources: str
+    """The directory of the driver's sources."""
+
+    driver: str
+    """The driver's class."""
+
+    recorded: str
+    """Kafka's class, as the headers of recordings name it."""
+
+    converse: Callable[[Any], LineServer]
+    """Begins a conversation under a profile."""
+
+    requests: Callable[[int], list[Json]]
+    """Returns the requests of the sequence with a number."""
+
+    profiles: Mapping[str, Any]
+    """The profiles that follow the releases, by their lines."""
+
+    planted: Mapping[str, Planted] = field(factory=dict)
+    """What can be planted into the library, by name."""
+
+
+def _requests(number: int) -> list[Json]:
+    return RandomSequence(number).requests()
+
+
+COORDINATOR: Final = Subject(
+    name="coordinator",
+    sources="coordinator",
+    driver=DRIVER,
+    recorded="ShareCoordinatorShard",
+    converse=CoordinatorConversation,
+    requests=_requests,
+    profiles={"4.2": COORDINATOR_4_2, "4.3": COORDINATOR_4_3, "4.4": COORDINATOR_4_4},
+    planted=PLANTED,
+)
+"""The share coordinator."""
+
+
+@frozen(kw_only=True)
 class Task:
     """What all jobs of a search have in common."""
 
     command: tuple[str, ...]
     """What runs Kafka."""
 
-    profile: CoordinatorProfile
+    profile: Any
     """The library's rules."""
+
+    subject: Subject = COORDINATOR
+    """What is compared."""
 
     plants: tuple[str, ...] = ()
     """What is planted into the library first, by name: the search has to notice."""
 
 
-def coordinator(kafka: str) -> Oracle:
-    """Return Kafka's share coordinator of a release, built unless it was."""
-    return build(kafka, sources="coordinator", say=lambda text: click.echo(f"== {text}", err=True))
+def oracle_of(kafka: str, subject: Subject = COORDINATOR) -> Oracle:
+    """Return Kafka's class of a release, built unless it was."""
+    return build(kafka, sources=subject.sources, say=lambda text: click.echo(f"== {text}", err=True))
 
 
-def profile_of(kafka: str) -> CoordinatorProfile:
-    """Return the profile that follows a release."""
-    return PROFILE_OF[kafka.rpartition(".")[0]]
-
-
-def task_of(kafka: str) -> Task:
+def task_of(kafka: str, subject: Subject = COORDINATOR) -> Task:
     """
     Return what searches beside the release *kafka*.
 
     Raises:
-        OracleError: Its coordinator cannot be built.
+        OracleError: Its class cannot be built.
     """
-    return Task(command=tuple(coordinator(kafka).command(DRIVER)), profile=profile_of(kafka))
+    command = tuple(oracle_of(kafka, subject).command(subject.driver))
+    return Task(command=command, profile=subject.profiles[kafka.rpartition(".")[0]], subject=subject)
 
 
 # ---- one job
@@ -116,7 +156,7 @@ class Worker:
     def __attrs_post_init__(self) -> None:
         """Start the JVM."""
         for name in self.task.plants:
-            PLANTED[name].plant()
+            self.task.subject.planted[name].plant()
         self.kafka = CommandPeer(self.task.command)
 
     def close(self) -> None:
@@ -127,7 +167,7 @@ class Worker:
         """Compare the sequences *numbers* up to the first difference; return the number of requests that agreed."""
         compared = 0
         for number in numbers:
-            requests = RandomSequence(number).requests()
+            requests = self.task.subject.requests(number)
             finding = self.difference(requests)
             if finding is not None:
                 return compared, shrunk(finding, self.difference, (without_ranges,))
@@ -139,7 +179,7 @@ class Worker:
         self.kafka.ask([json.dumps(request) for request in requests])
         responses = [json.loads(self.kafka.response()) for _ in requests]
         exchanges = tuple(zip(requests, responses, strict=True))
-        conversation = CoordinatorConversation(self.task.profile)
+        conversation = self.task.subject.converse(self.task.profile)
         for number, (request, response) in enumerate(exchanges, 1):
             ours = _answer(conversation, request, number)
             found = differences(coordinator_view(response, Level.FULL), coordinator_view(ours, Level.FULL))
@@ -148,7 +188,7 @@ class Worker:
         return None
 
 
-def _answer(conversation: CoordinatorConversation, request: Json, number: int) -> Json:
+def _answer(conversation: LineServer, request: Json, number: int) -> Json:
     try:
         return conversation.answer(request, number)
     except BadRequestError as error:
@@ -197,46 +237,57 @@ def _submitted(pool: ProcessPoolExecutor, first: int, ahead: int) -> Iterator[Fu
             yield under_way.popleft()
 
 
-def write(finding: Finding, kafka: str, file: Path) -> None:
-    """Write the conversation, with Kafka's responses."""
-    header = {"trace": 1, "source": f"Kafka {kafka} ShareCoordinatorShard", "name": file.stem}
+def write(finding: Finding, kafka: str, file: Path, recorded: str = COORDINATOR.recorded) -> None:
+    """Write the conversation, with Kafka's responses; *recorded* is the class that gave them."""
+    header = {"trace": 1, "source": f"Kafka {kafka} {recorded}", "name": file.stem}
     rows = [header, *({"request": request, "response": response} for request, response in finding.exchanges)]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--ops", default=100_000, show_default=True, help="How many requests to compare at least.")
-@click.option("--seed", default=0, show_default=True, help="The number of the first sequence.")
-@click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
-@click.option("--kafka", default=RELEASES[0], show_default=True, help=f"One of {', '.join(RELEASES)}.")
-@click.option("--plant", "plants", multiple=True, type=click.Choice(list(PLANTED)), help="Change the library first.")
-@click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="Where findings go.")
-def main(  # noqa: PLR0913 - one parameter for each option
-    *, ops: int, seed: int, jobs: int, kafka: str, plants: tuple[str, ...], out: Path
-) -> None:
-    """Search for differences between the library's share coordinator and Kafka's."""
-    begun = time.monotonic()
-    try:
-        task = evolve(task_of(kafka), plants=plants)
-        compared, finding = search(task, operations=ops, seed=seed, jobs=jobs)
-    except (OracleError, PeerDiedError, BrokenProcessPool) as error:
-        click.echo(f"coordinator search: {error}", err=True)
-        sys.exit(2)
-    took = time.monotonic() - begun
-    if finding is None:
-        click.echo(f"Kafka {kafka}: {compared} requests from sequence {seed} on, 0 differences; {took:.0f} s")
-        return
-    file = out / f"coordinator-{kafka}.jsonl"
-    write(finding, kafka, file)
+def command_of(subject: Subject) -> click.Command:
+    """Return the command that searches for differences between the library's *subject* and Kafka's."""
+
+    @click.command(
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help=f"Search for differences between the library's {subject.name} and Kafka's.",
+    )
+    @click.option("--ops", default=100_000, show_default=True, help="How many requests to compare at least.")
+    @click.option("--seed", default=0, show_default=True, help="The number of the first sequence.")
+    @click.option("--jobs", default=os.cpu_count() or 1, help="How many processes, each with a JVM; one for each core.")
+    @click.option("--kafka", default=RELEASES[0], show_default=True, help=f"One of {', '.join(RELEASES)}.")
+    @click.option("--plant", "plants", multiple=True, type=click.Choice([*subject.planted]), help="Change it first.")
+    @click.option("--out", default=FINDINGS, show_default=True, type=click.Path(path_type=Path), help="For findings.")
+    def main(  # noqa: PLR0913 - one parameter for each option
+        *, ops: int, seed: int, jobs: int, kafka: str, plants: tuple[str, ...], out: Path
+    ) -> None:
+        begun = time.monotonic()
+        try:
+            task = evolve(task_of(kafka, subject), plants=plants)
+            compared, finding = search(task, operations=ops, seed=seed, jobs=jobs)
+        except (OracleError, PeerDiedError, BrokenProcessPool) as error:
+            click.echo(f"{subject.name} search: {error}", err=True)
+            sys.exit(2)
+        took = time.monotonic() - begun
+        if finding is None:
+            click.echo(f"Kafka {kafka}: {compared} requests from sequence {seed} on, 0 differences; {took:.0f} s")
+            return
+        file = out / f"{subject.name}-{kafka}.jsonl"
+        write(finding, kafka, file, subject.recorded)
+        _show(finding, kafka, file)
+        sys.exit(1)
+
+    return main
+
+
+def _show(finding: Finding, kafka: str, file: Path) -> None:
     click.echo(f"Kafka {kafka}: a difference after {len(finding.exchanges)} requests, in {file}")
     request, response = finding.exchanges[-1]
     for name, value in {"request": request, "Kafka": response, "library": finding.ours}.items():
         click.echo(f"{name}: {json.dumps(value)}")
     for difference in finding.differences:
         click.echo(str(difference))
-    sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    command_of(COORDINATOR)()

@@ -53,6 +53,15 @@ def test_share_coordinators_are_served_too() -> None:
     assert served(combine, "coordinator") == [{"result": [[0, 9, 2, 1]]}]
 
 
+def test_share_sessions_are_served_too() -> None:
+    """With the argument 'sessions', requests are for the share sessions of a broker; healed ones differ."""
+    fetch = '{"op":"fetch","group":"g","member":"m","partitions":[["AAECAwQFBgcICQoLDA0ODw",0]%s]}'
+    twice = '{"op":"open"}\n' + fetch % ',["AAECAwQFBgcICQoLDA0ODw",0]'
+
+    assert served(twice, "sessions", "--profile", "kafka-4.2")[1]["result"]["raised"]["error"] == "UNKNOWN_SERVER_ERROR"
+    assert served(twice, "sessions", "--profile", "kip-932")[1]["result"]["raised"]["error"] == "INVALID_REQUEST"
+
+
 def test_a_bad_request_to_a_share_coordinator_is_answered() -> None:
     """It has the same form as that of a share partition."""
     bad, good = served('{"op":"open","partitions":0}\n{"op":"open"}\n', "coordinator")

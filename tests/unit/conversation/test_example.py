@@ -11,13 +11,27 @@ from typing import Final
 import pytest
 
 from sharestate import KAFKA_4_3, KAFKA_4_4
-from sharestate.conversation import Conversation, CoordinatorConversation, LineServer, serve
+from sharestate.broker.sessions import SESSIONS_4_3
+from sharestate.conversation import (
+    AssignorConversation,
+    Conversation,
+    CoordinatorConversation,
+    LineServer,
+    SessionConversation,
+    serve,
+)
 from sharestate.conversation.compare import differences
 from sharestate.coordinator import COORDINATOR_4_3
 
 EXAMPLES: Final = {
     name: Path(__file__).with_name(name).read_text().splitlines()
-    for name in ("example.txt", "example-dead-letters.txt", "example-coordinator.txt")
+    for name in (
+        "example.txt",
+        "example-dead-letters.txt",
+        "example-coordinator.txt",
+        "example-sessions.txt",
+        "example-assignor.txt",
+    )
 }
 
 each_example = pytest.mark.parametrize(
@@ -27,6 +41,8 @@ each_example = pytest.mark.parametrize(
         pytest.param(EXAMPLES["example.txt"], Conversation(KAFKA_4_4), id="4.4"),
         pytest.param(EXAMPLES["example-dead-letters.txt"], Conversation(KAFKA_4_4), id="dead letters"),
         pytest.param(EXAMPLES["example-coordinator.txt"], CoordinatorConversation(COORDINATOR_4_3), id="coordinator"),
+        pytest.param(EXAMPLES["example-sessions.txt"], SessionConversation(SESSIONS_4_3), id="sessions"),
+        pytest.param(EXAMPLES["example-assignor.txt"], AssignorConversation(), id="assignor"),
     ],
 )
 

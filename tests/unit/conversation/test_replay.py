@@ -215,3 +215,24 @@ def test_a_missing_list_is_reported(tmp_path: Path) -> None:
     """The error has the file and the operating system's message."""
     with pytest.raises(UnreadableFileError, match=r"none\.json: No such file"):
         read_known_differences(tmp_path / "none.json")
+
+
+def test_share_sessions_are_replayed_by_their_rules(tmp_path: Path) -> None:
+    """By those of the profile's name; a profile of one's own has none, and healed ones answer otherwise (S1)."""
+    fetch = {"op": "fetch", "partitions": [["AAECAwQFBgcICQoLDA0ODw", 0, "t"]] * 2}
+    empty = {"sessions": [], "partitions": 0, "members": {}, "connections": {}}
+    exchanges = [
+        {"request": {"op": "open"}, "response": {"result": None, "events": [], "state": empty}},
+        {
+            "request": fetch,
+            "response": {"result": {"raised": {"error": "UNKNOWN_SERVER_ERROR"}}, "events": [], "state": empty},
+        },
+    ]
+    file = trace(tmp_path, *exchanges, source="Kafka 4.3.1 SharePartitionManager, ShareSessionCache")
+
+    verdicts = [
+        replay(file, profile, Level.OBSERVABLE).verdict
+        for profile in (KAFKA_4_3, KAFKA_4_3.healed, Profile(name="own"))
+    ]
+
+    assert verdicts == [ReplayVerdict.PASSED, ReplayVerdict.FAILED, ReplayVerdict.SKIPPED]
