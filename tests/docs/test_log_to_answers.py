@@ -312,8 +312,8 @@ SAID: Final[dict[str, tuple[str, Change, str]]] = {
 WITHOUT_MESSAGE: Final = {
     "whether an empty answer had to be empty",
     (
-        "in which order locks expire that an acknowledgement has split and was refused for: a broker's timer puts them in "
-        "another order than the library"
+        "in which order locks expire that an acknowledgement has split and was refused for: "
+        "a broker's timer puts them in another order than the library"
     ),
     "when a connection was lost, or a dead-letter queue has answered",
 }
