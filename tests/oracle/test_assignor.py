@@ -10,9 +10,9 @@ import pytest
 from sharestate import KAFKA_4_4
 from sharestate.broker.groups import assignor
 from sharestate.conversation import Level, ReplayVerdict, replay
-from tests.oracle.build import RELEASES, OracleUnavailableError
 from tests.oracle.assignor.cases import LENGTH, Sequence
 from tests.oracle.assignor.search import command_of, search, write
+from tests.oracle.build import RELEASES, OracleUnavailableError
 
 REQUESTS = 2_000
 

@@ -28,8 +28,8 @@ from sharestate.conversation import AssignorConversation
 from sharestate.conversation.compare import Difference, assignor_differences
 from sharestate.testing.search.command import CommandPeer, PeerDiedError
 from sharestate.testing.shrinking import shrunk, without_ranges
-from tests.oracle.build import RELEASES, OracleError, build
 from tests.oracle.assignor.cases import Sequence
+from tests.oracle.build import RELEASES, OracleError, build
 
 Json = Any
 
