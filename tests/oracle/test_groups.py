@@ -25,7 +25,9 @@ def command(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(("command", "release"), [("4.3.1", "4.3.1"), ("4.4.0", "4.4.0")], indirect=["command"])
+@pytest.mark.parametrize(
+    ("command", "release"), [(kafka, kafka) for kafka in ("4.2.1", "4.3.1", "4.4.0")], indirect=["command"]
+)
 def test_kafka_answers_the_recordings_again(command: list[str], release: str) -> None:
     """A release gives the answers that were recorded of it, byte by byte."""
     recorded = [exchange for recording in sorted(DATA.glob(f"{release}/*.jsonl")) for exchange in exchanges(recording)]
