@@ -10,7 +10,7 @@ from typing import Any, Final
 
 Json = Any
 
-LENGTH: Final = 60
+LENGTH: Final = 80
 """The requests of a sequence between the one that opens it and the one that shows the state. [requests]"""
 
 GROUPS: Final = ("g1", "gr\u00fcppe", "g3")
@@ -28,7 +28,7 @@ OFFSETS: Final = (-1, 0, 5, 2**63 - 1)
 SETTINGS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     {
         "group.share.assignment.interval.ms": (0, 0, 1000, 5000),
-        "group.share.max.size": (1, 2, 3, 200, 200),
+        "group.share.max.size": (1, 2, 3, 200, 200, 200),
         "group.share.session.timeout.ms": (45_000, 60_000),
         "group.share.heartbeat.interval.ms": (5000, 7000),
         "group.share.initialize.retry.interval.ms": (1, 10_000, 30_000),
@@ -61,6 +61,8 @@ class Sequence:
         self._wild = self._random.choice((0.0, 0.05, 0.2))
         self._groups = GROUPS[: self._random.choice((1, 1, 2, 3))]
         self._members = self._random_members()
+        self._joining = self._random.choice((0.3, 0.6))
+        self._times = MILLISECONDS[: self._random.choice((5, 5, 7, len(MILLISECONDS)))]
         self._largest = self._random.choice((1, 3, 3, 6, 40))
         self._topics: dict[str, list[Json]] = {}
         """By name, the id and the number of partitions of each topic that is there."""
@@ -102,7 +104,7 @@ class Sequence:
         return self._chance(self._wild)
 
     def _random_members(self) -> list[str]:
-        count = self._random.choice((1, 2, 3, 4, 20))
+        count = self._random.choice((2, 3, 4, 8, 20))
         if self._chance(0.3):
             return [*SAME_HASH[:count]]
         return [self._random.randbytes(8).hex() if self._chance(0.5) else f"m{number}" for number in range(count)]
@@ -145,10 +147,10 @@ class Sequence:
     def _heartbeat(self) -> Json:
         group = self._group()
         present = self._members_of(group)
-        member = self._random.choice([*present] if present and self._chance(0.7) else self._members)
+        member = self._random.choice([*present] if present and not self._chance(self._joining) else self._members)
         epoch = self._epoch(present.get(member))
         request = {"group": group, "member": member, "epoch": epoch}
-        if (epoch == 0 and not self._is_wild()) or self._chance(0.15):
+        if (epoch == 0 and not self._is_wild()) or self._chance(0.12):
             request["topics"] = self._names()
         if self._is_wild():
             request["topics"] = self._random.choice(([], ["t0", "t0"], ["none"], None))
@@ -165,7 +167,7 @@ class Sequence:
         return int(self._random.choices(epochs, (40, 4, 8, 2, 1, 1))[0])
 
     def _advance(self) -> Json:
-        return {"ms": self._random.choice(MILLISECONDS)}
+        return {"ms": self._random.choice(self._times)}
 
     # ---- the persister's answers
 
