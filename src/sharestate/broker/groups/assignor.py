@@ -100,12 +100,14 @@ class TargetAssignment:
         members: The partitions of each member, by topic; sorted. Empty if nobody subscribes to anything.
         numbering: The members in the order in which they were numbered.
         shares: What the rules wanted, in one share or one for each topic.
+        arrivals: The partitions of each member that were shared out, in the order in which it has got them.
     """
 
     subscription_type: SubscriptionType
     members: Mapping[str, Mapping[str, tuple[int, ...]]]
     numbering: tuple[str, ...]
     shares: tuple[PoolShare, ...]
+    arrivals: Mapping[str, tuple[TopicPartition, ...]] = field(factory=dict, repr=False)
 
 
 def assign(
@@ -158,6 +160,12 @@ def assign(
         members=MappingProxyType(group.target(pools, drops_others=kind is SubscriptionType.HOMOGENEOUS)),
         numbering=tuple(numbering),
         shares=tuple(pool.wanted(numbering) for pool in pools),
+        arrivals=MappingProxyType(
+            {
+                member_id: tuple(chain.from_iterable(pool.held.get(index, ()) for pool in pools))
+                for index, member_id in enumerate(numbering)
+            }
+        ),
     )
 
 
