@@ -160,13 +160,20 @@ def assign(
         members=MappingProxyType(group.target(pools, drops_others=kind is SubscriptionType.HOMOGENEOUS)),
         numbering=tuple(numbering),
         shares=tuple(pool.wanted(numbering) for pool in pools),
-        arrivals=MappingProxyType(
-            {
-                member_id: tuple(chain.from_iterable(pool.held.get(index, ()) for pool in pools))
-                for index, member_id in enumerate(numbering)
-            }
-        ),
+        arrivals=MappingProxyType(_arrivals(numbering, pools, iteration)),
     )
+
+
+def _arrivals(
+    numbering: Iterable[str], pools: Iterable[_Pool], iteration: Iteration
+) -> dict[str, tuple[TopicPartition, ...]]:
+    """Return the partitions of each member, pool by pool in the order in which Kafka comes to them."""
+    by_topic = {topic_id: pool for pool in pools for topic_id in pool.topics}
+    in_order = list({id(pool): pool for pool in map(by_topic.__getitem__, iteration.of_pooled(by_topic))}.values())
+    return {
+        member_id: tuple(chain.from_iterable(pool.held.get(index, ()) for pool in in_order))
+        for index, member_id in enumerate(numbering)
+    }
 
 
 def _checked(members: Iterable[SubscribedMember]) -> dict[str, SubscribedMember]:

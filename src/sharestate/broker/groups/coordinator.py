@@ -203,18 +203,31 @@ class GroupCoordinator:
             return None
         return self.apply(self._expiry(timer), now_ms)
 
-    def expire_together(self, now_ms: int) -> tuple[GroupEffects[SessionTimer], ...]:
+    def due_together(self, now_ms: int) -> tuple[SessionTimer, ...]:
         """
-        Take out all members whose sessions end at the next deadline, each as if the others were still there.
+        Return the timers of all members whose sessions end at the next deadline, if that has come.
+
+        Raises:
+            MalformedInputError: *now_ms* is no time.
+        """
+        return tuple(self._timers.due_together(checked_time(now_ms)))
+
+    def expire_together(self, timers: Iterable[SessionTimer], now_ms: int) -> tuple[GroupEffects[SessionTimer], ...]:
+        """
+        Take out the members of *timers*, which are due, each as if the others were still there.
 
         Kafka's tests do so, whose timer runs all that is due before a record is replayed; in a broker each is a write
         of its own, so use ``expire_next``.
 
         Raises:
-            MalformedInputError: *now_ms* is no time.
+            MalformedInputError: One of the timers is not due.
         """
         now_ms = checked_time(now_ms)
-        effects = tuple(self._expiry(timer) for timer in self._timers.due_together(now_ms))
+        given = rows(timers, SessionTimer, "timers")
+        due = set(self._timers.due_together(now_ms))
+        if not due.issuperset(given) or len(set(given)) < len(given):
+            refuse("expected timers that are due, each once", "timers")
+        effects = tuple(self._expiry(timer) for timer in given)
         for each in effects:
             self.apply(each, now_ms)
         return effects

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from sharestate.broker.groups.assignment_order import AssignmentOrder
-from sharestate.broker.groups.assignor import SubscribedMember, SubscriptionType, assign
+from sharestate.broker.groups.assignor import SubscribedMember, SubscriptionType, TargetAssignment, assign
 from sharestate.broker.groups.initialization import initialize_request, initializing_record, missing_state
 from sharestate.broker.groups.records import (
     CurrentMemberAssignmentValue,
@@ -249,7 +249,7 @@ def _admitted(state: CoordinatorState, request: ShareGroupHeartbeat) -> ShareGro
         if request.member_epoch != JOIN_EPOCH:
             message = f"Share group {request.group_id} not found."
             raise GroupIdNotFoundError(message)
-        group = ShareGroup(group_id=request.group_id, epoch=state.profile.first_epoch)
+        group = ShareGroup.new(request.group_id, state.profile.first_epoch)
     max_size = state.settings.max_size
     if len(group.members.values) >= max_size and request.member_id not in group.members.values:
         message = f"The share group has reached its maximum capacity of {max_size} members."
@@ -429,7 +429,7 @@ def _assigned(
         if before is None or as_sets(before) != as_sets(target):
             value = TargetAssignmentMemberValue(topic_partitions(target))
             records.append(told(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, group.group_id, value, member_id))
-        else:
+        elif not _is_copied(found, member_id):
             target = before
         if member_id == updated.member_id:
             own = target
@@ -437,6 +437,19 @@ def _assigned(
     value = TargetAssignmentMetadataValue(changes.epoch, timestamp)
     records.append(told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, value))
     return _Target(epoch=changes.epoch, partitions=own, records=tuple(records))
+
+
+def _is_copied(found: TargetAssignment, member_id: str) -> bool:
+    """
+    Return whether the assignor makes a new map for a target that stays, whose order is then another one.
+
+    Source:
+        SimpleHomogeneousAssignmentBuilder.revokeUnassignablePartitions (Kafka 4.3.1): for members with enough.
+    """
+    if found.subscription_type is SubscriptionType.HETEROGENEOUS:
+        return False
+    count = len(found.arrivals.get(member_id, ()))
+    return count > 0 and all(count >= share.capacities[member_id] for share in found.shares)
 
 
 def _topic_ids(state: CoordinatorState, names: Iterable[str]) -> list[str]:

@@ -187,19 +187,20 @@ def deleted_topic_records(state: CoordinatorState, topic_ids: Collection[str]) -
             and gone.isdisjoint(known.deleting)
         ):
             continue
-        left = StatePartitions(
-            {topic_id: topic for topic_id, topic in known.initializing.items() if topic_id not in gone},
-            {topic_id: topic for topic_id, topic in known.initialized.items() if topic_id not in gone},
-            tuple(topic_id for topic_id in known.deleting if topic_id not in gone),
-        )
-        order = state.tables.order
         copied = StatePartitions(
-            {topic_id: left.initializing[topic_id] for topic_id in order.of_copied_topics(left.initializing)},
-            {topic_id: left.initialized[topic_id] for topic_id in order.of_copied_topics(left.initialized)},
-            left.deleting,
+            _copied_without(state, known.initializing, gone),
+            _copied_without(state, known.initialized, gone),
+            tuple(topic_id for topic_id in known.deleting if topic_id not in gone),
         )
         records.append(state_record(state, group_id, copied))
     return tuple(records)
+
+
+def _copied_without(
+    state: CoordinatorState, topics: TopicsToInitialize, gone: Collection[str]
+) -> TopicsToInitialize:
+    copied = state.tables.order.of_copied_topics(topics)
+    return {topic_id: topics[topic_id] for topic_id in copied if topic_id not in gone}
 
 
 def state_record(state: CoordinatorState, group_id: str, partitions: StatePartitions) -> GroupRecord:

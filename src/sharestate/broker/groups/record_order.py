@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from sharestate.broker.groups.assignment_order import TopicPartition, capacity_for
+from sharestate.broker.groups.assignment_order import TopicPartition
 from sharestate.broker.groups.java_hash_map import DEFAULT_CAPACITY, NUMBERS, TEXTS, TOPIC_IDS, JavaHashMap, KeyType
 from sharestate.broker.groups.timeline_map import TimelineMap
 
@@ -82,14 +82,14 @@ class RecordOrder:
         """
         if not self.is_java:
             return {topic_id: tuple(sorted(numbers)) for topic_id, numbers in sorted(target.items())}
-        came: dict[str, list[int]] = {}
-        for topic_id, number in arrivals:
-            came.setdefault(topic_id, []).append(number)
-        topics = JavaHashMap(TOPIC_IDS, capacity_for(len(before)))
+        topics = JavaHashMap(TOPIC_IDS, len(before))  # AssignorHelpers.deepCopyAssignment
         for topic_id in before:
             topics.put(topic_id)
-        for topic_id in came:
-            topics.compute_if_absent(topic_id)
+        came: dict[str, list[int]] = {}
+        for topic_id, number in arrivals:
+            if number not in before.get(topic_id, ()):
+                topics.compute_if_absent(topic_id)
+                came.setdefault(topic_id, []).append(number)
         return {
             topic_id: self._changed(before.get(topic_id, ()), came.get(topic_id, ()), target[topic_id])
             for topic_id in topics
@@ -98,8 +98,7 @@ class RecordOrder:
 
     def _changed(self, before: Sequence[int], came: Iterable[int], numbers: Collection[int]) -> tuple[int, ...]:
         kept = [number for number in before if number in numbers]
-        added = [number for number in came if number not in before]
-        return tuple(self._put([*kept, *added], NUMBERS, _set_capacity(len(before))))
+        return tuple(self._put([*kept, *came], NUMBERS, _set_capacity(len(before))))
 
     def _put(self, keys: Iterable[K], type_: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> list[K]:
         if not self.is_java:

@@ -125,7 +125,7 @@ class TargetMetadata:
         timestamp: When it was made; 0 if the next one need not wait. [ms]
     """
 
-    epoch: int = 0
+    epoch: int
     timestamp: int = 0
 
 
@@ -161,14 +161,19 @@ class ShareGroup:
 
     group_id: str
     epoch: int
+    target_metadata: TargetMetadata
     metadata_hash: int = 0
-    target_metadata: TargetMetadata = TargetMetadata()
     members: TimelineMap[ShareGroupMember] = field(factory=TimelineMap)
     targets: dict[str, Partitions] = field(
         factory=dict, eq=lambda targets: {member_id: as_sets(each) for member_id, each in targets.items()}
     )
     subscribers: TimelineMap[int] = field(factory=TimelineMap)
     refresh: RefreshDeadline = field(default=RefreshDeadline(), eq=False)
+
+    @classmethod
+    def new(cls, group_id: str, epoch: int) -> ShareGroup:
+        """Return a group of which nothing is known, at its first *epoch*, which counts as assigned."""
+        return cls(group_id=group_id, epoch=epoch, target_metadata=TargetMetadata(epoch))
 
     @property
     def state(self) -> GroupState:

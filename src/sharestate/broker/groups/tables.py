@@ -77,7 +77,7 @@ class GroupTables:
         group = self.groups.values.get(key.group_id)
         if record.value is not None:
             if group is None:
-                group = ShareGroup(group_id=key.group_id, epoch=self.first_epoch)
+                group = ShareGroup.new(key.group_id, self.first_epoch)
                 self.groups[key.group_id] = group
             _TOLD[key.type](self, group, key.member_id or "", record.value, now_ms)
         elif key.type is GroupRecordType.STATE_PARTITION_METADATA:

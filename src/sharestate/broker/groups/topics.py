@@ -19,6 +19,14 @@ def _topic_id(value: str) -> str:
     return value
 
 
+def _racks(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    try:
+        partitions = tuple(value)
+    except TypeError:
+        refuse(f"expected a list of lists, got {brief_repr(value)}", "partition_racks")
+    return tuple(rows(racks, str, f"partition_racks[{index}]") for index, racks in enumerate(partitions))
+
+
 @frozen(kw_only=True)
 class ClusterTopic:
     """
@@ -37,17 +45,12 @@ class ClusterTopic:
     topic_id: str = field(converter=_topic_id)
     name: str = field(validator=instance(str))
     partition_count: int = field(converter=lambda value: integer(value, "partition_count", 0, MAX_PARTITIONS))
-    partition_racks: tuple[tuple[str, ...], ...] = field(
-        default=(), converter=lambda value: rows(value, tuple, "partition_racks")
-    )
+    partition_racks: tuple[tuple[str, ...], ...] = field(default=(), converter=_racks)
 
     def __attrs_post_init__(self) -> None:
         """Check that there are racks for each partition, or for none."""
         if self.partition_racks and len(self.partition_racks) != self.partition_count:
             refuse(f"racks of {len(self.partition_racks)} partitions", "partition_racks")
-        for index, racks in enumerate(self.partition_racks):
-            for rack in racks:
-                text(rack, f"partition_racks[{index}]")
 
     def metadata_hash(self) -> int:
         """

@@ -22,8 +22,10 @@ from sharestate.broker.groups import (
     describe_groups,
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
+from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_offset_deletion
 from sharestate.conversation.groups.grammar import read_request
+from sharestate.conversation.groups.mock_timer import MockTimer
 from sharestate.conversation.groups.to_json import (
     delete_json,
     described_text,
@@ -63,6 +65,7 @@ class GroupConversation(LineServer):
         self._profile = profile
         self._coordinator: GroupCoordinator | None = None
         self._now_ms = BEGIN_MS
+        self._timers = MockTimer()
         self._group_ids: set[str] = set()
         self._records: list[GroupRecord] = []
         self._log: list[GroupRecord] = []
@@ -119,6 +122,7 @@ class GroupConversation(LineServer):
         coordinator.update_topics(_topics(coordinator, topics))
         self._coordinator = coordinator
         self._now_ms = BEGIN_MS
+        self._timers = MockTimer()
         self._group_ids = set()
         self._log = []
 
@@ -145,6 +149,11 @@ class GroupConversation(LineServer):
         )
         effects = coordinator.heartbeat(request, self._now_ms)
         self._told(effects)
+        if epoch == LEFT_EPOCH:
+            self._timers.cancel((group, member))
+        else:
+            timeout_ms = coordinator.state.settings_of(group).session_timeout_ms
+            self._timers.schedule((group, member), self._now_ms + timeout_ms)
         response = effects.response
         return {
             "error": ErrorCode.NONE.name,
@@ -159,7 +168,9 @@ class GroupConversation(LineServer):
         end = self._now_ms + ms
         expired: list[Json] = []
         while (deadline := coordinator.next_deadline_ms()) is not None and deadline <= end:
-            for effects in coordinator.expire_together(deadline):
+            due = coordinator.due_together(deadline)
+            order = self._timers.due(deadline)
+            for effects in coordinator.expire_together(sorted(due, key=lambda timer: order.index(timer[2:])), deadline):
                 self._told(effects)
                 expired.append(f"session-timeout-{effects.response.group_id}-{effects.response.member_id}")
         self._now_ms = end
@@ -245,6 +256,12 @@ class GroupConversation(LineServer):
         fresh.update_topics(coordinator.state.topics.by_id.values())
         fresh.load(self._log, self._now_ms)
         self._coordinator = fresh
+        self._timers = MockTimer()
+        tables = fresh.state.tables
+        for group_id in tables.order.of_keys(tables.groups):
+            deadline = self._now_ms + fresh.state.settings_of(group_id).session_timeout_ms
+            for member_id in tables.order.of_keys(tables.groups.values[group_id].members):
+                self._timers.schedule((group_id, member_id), deadline)
 
     def _state(self, _coordinator: GroupCoordinator) -> Json:
         return None
