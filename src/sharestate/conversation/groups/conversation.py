@@ -18,11 +18,10 @@ from sharestate.broker.groups import (
     GroupRecord,
     ShareGroupHeartbeat,
     TopicOffsets,
-    alter_offsets,
     describe_groups,
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
-from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_offset_deletion
+from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
 from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
@@ -227,14 +226,18 @@ class GroupConversation(LineServer):
         self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[tuple[int, int], ...]]
     ) -> Json:
         asked = [TopicOffsets(topic_name=name, offsets=dict(offsets)) for name, offsets in topics.items()]
-        effects = alter_offsets(coordinator, group, asked, self._now_ms)
-        self._told(effects)
+        plan = plan_alteration(coordinator.state, group, asked, self._now_ms)
+        self._told(coordinator.apply(plan, self._now_ms))
+        altered = plan.response
         return {
             "topics": {
                 topic.topic_name: [[number, error_name(code)] for number, code in topic.errors.items()]
-                for topic in effects.response.topics
+                for topic in altered.topics
             },
-            "initialize": initialize_json(effects.initialize) or {},
+            "initialize": {
+                topic_id: [[number, altered.state_epoch, offset] for number, offset in sorted(offsets.items())]
+                for topic_id, offsets in altered.offsets.items()
+            },
         }
 
     def _delete_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: tuple[str, ...]) -> Json:
