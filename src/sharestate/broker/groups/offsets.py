@@ -7,7 +7,7 @@ Each begins with a function here, asks a persister for what its effects say, and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import evolve, field, frozen
 
@@ -60,14 +60,25 @@ def expect_empty(group: ShareGroup) -> None:
 # ---- altering
 
 
-def _offsets(value: Mapping[int, int]) -> Mapping[int, int]:
-    anything: object = value
-    if not isinstance(anything, Mapping):
-        refuse("expected a mapping of partitions", "offsets")
-    return {
-        integer(number, "offsets", MIN_PARTITION, MAX_PARTITION): integer(offset, f"offsets[{number}]")
-        for number, offset in value.items()
-    }
+class PartitionOffset(NamedTuple):
+    """
+    Where a share partition is to begin.
+
+    Attributes:
+        partition: The partition's number.
+        start_offset: The offset; -1 leaves it to the group's reset policy.
+    """
+
+    partition: int
+    start_offset: int
+
+
+def _offsets(value: Iterable[PartitionOffset]) -> tuple[PartitionOffset, ...]:
+    offsets = rows(value, PartitionOffset, "offsets")
+    for index, (partition, start_offset) in enumerate(offsets):
+        integer(partition, f"offsets[{index}].partition", MIN_PARTITION, MAX_PARTITION)
+        integer(start_offset, f"offsets[{index}].start_offset")
+    return offsets
 
 
 @frozen(kw_only=True)
@@ -77,14 +88,14 @@ class TopicOffsets:
 
     Attributes:
         topic_name: The topic's name.
-        offsets: The offset by the number of the partition; -1 leaves it to the group's reset policy.
+        offsets: The partitions and their offsets; of a partition that comes twice, the last one counts.
 
     Raises:
         MalformedInputError: A field is of the wrong type or out of range.
     """
 
     topic_name: str = field(validator=writable)
-    offsets: Mapping[int, int] = field(converter=_offsets)
+    offsets: tuple[PartitionOffset, ...] = field(converter=_offsets)
 
 
 @frozen(kw_only=True)
@@ -95,12 +106,12 @@ class AlteredTopic:
     Attributes:
         topic_name: The topic's name.
         topic_id: Its id; None if there is no such topic.
-        errors: The error code of each partition, by its number, in the order of the request.
+        errors: Number and error code of each partition, in the order of the request.
     """
 
     topic_name: str
     topic_id: str | None
-    errors: Mapping[int, int]
+    errors: tuple[tuple[int, int], ...]
 
 
 @frozen(kw_only=True)
@@ -180,11 +191,11 @@ def plan_alteration(
     for topic in topics:
         known = state.topics.by_name.get(topic.topic_name)
         count = lowest if known is None else known.partition_count
-        good = {number: offset for number, offset in topic.offsets.items() if lowest <= number < count}
-        errors = {
-            number: int(ErrorCode.NONE if number in good else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for number in topic.offsets
-        }
+        good = {number: offset for number, offset in topic.offsets if lowest <= number < count}
+        errors = tuple(
+            (number, int(ErrorCode.NONE if number in good else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            for number, _ in topic.offsets
+        )
         topic_id = None if known is None else known.topic_id
         altered.append(AlteredTopic(topic_name=topic.topic_name, topic_id=topic_id, errors=errors))
         if topic_id is not None:
@@ -203,7 +214,9 @@ def plan_alteration(
 def _failed(altered: AlteredOffsets) -> AlteredOffsets:
     """Return the answer to a request for which the persister has failed."""
     code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-    topics = tuple(evolve(topic, errors=dict.fromkeys(topic.errors, code)) for topic in altered.topics)
+    topics = tuple(
+        evolve(topic, errors=tuple((number, code) for number, _ in topic.errors)) for topic in altered.topics
+    )
     return evolve(altered, topics=topics, error_code=code)
 
 
@@ -255,10 +268,9 @@ def offsets_altered(
     topics = tuple(
         evolve(
             topic,
-            errors={
-                number: code or codes.get((topic.topic_id, number), ErrorCode.NONE)
-                for number, code in topic.errors.items()
-            },
+            errors=tuple(
+                (number, code or codes.get((topic.topic_id, number), ErrorCode.NONE)) for number, code in topic.errors
+            ),
         )
         for topic in altered.topics
     )

@@ -16,6 +16,7 @@ from sharestate.broker.groups import (
     GroupEffects,
     GroupProfile,
     GroupRecord,
+    PartitionOffset,
     ShareGroupHeartbeat,
     TopicOffsets,
     describe_groups,
@@ -223,15 +224,15 @@ class GroupConversation(LineServer):
     # ---- administration
 
     def _alter(
-        self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[tuple[int, int], ...]]
+        self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[PartitionOffset, ...]]
     ) -> Json:
-        asked = [TopicOffsets(topic_name=name, offsets=dict(offsets)) for name, offsets in topics.items()]
+        asked = [TopicOffsets(topic_name=name, offsets=offsets) for name, offsets in topics.items()]
         plan = plan_alteration(coordinator.state, group, asked, self._now_ms)
         self._told(coordinator.apply(plan, self._now_ms))
         altered = plan.response
         return {
             "topics": {
-                topic.topic_name: [[number, error_name(code)] for number, code in topic.errors.items()]
+                topic.topic_name: [[number, error_name(code)] for number, code in topic.errors]
                 for topic in altered.topics
             },
             "initialize": {
