@@ -229,9 +229,8 @@ def united(state: CoordinatorState, first: TopicsToInitialize, second: TopicsToI
     """
     order = state.tables.order
     found: dict[str, InitializedTopic] = {}
-    for topic_id in order.of_topics(dict.fromkeys([*first, *second])):
-        before = _numbers(first, topic_id)
-        numbers = order.of_collected_numbers(dict.fromkeys([*before, *_numbers(second, topic_id)]))
+    for topic_id in order.of_joined_topics(first, second):
+        numbers = order.of_joined_numbers(_numbers(first, topic_id), _numbers(second, topic_id))
         found[topic_id] = evolve(second.get(topic_id) or first[topic_id], partitions=numbers)
     return found
 

@@ -66,6 +66,14 @@ class RecordOrder:
         """Return partitions in a set to which they were added one by one (``Collectors.toSet``)."""
         return tuple(self._put(numbers, NUMBERS))
 
+    def of_joined_topics(self, first: Collection[str], second: Iterable[str]) -> list[str]:
+        """Return topics in a map that is filled from a copy of a set to which others were added (``addAll``)."""
+        return self.of_topics(self._put([*first, *second], TOPIC_IDS, _set_capacity(len(first))))
+
+    def of_joined_numbers(self, first: Collection[int], second: Iterable[int]) -> tuple[int, ...]:
+        """Return partitions in a copy of a set to which others were added (``new HashSet``, then ``addAll``)."""
+        return tuple(self._put([*first, *second], NUMBERS, _set_capacity(len(first))))
+
     def of_target(
         self,
         before: Mapping[str, Sequence[int]],
@@ -102,7 +110,7 @@ class RecordOrder:
 
     def _put(self, keys: Iterable[K], type_: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> list[K]:
         if not self.is_java:
-            return sorted(keys)
+            return sorted(set(keys))
         table = JavaHashMap(type_, capacity)
         for key in keys:
             table.put(key)

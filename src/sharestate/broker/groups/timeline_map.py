@@ -52,7 +52,7 @@ class TimelineMap(Generic[V]):
         keys = list(self.values)
         if added is not None and added not in self.values:
             keys.append(added)
-        return sorted(keys, key=lambda key: (java_hash(key) * _MIX) % 2**64 >> shift)
+        return sorted(reversed(keys), key=lambda key: (java_hash(key) * _MIX) % 2**64 >> shift)
 
     def _capacity_to_put(self) -> int:
         return self.capacity * 2 if (len(self.values) + 1) * 3 > self.capacity * 4 else self.capacity

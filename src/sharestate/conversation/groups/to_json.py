@@ -135,7 +135,7 @@ def described_text(group: DescribedGroup) -> str:
 
 
 def _member_text(member: DescribedMember) -> str:
-    names = ", ".join(map(_quoted, member.topic_names))
+    names = ", ".join(member.topic_names)
     topics = ", ".join(
         f"TopicPartitions(topicId={topic_id}, topicName={_quoted(member.topic_names_by_id[topic_id])}, "
         f"partitions={list(numbers)})"
