@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from attrs import evolve, field, frozen
+from attrs import Attribute, evolve, field, frozen
 
 from sharestate.broker.groups.assignment_order import AssignmentOrder
 from sharestate.broker.groups.assignor import SubscribedMember, SubscriptionType, TargetAssignment, assign
@@ -42,7 +42,7 @@ from sharestate.errors import (
     UnknownMemberIdError,
 )
 from sharestate.persister import InitializeStateParameters
-from sharestate.values.checks import integer, refuse, rows, text
+from sharestate.values.checks import number, refuse, rows, text
 
 REFRESH_INTERVAL_MS: Final = 2**31 - 1
 """How long the hash of a group's topics is not looked at if none changes (``METADATA_REFRESH_INTERVAL_MS``). [ms]"""
@@ -67,6 +67,11 @@ def a_text(value: object, where: str) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in checked):
         refuse("half a character cannot be written", where)
     return checked
+
+
+def writable(_instance: object, attribute: Attribute[str], value: str) -> None:
+    """Have attrs refuse a field that is no text that a record has room for."""
+    a_text(value, attribute.name)
 
 
 def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -100,13 +105,13 @@ class ShareGroupHeartbeat:
         MalformedInputError: A field is of the wrong type or out of range.
     """
 
-    group_id: str = field(converter=lambda value: a_text(value, "group_id"))
-    member_id: str = field(converter=lambda value: a_text(value, "member_id"))
-    member_epoch: int = field(converter=lambda value: integer(value, "member_epoch", -(2**31), 2**31 - 1))
+    group_id: str = field(validator=writable)
+    member_id: str = field(validator=writable)
+    member_epoch: int = field(validator=number(-(2**31), 2**31 - 1))
     rack_id: str | None = field(default=None, converter=_rack)
     topic_names: tuple[str, ...] | None = field(default=None, converter=_names)
-    client_id: str = field(default="", converter=lambda value: a_text(value, "client_id"))
-    client_host: str = field(default="", converter=lambda value: a_text(value, "client_host"))
+    client_id: str = field(default="", validator=writable)
+    client_host: str = field(default="", validator=writable)
 
 
 @frozen(kw_only=True)
@@ -434,8 +439,8 @@ def _assigned(
         if member_id == updated.member_id:
             own = target
     timestamp = 0 if state.profile.assignment_interval_ms is None else now_ms
-    value = TargetAssignmentMetadataValue(changes.epoch, timestamp)
-    records.append(told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, value))
+    metadata = TargetAssignmentMetadataValue(changes.epoch, timestamp)
+    records.append(told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, metadata))
     return _Target(epoch=changes.epoch, partitions=own, records=tuple(records))
 
 

@@ -196,9 +196,7 @@ def deleted_topic_records(state: CoordinatorState, topic_ids: Collection[str]) -
     return tuple(records)
 
 
-def _copied_without(
-    state: CoordinatorState, topics: TopicsToInitialize, gone: Collection[str]
-) -> TopicsToInitialize:
+def _copied_without(state: CoordinatorState, topics: TopicsToInitialize, gone: Collection[str]) -> TopicsToInitialize:
     copied = state.tables.order.of_copied_topics(topics)
     return {topic_id: topics[topic_id] for topic_id in copied if topic_id not in gone}
 

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from sharestate.broker.groups.assignor import MAX_PARTITION
 from sharestate.broker.groups.coordinator import GroupCoordinator, checked_time
-from sharestate.broker.groups.heartbeats import MAX_NAMES, a_text
+from sharestate.broker.groups.heartbeats import MAX_NAMES, a_text, writable
 from sharestate.broker.groups.initialization import NO_STATE, initialized_records, initializing_record, state_record
 from sharestate.broker.groups.records import GroupRecord
 from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup, StatePartitions
@@ -79,7 +79,7 @@ class TopicOffsets:
         MalformedInputError: A field is of the wrong type or out of range.
     """
 
-    topic_name: str = field(converter=lambda value: a_text(value, "topic_name"))
+    topic_name: str = field(validator=writable)
     offsets: Mapping[int, int] = field(converter=_offsets)
 
 

@@ -10,13 +10,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen, validators
+from attrs import evolve, field, frozen
 
-from sharestate.values.checks import instance, number, set_of
+from sharestate.values.checks import instance, integer, number, set_of
 from sharestate.values.profiles import constant_name, fields_repr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from attrs import Attribute
 
 
 class GroupQuirk(StrEnum):
@@ -31,6 +33,11 @@ class GroupQuirk(StrEnum):
     The initialization of a new topic is lost, and the retry starts its share partitions at offset 0, whatever
     ``share.auto.offset.reset`` says. Healed: it asks for what was asked for first, the offset that the reset gives.
     """
+
+
+def _interval(_profile: GroupProfile, attribute: Attribute[int | None], value: int | None) -> None:
+    if value is not None:
+        integer(value, attribute.name, 0, 2**31 - 1)
 
 
 @frozen(kw_only=True)
@@ -58,7 +65,7 @@ class GroupProfile:
 
     name: str = field(validator=instance(str))
     first_epoch: int = field(default=1, validator=number(0, 1))
-    assignment_interval_ms: int | None = field(default=1000, validator=validators.optional(number(0, 2**31 - 1)))
+    assignment_interval_ms: int | None = field(default=1000, validator=_interval)
     asks_pending_between_assignments: bool = field(default=False, validator=instance(bool))
     resets_assignment_when_empty: bool = field(default=True, validator=instance(bool))
     starts_added_partitions_at_zero: bool = field(default=True, validator=instance(bool))

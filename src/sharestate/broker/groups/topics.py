@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from sharestate.coordinator.wire import topic_id_bytes
-from sharestate.values.checks import brief_repr, instance, integer, refuse, rows, text
+from sharestate.values.checks import brief_repr, instance, number, refuse, rows
 
 MAX_PARTITIONS: Final = 2**20
 """The most partitions that a topic may have here; a whole cluster of Kafka has some millions. [partitions]"""
@@ -44,7 +44,7 @@ class ClusterTopic:
 
     topic_id: str = field(converter=_topic_id)
     name: str = field(validator=instance(str))
-    partition_count: int = field(converter=lambda value: integer(value, "partition_count", 0, MAX_PARTITIONS))
+    partition_count: int = field(validator=number(0, MAX_PARTITIONS))
     partition_racks: tuple[tuple[str, ...], ...] = field(default=(), converter=_racks)
 
     def __attrs_post_init__(self) -> None:
@@ -65,6 +65,14 @@ class ClusterTopic:
         return topic_hash(self.name, topic_id=self.topic_id, partition_racks=racks)
 
 
+def _changed(value: Iterable[ClusterTopic]) -> tuple[ClusterTopic, ...]:
+    return rows(value, ClusterTopic, "changed")
+
+
+def _deleted(value: Iterable[str]) -> tuple[str, ...]:
+    return rows(value, str, "deleted")
+
+
 @frozen(kw_only=True)
 class TopicChanges:
     """
@@ -75,8 +83,8 @@ class TopicChanges:
         deleted: The ids of those that are gone.
     """
 
-    changed: tuple[ClusterTopic, ...] = field(default=(), converter=lambda value: rows(value, ClusterTopic, "changed"))
-    deleted: tuple[str, ...] = field(default=(), converter=lambda value: rows(value, str, "deleted"))
+    changed: tuple[ClusterTopic, ...] = field(default=(), converter=_changed)
+    deleted: tuple[str, ...] = field(default=(), converter=_deleted)
 
 
 @define

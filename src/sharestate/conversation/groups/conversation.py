@@ -22,13 +22,14 @@ from sharestate.broker.groups import (
     describe_groups,
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
-from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_offset_deletion
+from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
 from sharestate.conversation.groups.to_json import (
     delete_json,
     described_text,
+    error_name,
     group_record_json,
     groups_json,
     initialize_json,
@@ -217,7 +218,7 @@ class GroupConversation(LineServer):
         self._told(effects)
         return {
             "topics": {
-                topic.topic_name: [[number, ErrorCode(code).name] for number, code in topic.errors.items()]
+                topic.topic_name: [[number, error_name(code)] for number, code in topic.errors.items()]
                 for topic in effects.response.topics
             },
             "initialize": initialize_json(effects.initialize) or {},
@@ -226,7 +227,7 @@ class GroupConversation(LineServer):
     def _delete_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: tuple[str, ...]) -> Json:
         plan = plan_offset_deletion(coordinator.state, group, topics)
         self._told(coordinator.apply(plan, self._now_ms))
-        errors = [[name, ErrorCode(code).name] for name, code in plan.response.errors]
+        errors = [[name, error_name(code)] for name, code in plan.response.errors]
         return {"errors": errors, "delete": delete_json(plan.delete)}
 
     def _deleted_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, str]) -> Json:

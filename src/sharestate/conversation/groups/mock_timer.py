@@ -20,7 +20,6 @@ Key: TypeAlias = tuple[str, str]
 _Timeout: TypeAlias = tuple[int, Key]
 
 
-
 @define
 class MockTimer:
     """Timers by key, in a heap of deadlines."""

@@ -18,11 +18,19 @@ from sharestate.broker.groups import (
     ShareGroupMember,
     encode_record,
 )
+from sharestate.error_codes import ErrorCode
 from sharestate.json_lines import Json
 from sharestate.persister import InitializeStateParameters, Parameters
 
 NO_OPERATIONS: Final = -2147483648
 """The authorized operations of a described group that nobody has asked about (ShareGroupDescribeResponse.json)."""
+
+_CODES: Final = {int(code): code.name for code in ErrorCode}
+
+
+def error_name(code: int) -> str:
+    """Return Kafka's name of an error code."""
+    return _CODES[code]
 
 
 def group_record_json(record: GroupRecord) -> Json:
