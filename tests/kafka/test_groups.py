@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, Profile
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
 from sharestate.conversation import Level, ReplayVerdict, replay
 from tests.support.group_data import RECORDINGS, exchanges
 
-PROFILES: Final[dict[str, Profile]] = {"4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4}
+PROFILES: Final[dict[str, Profile]] = {"4.2.1": KAFKA_4_2, "4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4}
 
 
 def test_all_recordings_are_here() -> None:

@@ -6,7 +6,7 @@ It is not atomic: a member that joins in between keeps its group, whose state is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from attrs import frozen
 
@@ -76,16 +76,16 @@ def delete_groups(coordinator: GroupCoordinator, group_ids: Iterable[str], now_m
     return coordinator.apply(effects, now_ms)
 
 
-def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[None]:
+def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[Mapping[str, Collection[int]]]:
     """
-    Return what says that all state of a group is to go, and whose that is.
+    Return what says that all state of a group is to go, and which that is: partitions by topic id.
 
     Source:
         GroupMetadataManager.shareGroupBuildPartitionDeleteRequest (Kafka 4.3.1).
     """
     known = state.state_partitions(group_id)
     if known is None:
-        return GroupEffects(response=None)
+        return GroupEffects(response={})
     candidates = united(state, known.initialized, known.initializing)
     retried = {
         topic_id: InitializedTopic(topic.name, tuple(range(topic.partition_count)), -1)
@@ -99,10 +99,11 @@ def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[
         NamedTopic(topic_id, candidates[topic_id].topic_name) for topic_id in state.tables.order.of_topics(candidates)
     )
     value = StatePartitionMetadataValue((), (), names)
+    partitions = {topic_id: topic.partitions for topic_id, topic in candidates.items()}
     return GroupEffects(
         records=(told(GroupRecordType.STATE_PARTITION_METADATA, group_id, value),),
-        response=None,
-        delete=delete_requests(group_id, {topic_id: topic.partitions for topic_id, topic in candidates.items()}),
+        response=partitions,
+        delete=delete_requests(group_id, partitions),
     )
 
 

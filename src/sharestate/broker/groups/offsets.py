@@ -35,6 +35,9 @@ from sharestate.persister import (
 from sharestate.values.checks import a_tuple, expect, integer, refuse, rows
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
 
+MIN_PARTITION: Final = -(2**31)
+"""The lowest number that a request may have in the place of a partition."""
+
 NOT_EMPTY: Final = "The group is not empty."
 """The text of NON_EMPTY_GROUP (Errors, Kafka 4.3.1)."""
 
@@ -61,7 +64,7 @@ def _offsets(value: Mapping[int, int]) -> Mapping[int, int]:
     if not isinstance(anything, Mapping):
         refuse("expected a mapping of partitions", "offsets")
     return {
-        integer(number, "offsets", 0, MAX_PARTITION): integer(offset, f"offsets[{number}]")
+        integer(number, "offsets", MIN_PARTITION, MAX_PARTITION): integer(offset, f"offsets[{number}]")
         for number, offset in value.items()
     }
 
@@ -147,7 +150,7 @@ def alter_offsets(
             codes = dict.fromkeys(topic.offsets, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             altered.append(AlteredTopic(topic_name=topic.topic_name, topic_id=None, errors=codes))
             continue
-        good = {number: offset for number, offset in topic.offsets.items() if number < known.partition_count}
+        good = {number: offset for number, offset in topic.offsets.items() if 0 <= number < known.partition_count}
         codes = {
             number: int(ErrorCode.NONE if number in good else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for number in topic.offsets
@@ -246,10 +249,12 @@ class OffsetDeletion:
     The answer to a request to delete offsets.
 
     Attributes:
-        errors: The error code of each topic that has been decided, by its name.
+        errors: Name and error code of each topic that has been decided.
+        asked: The partitions whose state is to go, by topic id.
     """
 
     errors: tuple[tuple[str, int], ...]
+    asked: Mapping[str, Collection[int]] = field(factory=dict)
 
 
 def delete_offsets(
@@ -317,7 +322,9 @@ def plan_offset_deletion(state: CoordinatorState, group_id: str, names: Iterable
     left = {topic_id: initialized[topic_id] for topic_id in state.tables.order.of_topics(initialized)}
     record = state_record(state, group_id, StatePartitions(known.initializing, left, tuple(deleting)))
     return GroupEffects(
-        records=(record,), response=OffsetDeletion(errors=tuple(errors)), delete=delete_requests(group_id, asked)
+        records=(record,),
+        response=OffsetDeletion(errors=tuple(errors), asked=asked),
+        delete=delete_requests(group_id, asked),
     )
 
 

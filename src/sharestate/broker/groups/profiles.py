@@ -18,8 +18,6 @@ from sharestate.values.profiles import constant_name, fields_repr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from attrs import Attribute
-
 
 class GroupQuirk(StrEnum):
     """
@@ -35,9 +33,8 @@ class GroupQuirk(StrEnum):
     """
 
 
-def _interval(_profile: GroupProfile, attribute: Attribute[int | None], value: int | None) -> None:
-    if value is not None:
-        integer(value, attribute.name, 0, 2**31 - 1)
+def _interval(value: int | None) -> int | None:
+    return None if value is None else integer(value, "assignment_interval_ms", 0, 2**31 - 1)
 
 
 @frozen(kw_only=True)
@@ -65,7 +62,7 @@ class GroupProfile:
 
     name: str = field(validator=instance(str))
     first_epoch: int = field(default=1, validator=number(0, 1))
-    assignment_interval_ms: int | None = field(default=1000, validator=_interval)
+    assignment_interval_ms: int | None = field(default=1000, converter=_interval)
     asks_pending_between_assignments: bool = field(default=False, validator=instance(bool))
     resets_assignment_when_empty: bool = field(default=True, validator=instance(bool))
     starts_added_partitions_at_zero: bool = field(default=True, validator=instance(bool))

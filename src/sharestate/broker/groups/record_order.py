@@ -41,13 +41,32 @@ class RecordOrder:
         """Return the names of topics that a member subscribes to, or all members of a group (``new HashSet``)."""
         return self._put(names, TEXTS, _set_capacity(len(names)))
 
+    def of_changed_names(self, before: Collection[str], kept: Collection[str], added: Iterable[str]) -> list[str]:
+        """
+        Return the names of topics in a copy of a map in which a member's are counted (``new HashMap``, ``compute``).
+
+        Args:
+            before: The names in the map, in its order.
+            kept: Those of them that stay without the member.
+            added: Those of the member, in the order of its set.
+        """
+        if not self.is_java:
+            return sorted({*kept, *added})
+        table = JavaHashMap(TEXTS, _copy_capacity(len(before)))
+        for name in before:
+            if name in kept:
+                table.put(name)
+        for name in added:
+            table.compute_if_absent(name)
+        return list(table)
+
     def of_topics(self, topic_ids: Iterable[str]) -> list[str]:
         """Return topics in a map that is filled from a record, or made of two others (``HashMap.put``)."""
         return self._put(topic_ids, TOPIC_IDS)
 
     def of_copied_topics(self, topic_ids: Collection[str]) -> list[str]:
         """Return the topics of a copied map (``new HashMap(map)``)."""
-        return self._put(topic_ids, TOPIC_IDS, int(len(topic_ids) / 0.75 + 1))
+        return self._put(topic_ids, TOPIC_IDS, _copy_capacity(len(topic_ids)))
 
     def of_found_topics(self, topic_ids: Iterable[str]) -> list[str]:
         """Return topics in a map in which each was looked for first (``HashMap.computeIfAbsent``)."""
@@ -115,6 +134,11 @@ class RecordOrder:
         for key in keys:
             table.put(key)
         return list(table)
+
+
+def _copy_capacity(size: int) -> int:
+    """Return with how many bins Java makes a copy of a map, before they are rounded up to a power of two."""
+    return int(size / 0.75 + 1) if size else DEFAULT_CAPACITY
 
 
 def _set_capacity(size: int) -> int:

@@ -1,11 +1,12 @@
 """
 Kafka's own hash table, from which the group coordinator reads groups and members in an order of its own.
 
-Entries go into a slot by the highest bits of their mixed hash, and stand in it in the order in which they came. As the
-slots are split when the table grows, the order of all is that of the mixed hash, to as many bits as there are.
+Entries go into a slot by the highest bits of their mixed hash, and those of a slot are read from the last that has come
+to the first. As slots are split when the table grows, the order of all is that of the mixed hash, to as many bits as
+there are.
 
 Source:
-    BaseHashTable, TimelineHashMap (Kafka 4.3.1; the same in 4.2.1 and 4.4.0).
+    BaseHashTable, SnapshottableHashTable, TimelineHashMap (Kafka 4.3.1; the same in 4.2.1 and 4.4.0).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class TimelineMap(Generic[V]):
         keys = list(self.values)
         if added is not None and added not in self.values:
             keys.append(added)
-        return sorted(reversed(keys), key=lambda key: (java_hash(key) * _MIX) % 2**64 >> shift)
+        keys.reverse()  # what has come last into a slot is read first
+        return sorted(keys, key=lambda key: (java_hash(key) * _MIX) % 2**64 >> shift)
 
     def _capacity_to_put(self) -> int:
         return self.capacity * 2 if (len(self.values) + 1) * 3 > self.capacity * 4 else self.capacity

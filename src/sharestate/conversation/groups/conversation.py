@@ -27,7 +27,6 @@ from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
 from sharestate.conversation.groups.to_json import (
-    delete_json,
     described_text,
     error_name,
     group_record_json,
@@ -56,6 +55,17 @@ MAX_SERVED_TOPICS: Final = 2**10
 
 MAX_LOG: Final = 2**18
 """The most records of a conversation, which a reload replays. [records]"""
+
+_NO_GROUP: Final = MappingProxyType(
+    {
+        "raised": {
+            "error": ErrorCode.UNKNOWN_SERVER_ERROR.name,
+            "exception": "NullPointerException",
+            "message": None,
+        }
+    }
+)
+"""What Kafka makes of a persister's answer for a group that is gone; like here, it changes nothing (groups 8.4)."""
 
 
 class GroupConversation(LineServer):
@@ -183,7 +193,10 @@ class GroupConversation(LineServer):
     # ---- state of share partitions
 
     def _initialized(self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[int, ...]]) -> Json:
+        if topics and coordinator.state.find(group) is None:
+            return dict(_NO_GROUP)
         self._told(coordinator.initialized(group, topics, self._now_ms))
+        return None
 
     def _uninitialized(
         self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[int, ...]]
@@ -228,7 +241,7 @@ class GroupConversation(LineServer):
         plan = plan_offset_deletion(coordinator.state, group, topics)
         self._told(coordinator.apply(plan, self._now_ms))
         errors = [[name, error_name(code)] for name, code in plan.response.errors]
-        return {"errors": errors, "delete": delete_json(plan.delete)}
+        return {"errors": errors, "delete": numbers_json(plan.response.asked)}
 
     def _deleted_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, str]) -> Json:
         records = deleted_offset_records(coordinator.state, group, topics)
@@ -241,7 +254,7 @@ class GroupConversation(LineServer):
     def _delete_state(self, coordinator: GroupCoordinator, *, group: str) -> Json:
         plan = plan_state_deletion(coordinator.state, group)
         self._told(coordinator.apply(plan, self._now_ms))
-        return delete_json(plan.delete) or None
+        return numbers_json(plan.response) or None
 
     def _delete_group(self, coordinator: GroupCoordinator, *, group: str) -> Json:
         found = coordinator.state.group(group)

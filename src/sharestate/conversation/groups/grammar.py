@@ -119,7 +119,7 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "alter": {
             "group": _GROUP,
             "topics": Field(
-                _object_of(name, list_of(row(_number, integer(), make=_pair))), default=MappingProxyType({})
+                _object_of(name, list_of(row(_int32, integer(), make=_pair))), default=MappingProxyType({})
             ),
         },
         "delete_offsets": {"group": _GROUP, "topics": Field(list_of(name), default=())},

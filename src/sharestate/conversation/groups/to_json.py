@@ -20,7 +20,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.error_codes import ErrorCode
 from sharestate.json_lines import Json
-from sharestate.persister import InitializeStateParameters, Parameters
+from sharestate.persister import InitializeStateParameters
 
 NO_OPERATIONS: Final = -2147483648
 """The authorized operations of a described group that nobody has asked about (ShareGroupDescribeResponse.json)."""
@@ -79,16 +79,7 @@ def initialize_json(request: InitializeStateParameters | None) -> Json:
     }
 
 
-def delete_json(requests: Iterable[Parameters[Any, Any]]) -> Mapping[str, Json]:
-    """Return of what the state is to be deleted, by topic."""
-    return {
-        topic.topic_id: sorted({each.partition for each in topic.partitions})
-        for request in requests
-        for topic in request.topics
-    }
-
-
-def numbers_json(partitions: Mapping[str, Iterable[int]]) -> Json:
+def numbers_json(partitions: Mapping[str, Iterable[int]]) -> Mapping[str, Json]:
     """Return partitions, by topic."""
     return {topic_id: sorted(numbers) for topic_id, numbers in partitions.items()}
 
