@@ -329,13 +329,13 @@ def _group_changes(
     if state.profile.asks_pending_between_assignments or group.target_metadata.epoch >= group.epoch:
         bumped = bumped or _is_assignment_pending(state, group)
     refresh = group.refresh
+    size = len(group.members.values) + (member.member_id not in group.members.values)
     if not bumped and now_ms < refresh.deadline_ms and group.epoch >= refresh.epoch:
         counts: Mapping[str, int] = group.subscribers.values
-        kind = _subscription_type(counts, len(group.members.values))
+        kind = _subscription_type(counts, size)
         names = state.tables.order.of_keys(group.subscribers)
         return _GroupChanges(epoch=group.epoch, is_bumped=False, names=names, kind=kind)
     counts = group.subscribers_with(member, updated)
-    size = len(group.members.values) + (member.member_id not in group.members.values)
     metadata_hash = state.topics.hash_of(counts)
     bumped = bumped or metadata_hash != group.metadata_hash
     epoch = group.epoch + bumped
