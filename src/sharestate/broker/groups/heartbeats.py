@@ -343,9 +343,7 @@ def _group_changes(
     return _GroupChanges(
         epoch=epoch,
         is_bumped=bumped,
-        names=state.tables.order.of_changed_names(
-            state.tables.order.of_keys(group.subscribers), group.subscribers_with(member, None), updated.topic_names
-        ),
+        names=state.tables.order.of_counted_names(group.subscribers, member.topic_names, updated.topic_names),
         kind=_subscription_type(counts, size),
         refresh=RefreshDeadline(now_ms + REFRESH_INTERVAL_MS, epoch),
         records=(record,) if bumped else (),

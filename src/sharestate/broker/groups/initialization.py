@@ -227,8 +227,10 @@ def united(state: CoordinatorState, first: TopicsToInitialize, second: TopicsToI
     """
     order = state.tables.order
     found: dict[str, InitializedTopic] = {}
-    for topic_id in order.of_joined_topics(first, second):
-        numbers = order.of_joined_numbers(_numbers(first, topic_id), _numbers(second, topic_id))
+    for topic_id in order.of_topics(dict.fromkeys([*first, *second])):
+        before = _numbers(first, topic_id)
+        both = dict.fromkeys([*before, *_numbers(second, topic_id)])
+        numbers = order.of_collected_numbers(both, copied=len(before))
         found[topic_id] = evolve(second.get(topic_id) or first[topic_id], partitions=numbers)
     return found
 
@@ -240,7 +242,8 @@ def _without(
     left: dict[str, InitializedTopic] = {}
     for topic_id in state.tables.order.of_topics(topics):
         topic, taken = topics[topic_id], frozenset(partitions.get(topic_id, ()))
-        numbers = tuple(number for number in topic.partitions if number not in taken)
+        copied = state.tables.order.of_numbers(topic.partitions)
+        numbers = tuple(number for number in copied if number not in taken)
         if numbers or topic_id not in partitions:
             left[topic_id] = evolve(topic, partitions=numbers)
     return left

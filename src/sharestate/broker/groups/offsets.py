@@ -7,7 +7,7 @@ Each begins with a function here, asks a persister for what its effects say, and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import evolve, field, frozen
 
@@ -15,6 +15,7 @@ from sharestate.broker.groups.assignor import MAX_PARTITION
 from sharestate.broker.groups.coordinator import GroupCoordinator, checked_time
 from sharestate.broker.groups.heartbeats import MAX_NAMES, a_text, writable
 from sharestate.broker.groups.initialization import NO_STATE, initialized_records, initializing_record, state_record
+from sharestate.broker.groups.profiles import GroupQuirk
 from sharestate.broker.groups.records import GroupRecord
 from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup, StatePartitions
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects
@@ -59,14 +60,25 @@ def expect_empty(group: ShareGroup) -> None:
 # ---- altering
 
 
-def _offsets(value: Mapping[int, int]) -> Mapping[int, int]:
-    anything: object = value
-    if not isinstance(anything, Mapping):
-        refuse("expected a mapping of partitions", "offsets")
-    return {
-        integer(number, "offsets", MIN_PARTITION, MAX_PARTITION): integer(offset, f"offsets[{number}]")
-        for number, offset in value.items()
-    }
+class PartitionOffset(NamedTuple):
+    """
+    Where a share partition is to begin.
+
+    Attributes:
+        partition: The partition's number.
+        start_offset: The offset; -1 leaves it to the group's reset policy.
+    """
+
+    partition: int
+    start_offset: int
+
+
+def _offsets(value: Iterable[PartitionOffset]) -> tuple[PartitionOffset, ...]:
+    offsets = rows(value, PartitionOffset, "offsets")
+    for index, (partition, start_offset) in enumerate(offsets):
+        integer(partition, f"offsets[{index}].partition", MIN_PARTITION, MAX_PARTITION)
+        integer(start_offset, f"offsets[{index}].start_offset")
+    return offsets
 
 
 @frozen(kw_only=True)
@@ -76,14 +88,14 @@ class TopicOffsets:
 
     Attributes:
         topic_name: The topic's name.
-        offsets: The offset by the number of the partition; -1 leaves it to the group's reset policy.
+        offsets: The partitions and their offsets; of a partition that comes twice, the last one counts.
 
     Raises:
         MalformedInputError: A field is of the wrong type or out of range.
     """
 
     topic_name: str = field(validator=writable)
-    offsets: Mapping[int, int] = field(converter=_offsets)
+    offsets: tuple[PartitionOffset, ...] = field(converter=_offsets)
 
 
 @frozen(kw_only=True)
@@ -94,12 +106,12 @@ class AlteredTopic:
     Attributes:
         topic_name: The topic's name.
         topic_id: Its id; None if there is no such topic.
-        errors: The error code of each partition, by its number, in the order of the request.
+        errors: Number and error code of each partition, in the order of the request.
     """
 
     topic_name: str
     topic_id: str | None
-    errors: Mapping[int, int]
+    errors: tuple[tuple[int, int], ...]
 
 
 @frozen(kw_only=True)
@@ -110,10 +122,14 @@ class AlteredOffsets:
     Attributes:
         topics: The topics, in the order of the request.
         error_code: The error of the request as a whole.
+        state_epoch: The group epoch, with which state is initialized.
+        offsets: Where the partitions are to begin, by topic id and number.
     """
 
     topics: tuple[AlteredTopic, ...]
     error_code: int = ErrorCode.NONE
+    state_epoch: int = 0
+    offsets: Mapping[str, Mapping[int, int]] = field(factory=dict)
 
 
 def alter_offsets(
@@ -138,39 +154,70 @@ def alter_offsets(
     now_ms = checked_time(now_ms)
     group_id = a_text(group_id, "group_id")
     asked = _distinct(topics)
-    state = coordinator.state
+    effects = plan_alteration(coordinator.state, group_id, asked, now_ms)
+    altered = effects.response
+    if any(number < 0 for offsets in altered.offsets.values() for number in offsets):
+        return coordinator.apply(evolve(effects, response=_failed(altered)), now_ms)
+    requested = tuple(
+        TopicData(
+            topic_id=topic_id,
+            partitions=tuple(
+                PartitionStateData(partition=number, state_epoch=altered.state_epoch, start_offset=offset)
+                for number, offset in offsets.items()
+            ),
+        )
+        for topic_id, offsets in altered.offsets.items()
+    )
+    request = InitializeStateParameters(group_id=group_id, topics=requested) if requested else None
+    return coordinator.apply(evolve(effects, initialize=request), now_ms)
+
+
+def plan_alteration(
+    state: CoordinatorState, group_id: str, topics: Iterable[TopicOffsets], now_ms: int
+) -> GroupEffects[AlteredOffsets]:
+    """
+    Return what altering the offsets of *topics* begins with.
+
+    Raises:
+        GroupNotEmptyError: The group has members.
+    """
     group = state.find(group_id)
     if group is not None:
         expect_empty(group)
-    epoch = state.profile.first_epoch if group is None else group.epoch
-    altered, initializing, entries = [], {}, {}
-    for topic in asked:
+    lowest = MIN_PARTITION if state.profile.has(GroupQuirk.TAKES_NEGATIVE_PARTITIONS) else 0
+    altered: list[AlteredTopic] = []
+    initializing: dict[str, InitializedTopic] = {}
+    entries: dict[str, Mapping[int, int]] = {}
+    for topic in topics:
         known = state.topics.by_name.get(topic.topic_name)
-        if known is None:
-            codes = dict.fromkeys(topic.offsets, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            altered.append(AlteredTopic(topic_name=topic.topic_name, topic_id=None, errors=codes))
-            continue
-        good = {number: offset for number, offset in topic.offsets.items() if 0 <= number < known.partition_count}
-        codes = {
-            number: int(ErrorCode.NONE if number in good else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for number in topic.offsets
-        }
-        altered.append(AlteredTopic(topic_name=topic.topic_name, topic_id=known.topic_id, errors=codes))
-        numbers = state.tables.order.of_collected_numbers(good)
-        initializing[known.topic_id] = InitializedTopic(topic.topic_name, numbers, now_ms)
-        entries[known.topic_id] = [
-            PartitionStateData(partition=number, state_epoch=epoch, start_offset=good[number]) for number in numbers
-        ]
+        count = lowest if known is None else known.partition_count
+        good = {number: offset for number, offset in topic.offsets if lowest <= number < count}
+        errors = tuple(
+            (number, int(ErrorCode.NONE if number in good else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            for number, _ in topic.offsets
+        )
+        topic_id = None if known is None else known.topic_id
+        altered.append(AlteredTopic(topic_name=topic.topic_name, topic_id=topic_id, errors=errors))
+        if topic_id is not None:
+            numbers = state.tables.order.of_collected_numbers(good)
+            initializing[topic_id] = InitializedTopic(topic.topic_name, numbers, now_ms)
+            if good:
+                entries[topic_id] = {number: good[number] for number in numbers}
     ordered = {topic_id: initializing[topic_id] for topic_id in state.tables.order.of_topics(initializing)}
-    requested = tuple(
-        TopicData(topic_id=topic_id, partitions=tuple(each)) for topic_id, each in entries.items() if each
-    )
-    effects = GroupEffects(
+    epoch = state.profile.first_epoch if group is None else group.epoch
+    return GroupEffects(
         records=initializing_record(state, group_id, ordered),
-        response=AlteredOffsets(topics=tuple(altered)),
-        initialize=InitializeStateParameters(group_id=group_id, topics=requested) if requested else None,
+        response=AlteredOffsets(topics=tuple(altered), state_epoch=epoch, offsets=entries),
     )
-    return coordinator.apply(effects, now_ms)
+
+
+def _failed(altered: AlteredOffsets) -> AlteredOffsets:
+    """Return the answer to a request for which the persister has failed."""
+    code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+    topics = tuple(
+        evolve(topic, errors=tuple((number, code) for number, _ in topic.errors)) for topic in altered.topics
+    )
+    return evolve(altered, topics=topics, error_code=code)
 
 
 def _distinct(topics: Iterable[TopicOffsets]) -> tuple[TopicOffsets, ...]:
@@ -212,12 +259,7 @@ def offsets_altered(
     expect(altered, AlteredOffsets, "altered")
     expect(request, InitializeStateParameters, "request")
     if result is None:
-        failed = tuple(
-            evolve(topic, errors=dict.fromkeys(topic.errors, int(ErrorCode.UNKNOWN_SERVER_ERROR)))
-            for topic in altered.topics
-        )
-        response = AlteredOffsets(topics=failed, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        return coordinator.apply(GroupEffects(response=response), now_ms)
+        return coordinator.apply(GroupEffects(response=_failed(altered)), now_ms)
     codes = _codes(expect(result, Result, "result"))
     if not any(codes.values()):
         partitions = {topic.topic_id: tuple(each.partition for each in topic.partitions) for topic in result.topics}
@@ -226,10 +268,9 @@ def offsets_altered(
     topics = tuple(
         evolve(
             topic,
-            errors={
-                number: code or codes.get((topic.topic_id, number), ErrorCode.NONE)
-                for number, code in topic.errors.items()
-            },
+            errors=tuple(
+                (number, code or codes.get((topic.topic_id, number), ErrorCode.NONE)) for number, code in topic.errors
+            ),
         )
         for topic in altered.topics
     )

@@ -32,6 +32,12 @@ class GroupQuirk(StrEnum):
     ``share.auto.offset.reset`` says. Healed: it asks for what was asked for first, the offset that the reset gives.
     """
 
+    TAKES_NEGATIVE_PARTITIONS = "G2"
+    """
+    A request to alter offsets may name a negative partition: it goes into the group's record, and the persister fails
+    for all partitions of the request. Healed: it is answered UNKNOWN_TOPIC_OR_PARTITION, and the others are altered.
+    """
+
 
 def _interval(value: int | None) -> int | None:
     return None if value is None else integer(value, "assignment_interval_ms", 0, 2**31 - 1)
@@ -92,7 +98,7 @@ GROUPS_4_3: Final = evolve(
     name="kafka-4.3",
     resets_assignment_when_empty=False,  # 4.4: KAFKA-20442
     starts_added_partitions_at_zero=False,  # 4.4: KAFKA-20742
-    quirks=frozenset(),
+    quirks=frozenset(GroupQuirk) - {GroupQuirk.RETRIES_FROM_ZERO},
 )
 """Kafka 4.3.0 and 4.3.1."""
 

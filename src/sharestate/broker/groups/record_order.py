@@ -41,24 +41,25 @@ class RecordOrder:
         """Return the names of topics that a member subscribes to, or all members of a group (``new HashSet``)."""
         return self._put(names, TEXTS, _set_capacity(len(names)))
 
-    def of_changed_names(self, before: Collection[str], kept: Collection[str], added: Iterable[str]) -> list[str]:
+    def of_counted_names(self, counts: TimelineMap[int], before: Collection[str], after: Collection[str]) -> list[str]:
         """
-        Return the names of topics in a copy of a map in which a member's are counted (``new HashMap``, ``compute``).
+        Return the names of topics that anyone subscribes to, once a member does so otherwise.
 
         Args:
-            before: The names in the map, in its order.
-            kept: Those of them that stay without the member.
-            added: Those of the member, in the order of its set.
+            counts: How many members subscribe to each topic so far.
+            before: What the member subscribes to so far.
+            after: What it will subscribe to.
         """
+        gone = {name for name in before if counts.values[name] == 1}
         if not self.is_java:
-            return sorted({*kept, *added})
-        table = JavaHashMap(TEXTS, _copy_capacity(len(before)))
-        for name in before:
-            if name in kept:
-                table.put(name)
-        for name in added:
-            table.compute_if_absent(name)
-        return list(table)
+            return sorted({*counts.values, *after} - (gone - set(after)))
+        copied = JavaHashMap(TEXTS, _copied_capacity(len(counts.values)))
+        for name in counts.in_order():
+            copied.put(name)
+        left = copied.without(gone) if gone else copied
+        for name in after:
+            left.compute_if_absent(name)
+        return list(left)
 
     def of_topics(self, topic_ids: Iterable[str]) -> list[str]:
         """Return topics in a map that is filled from a record, or made of two others (``HashMap.put``)."""
@@ -66,7 +67,7 @@ class RecordOrder:
 
     def of_copied_topics(self, topic_ids: Collection[str]) -> list[str]:
         """Return the topics of a copied map (``new HashMap(map)``)."""
-        return self._put(topic_ids, TOPIC_IDS, _copy_capacity(len(topic_ids)))
+        return self._put(topic_ids, TOPIC_IDS, _copied_capacity(len(topic_ids)))
 
     def of_found_topics(self, topic_ids: Iterable[str]) -> list[str]:
         """Return topics in a map in which each was looked for first (``HashMap.computeIfAbsent``)."""
@@ -81,17 +82,9 @@ class RecordOrder:
         """Return partitions in a set that is made of a list or of another set (``new HashSet``)."""
         return tuple(self._put(numbers, NUMBERS, _set_capacity(len(numbers))))
 
-    def of_collected_numbers(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Return partitions in a set to which they were added one by one (``Collectors.toSet``)."""
-        return tuple(self._put(numbers, NUMBERS))
-
-    def of_joined_topics(self, first: Collection[str], second: Iterable[str]) -> list[str]:
-        """Return topics in a map that is filled from a copy of a set to which others were added (``addAll``)."""
-        return self.of_topics(self._put([*first, *second], TOPIC_IDS, _set_capacity(len(first))))
-
-    def of_joined_numbers(self, first: Collection[int], second: Iterable[int]) -> tuple[int, ...]:
-        """Return partitions in a copy of a set to which others were added (``new HashSet``, then ``addAll``)."""
-        return tuple(self._put([*first, *second], NUMBERS, _set_capacity(len(first))))
+    def of_collected_numbers(self, numbers: Iterable[int], copied: int = 0) -> tuple[int, ...]:
+        """Return partitions in a set to which they were added one by one, but for *copied* that were in it before."""
+        return tuple(self._put(numbers, NUMBERS, _set_capacity(copied)))
 
     def of_target(
         self,
@@ -129,14 +122,14 @@ class RecordOrder:
 
     def _put(self, keys: Iterable[K], type_: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> list[K]:
         if not self.is_java:
-            return sorted(set(keys))
+            return sorted(keys)
         table = JavaHashMap(type_, capacity)
         for key in keys:
             table.put(key)
         return list(table)
 
 
-def _copy_capacity(size: int) -> int:
+def _copied_capacity(size: int) -> int:
     """Return with how many bins Java makes a copy of a map, before they are rounded up to a power of two."""
     return int(size / 0.75 + 1) if size else DEFAULT_CAPACITY
 

@@ -16,13 +16,13 @@ from sharestate.broker.groups import (
     GroupEffects,
     GroupProfile,
     GroupRecord,
+    PartitionOffset,
     ShareGroupHeartbeat,
     TopicOffsets,
-    alter_offsets,
     describe_groups,
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
-from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_offset_deletion
+from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
 from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
@@ -224,17 +224,21 @@ class GroupConversation(LineServer):
     # ---- administration
 
     def _alter(
-        self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[tuple[int, int], ...]]
+        self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[PartitionOffset, ...]]
     ) -> Json:
-        asked = [TopicOffsets(topic_name=name, offsets=dict(offsets)) for name, offsets in topics.items()]
-        effects = alter_offsets(coordinator, group, asked, self._now_ms)
-        self._told(effects)
+        asked = [TopicOffsets(topic_name=name, offsets=offsets) for name, offsets in topics.items()]
+        plan = plan_alteration(coordinator.state, group, asked, self._now_ms)
+        self._told(coordinator.apply(plan, self._now_ms))
+        altered = plan.response
         return {
             "topics": {
-                topic.topic_name: [[number, error_name(code)] for number, code in topic.errors.items()]
-                for topic in effects.response.topics
+                topic.topic_name: [[number, error_name(code)] for number, code in topic.errors]
+                for topic in altered.topics
             },
-            "initialize": initialize_json(effects.initialize) or {},
+            "initialize": {
+                topic_id: [[number, altered.state_epoch, offset] for number, offset in sorted(offsets.items())]
+                for topic_id, offsets in altered.offsets.items()
+            },
         }
 
     def _delete_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: tuple[str, ...]) -> Json:

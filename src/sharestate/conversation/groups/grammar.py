@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
-from sharestate.broker.groups import GroupCoordinatorSettings
+from sharestate.broker.groups import GroupCoordinatorSettings, PartitionOffset
 from sharestate.conversation.grammar import name
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.errors import MalformedInputError
@@ -119,7 +119,7 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "alter": {
             "group": _GROUP,
             "topics": Field(
-                _object_of(name, list_of(row(_int32, integer(), make=_pair))), default=MappingProxyType({})
+                _object_of(name, list_of(row(_int32, integer(), make=PartitionOffset))), default=MappingProxyType({})
             ),
         },
         "delete_offsets": {"group": _GROUP, "topics": Field(list_of(name), default=())},
