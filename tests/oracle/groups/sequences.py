@@ -214,7 +214,7 @@ class Sequence:
         count = self._topics.get(name, ["", 1])[1]
         numbers = [number for number in range(min(count, 6)) if self._chance(0.6)]
         if self._is_wild():
-            numbers.append(self._random.choice((-1, 0, count, count + 1)))
+            numbers.append(self._random.choice((-1, count, count + 1)))
         return [[number, self._random.choice(OFFSETS)] for number in numbers]
 
     def _delete_offsets(self) -> Json:

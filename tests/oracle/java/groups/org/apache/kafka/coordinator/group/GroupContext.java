@@ -114,6 +114,11 @@ final class GroupContext {
         committed = written;
     }
 
+    /** What an error leaves behind is taken back, as CoordinatorRuntime does. */
+    void revert() {
+        snapshots.revertToSnapshot(written);
+    }
+
     CoordinatorResult<Map.Entry<ShareGroupHeartbeatResponseData, Optional<InitializeShareGroupStateParameters>>, CoordinatorRecord> shareGroupHeartbeat(
         ShareGroupHeartbeatRequestData request
     ) {

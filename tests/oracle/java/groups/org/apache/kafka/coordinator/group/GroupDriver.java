@@ -80,6 +80,8 @@ public final class GroupDriver {
             result = run(request);
             context.commit();
         } catch (Throwable t) {
+            if (context != null)
+                context.revert();
             if (STACK_TRACES)
                 t.printStackTrace();
             Map<String, Object> error = new LinkedHashMap<>();
