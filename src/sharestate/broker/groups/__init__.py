@@ -65,6 +65,15 @@ from sharestate.broker.groups.records import (
     decode_record,
     encode_record,
 )
+from sharestate.broker.groups.request_checks import (
+    ADMINISTRATION_CHECKS,
+    HEARTBEAT_CHECKS,
+    GroupCaller,
+    GroupOperation,
+    GroupRequestError,
+    administration_error,
+    heartbeat_error,
+)
 from sharestate.broker.groups.session_timers import SessionTimer
 from sharestate.broker.groups.settings import GroupCoordinatorSettings
 from sharestate.broker.groups.share_group import (
@@ -92,10 +101,12 @@ from sharestate.errors import (
 )
 
 __all__ = [
+    "ADMINISTRATION_CHECKS",
     "GROUPS_4_2",
     "GROUPS_4_3",
     "GROUPS_4_4",
     "GROUP_PROFILES",
+    "HEARTBEAT_CHECKS",
     "LATEST_GROUPS",
     "AlteredOffsets",
     "AlteredTopic",
@@ -111,6 +122,7 @@ __all__ = [
     "DescribedMember",
     "DescribedOffset",
     "FencedMemberEpochError",
+    "GroupCaller",
     "GroupCoordinator",
     "GroupCoordinatorSettings",
     "GroupDeletion",
@@ -119,6 +131,7 @@ __all__ = [
     "GroupMaxSizeReachedError",
     "GroupMetadataValue",
     "GroupNotEmptyError",
+    "GroupOperation",
     "GroupProfile",
     "GroupQuirk",
     "GroupRecord",
@@ -126,6 +139,7 @@ __all__ = [
     "GroupRecordOrderError",
     "GroupRecordType",
     "GroupRecordValue",
+    "GroupRequestError",
     "GroupState",
     "GroupTables",
     "HeartbeatResponse",
@@ -160,6 +174,7 @@ __all__ = [
     "UnderSharedPartition",
     "UnknownMemberIdError",
     "UnknownSubscribedTopicError",
+    "administration_error",
     "alter_offsets",
     "assign",
     "assignment_changes",
@@ -172,6 +187,7 @@ __all__ = [
     "described_offsets",
     "encode_record",
     "groups_deleted",
+    "heartbeat_error",
     "list_groups",
     "offsets_altered",
     "offsets_deleted",

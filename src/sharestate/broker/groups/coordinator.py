@@ -35,7 +35,7 @@ from sharestate.broker.groups.state import CoordinatorState, GroupEffects, R_co
 from sharestate.broker.groups.tables import GroupTables
 from sharestate.broker.groups.topics import ClusterTopic, TopicChanges
 from sharestate.coordinator.wire import topic_id_bytes
-from sharestate.persister import InitializeStateParameters, PartitionErrorData, Result
+from sharestate.persister.requests import InitializeStateParameters, PartitionErrorData, Result
 from sharestate.values.checks import a_tuple, expect, integer, refuse, rows, text
 
 MAX_TIME: Final = 2**62

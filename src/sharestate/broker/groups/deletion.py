@@ -22,7 +22,7 @@ from sharestate.broker.groups.records import (
 from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects, told
 from sharestate.error_codes import ErrorCode
-from sharestate.persister import DeleteStateParameters, PartitionErrorData, Result
+from sharestate.persister.requests import DeleteStateParameters, PartitionErrorData, Result
 from sharestate.values.checks import expect, refuse
 
 

@@ -41,7 +41,7 @@ from sharestate.errors import (
     GroupMaxSizeReachedError,
     UnknownMemberIdError,
 )
-from sharestate.persister import InitializeStateParameters
+from sharestate.persister.requests import InitializeStateParameters
 from sharestate.values.checks import number, refuse, rows, text
 
 REFRESH_INTERVAL_MS: Final = 2**31 - 1

@@ -23,7 +23,7 @@ from sharestate.broker.groups.records import (
 )
 from sharestate.broker.groups.share_group import InitializedTopic, StatePartitions
 from sharestate.broker.groups.state import CoordinatorState, told
-from sharestate.persister import InitializeStateParameters, PartitionStateData, TopicData
+from sharestate.persister.requests import InitializeStateParameters, PartitionStateData, TopicData
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET
 
 TopicsToInitialize: TypeAlias = Mapping[str, InitializedTopic]

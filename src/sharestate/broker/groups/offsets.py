@@ -21,7 +21,7 @@ from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup, S
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import GroupNotEmptyError
-from sharestate.persister import (
+from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
     PartitionErrorData,

@@ -14,7 +14,7 @@ from sharestate.broker.groups.share_group import ShareGroup, StatePartitions
 from sharestate.broker.groups.tables import GroupTables
 from sharestate.broker.groups.topics import ClusterTopics
 from sharestate.errors import GroupIdNotFoundError
-from sharestate.persister import DeleteStateParameters, InitializeStateParameters
+from sharestate.persister.requests import DeleteStateParameters, InitializeStateParameters
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, evolve, field
 
@@ -79,11 +79,11 @@ class GroupTables:
             if group is None:
                 group = ShareGroup.new(key.group_id, self.first_epoch)
                 self.groups[key.group_id] = group
-            _TOLD[key.type](self, group, key.member_id or "", record.value, now_ms)
+            self._TOLD[key.type](self, group, key.member_id or "", record.value, now_ms)
         elif key.type is GroupRecordType.STATE_PARTITION_METADATA:
             self.state_partitions.values.pop(key.group_id, None)
         elif group is not None:
-            _TAKEN_BACK[key.type](self, group, key.member_id or "")
+            self._TAKEN_BACK[key.type](self, group, key.member_id or "")
 
     # ---- what a record tells
 
@@ -207,26 +207,27 @@ class GroupTables:
                 if not groups:
                     del self.groups_of_topics[name]
 
+    _TOLD: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str, Any, int], None]]] = (
+        MappingProxyType(
+            {
+                GroupRecordType.MEMBER_METADATA: _member,
+                GroupRecordType.GROUP_METADATA: _group,
+                GroupRecordType.TARGET_ASSIGNMENT_METADATA: _target_metadata,
+                GroupRecordType.TARGET_ASSIGNMENT_MEMBER: _target,
+                GroupRecordType.CURRENT_MEMBER_ASSIGNMENT: _current,
+                GroupRecordType.STATE_PARTITION_METADATA: _state,
+            }
+        )
+    )
+    """What the value of a record of each type changes."""
 
-_TOLD: Final[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str, Any, int], None]]] = MappingProxyType(
-    {
-        GroupRecordType.MEMBER_METADATA: GroupTables._member,
-        GroupRecordType.GROUP_METADATA: GroupTables._group,
-        GroupRecordType.TARGET_ASSIGNMENT_METADATA: GroupTables._target_metadata,
-        GroupRecordType.TARGET_ASSIGNMENT_MEMBER: GroupTables._target,
-        GroupRecordType.CURRENT_MEMBER_ASSIGNMENT: GroupTables._current,
-        GroupRecordType.STATE_PARTITION_METADATA: GroupTables._state,
-    }
-)
-"""What the value of a record of each type changes."""
-
-_TAKEN_BACK: Final[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str], None]]] = MappingProxyType(
-    {
-        GroupRecordType.MEMBER_METADATA: GroupTables._remove_member,
-        GroupRecordType.GROUP_METADATA: GroupTables._remove_group,
-        GroupRecordType.TARGET_ASSIGNMENT_METADATA: GroupTables._remove_target_metadata,
-        GroupRecordType.TARGET_ASSIGNMENT_MEMBER: GroupTables._remove_target,
-        GroupRecordType.CURRENT_MEMBER_ASSIGNMENT: GroupTables._remove_current,
-    }
-)
-"""What a tombstone of each type changes, of a group that is there; one of state is taken of any group."""
+    _TAKEN_BACK: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str], None]]] = MappingProxyType(
+        {
+            GroupRecordType.MEMBER_METADATA: _remove_member,
+            GroupRecordType.GROUP_METADATA: _remove_group,
+            GroupRecordType.TARGET_ASSIGNMENT_METADATA: _remove_target_metadata,
+            GroupRecordType.TARGET_ASSIGNMENT_MEMBER: _remove_target,
+            GroupRecordType.CURRENT_MEMBER_ASSIGNMENT: _remove_current,
+        }
+    )
+    """What a tombstone of each type changes, of a group that is there; one of state is taken of any group."""
