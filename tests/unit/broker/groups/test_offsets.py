@@ -91,7 +91,7 @@ def test_a_group_with_members_keeps_its_offsets() -> None:
 
 
 def test_the_persisters_answer_decides_about_altered_offsets() -> None:
-    """Good for all: initialized. An error: copied, and nothing is moved. No answer: an error everywhere (offsets 2.4)."""
+    """Good for all: initialized. Errors are copied; no answer is an error everywhere (offsets 2.4)."""
     outcomes = {}
     for name, code in (("good", 0), ("bad", 15), ("none", None)):
         coordinator = emptied()
@@ -259,14 +259,20 @@ def test_brokers_check_administrators_in_kafkas_order(
 @pytest.mark.parametrize(
     "call",
     [
-        lambda coordinator: alter_offsets(coordinator, "g", [offsets((0, 1)), offsets((1, 1))], 1000),
-        lambda coordinator: alter_offsets(coordinator, "g", [offsets((2**31, 1))], 1000),
-        lambda coordinator: alter_offsets(coordinator, "g", [], -1),
-        lambda coordinator: delete_offsets(coordinator, "g", ["t"] * (2**16 + 1), 1000),
-        lambda coordinator: describe_offsets(coordinator, "g", 3),
-        lambda coordinator: describe_offsets(coordinator, "g", {"t1": [-1]}),
-        lambda coordinator: coordinator.initialized("g", 3, 1000),
-        lambda coordinator: groups_deleted(coordinator, delete_groups(coordinator, [], 1000).response, 3, 1000),
+        pytest.param(
+            lambda coordinator: alter_offsets(coordinator, "g", [offsets((0, 1)), offsets((1, 1))], 1000),
+            id="topic twice",
+        ),
+        pytest.param(lambda coordinator: alter_offsets(coordinator, "g", [offsets((2**31, 1))], 1000), id="partition"),
+        pytest.param(lambda coordinator: alter_offsets(coordinator, "g", [], -1), id="time"),
+        pytest.param(lambda coordinator: delete_offsets(coordinator, "g", ["t"] * (2**16 + 1), 1000), id="too many"),
+        pytest.param(lambda coordinator: describe_offsets(coordinator, "g", 3), id="no mapping"),
+        pytest.param(lambda coordinator: describe_offsets(coordinator, "g", {"t1": [-1]}), id="negative"),
+        pytest.param(lambda coordinator: coordinator.initialized("g", 3, 1000), id="no partitions"),
+        pytest.param(
+            lambda coordinator: groups_deleted(coordinator, delete_groups(coordinator, [], 1000).response, 3, 1000),
+            id="no answers",
+        ),
     ],
 )
 def test_malformed_requests_are_refused(call: Any) -> None:  # noqa: ANN401 - a call of any of the functions
