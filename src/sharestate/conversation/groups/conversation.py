@@ -81,16 +81,26 @@ class GroupConversation(LineServer):
         self._records: list[GroupRecord] = []
         self._log: list[GroupRecord] = []
 
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """
+        The coordinator; for reading.
+
+        Raises:
+            MalformedInputError: None is open yet.
+        """
+        if self._coordinator is None:
+            message = "no group coordinator is open"
+            raise MalformedInputError(message, "op")
+        return self._coordinator
+
     def _answer(self, value: Json) -> Json:
         request = read_request(value)
         self._records = []
         if request.op == "open":
             result = self._open(**request.fields)
         else:
-            coordinator = self._coordinator
-            if coordinator is None:
-                message = "no group coordinator is open"
-                raise MalformedInputError(message, "op")
+            coordinator = self.coordinator
             self._note_group(request.fields.get("group"))
             result = self._result(coordinator, self._HANDLERS[request.op], request.fields)
         if self._coordinator is not None:
