@@ -34,7 +34,8 @@ from sharestate.testing.search.progress import bar_of
 from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.planted.share_coordinator import PLANTED, Planted
+from tests.planted.putting import Planted
+from tests.planted.share_coordinator import PLANTED
 
 Json = Any
 

@@ -15,6 +15,7 @@ from sharestate.conversation import GroupConversation, Level
 from sharestate.conversation.compare import coordinator_view
 from tests.oracle.coordinator.search import Subject, command_of
 from tests.oracle.groups.sequences import Sequence
+from tests.planted.group_coordinator import PLANTED
 
 Json = Any
 
@@ -45,6 +46,7 @@ GROUPS: Final = Subject(
     converse=GroupConversation,
     requests=_requests,
     view=_view,
+    planted=PLANTED,
     profiles={"4.2": GROUPS_4_2, "4.3": GROUPS_4_3, "4.4": GROUPS_4_4},
 )
 """The share groups of a coordinator."""
