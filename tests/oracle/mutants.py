@@ -2,9 +2,9 @@
 Grade the searches: ``python -m tests.oracle.mutants [WORD]`` sees whether they notice each change within a minute.
 
 They are those of each module in ``tests/planted/rules``, beside Kafka's SharePartition, of
-``tests/planted/share_coordinator.py``, beside its share coordinator, and of ``tests/planted/group_coordinator.py``, beside
-its group coordinator; with WORD, those whose names have it, such as ``coordinator`` or ``groups``. The exit status is 1
-if one goes unnoticed.
+``tests/planted/share_coordinator.py``, beside its share coordinator, and of ``tests/planted/group_coordinator.py``,
+beside its group coordinator; with WORD, those whose names have it, such as ``coordinator`` or ``groups``. The exit
+status is 1 if one goes unnoticed.
 """
 
 from __future__ import annotations

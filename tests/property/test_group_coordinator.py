@@ -14,11 +14,10 @@ from sharestate.broker.groups import (
     AssignmentOrder,
     GroupCoordinator,
     GroupProfile,
-    GroupRecord,
     GroupTables,
-    decode_record,
 )
 from sharestate.broker.groups.record_order import RecordOrder
+from sharestate.broker.groups.records import GroupRecord, decode_record
 from sharestate.conversation import BadRequestError, GroupConversation
 from tests.support.group_data import RECORDINGS, exchanges, raw_records
 

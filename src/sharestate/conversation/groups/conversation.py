@@ -15,7 +15,6 @@ from sharestate.broker.groups import (
     GroupCoordinatorSettings,
     GroupEffects,
     GroupProfile,
-    GroupRecord,
     PartitionOffset,
     ShareGroupHeartbeat,
     TopicOffsets,
@@ -23,6 +22,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
 from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
+from sharestate.broker.groups.records import GroupRecord
 from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer

@@ -21,16 +21,14 @@ from sharestate.broker.groups import (
     GroupMaxSizeReachedError,
     GroupProfile,
     GroupQuirk,
-    GroupRecord,
-    GroupRecordKey,
     GroupRecordOrderError,
-    GroupRecordType,
     ShareGroupHeartbeat,
     UnknownMemberIdError,
     describe_groups,
     heartbeat_error,
     list_groups,
 )
+from sharestate.broker.groups.records import GroupRecord, GroupRecordKey, GroupRecordType
 from sharestate.error_codes import ErrorCode
 from sharestate.persister import PartitionErrorData
 from tests.support.group_scenes import T1, T2, beat, coordinator_of, types_of, with_initialized_member

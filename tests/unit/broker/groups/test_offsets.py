@@ -34,6 +34,7 @@ from tests.support.group_scenes import T1, beat, coordinator_of, types_of, with_
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
+NOT_A_MAPPING: Any = 3
 
 
 def emptied(profile: GroupProfile = GROUPS_4_4) -> GroupCoordinator:
@@ -266,11 +267,13 @@ def test_brokers_check_administrators_in_kafkas_order(
         pytest.param(lambda coordinator: alter_offsets(coordinator, "g", [offsets((2**31, 1))], 1000), id="partition"),
         pytest.param(lambda coordinator: alter_offsets(coordinator, "g", [], -1), id="time"),
         pytest.param(lambda coordinator: delete_offsets(coordinator, "g", ["t"] * (2**16 + 1), 1000), id="too many"),
-        pytest.param(lambda coordinator: describe_offsets(coordinator, "g", 3), id="no mapping"),
+        pytest.param(lambda coordinator: describe_offsets(coordinator, "g", NOT_A_MAPPING), id="no mapping"),
         pytest.param(lambda coordinator: describe_offsets(coordinator, "g", {"t1": [-1]}), id="negative"),
         pytest.param(lambda coordinator: coordinator.initialized("g", 3, 1000), id="no partitions"),
         pytest.param(
-            lambda coordinator: groups_deleted(coordinator, delete_groups(coordinator, [], 1000).response, 3, 1000),
+            lambda coordinator: groups_deleted(
+                coordinator, delete_groups(coordinator, [], 1000).response, NOT_A_MAPPING, 1000
+            ),
             id="no answers",
         ),
     ],
