@@ -47,7 +47,7 @@ def expire_next(state: PartitionState) -> Effects | None:
         return NOTHING
     queued = exceeded(entries) if state.config.dead_letter_queue else ()  # rule 21.2
     writes = issue_final(state, tuple(entries), queued)
-    if not writes:
+    if not writes:  # the KIP's policy may have nothing to write: then no answer follows that would advance the SPSO
         advance(state)
     return Effects(writes=writes, wake=True)
 
