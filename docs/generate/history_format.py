@@ -9,13 +9,13 @@ from generate.markdown import NOTICE, table
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.history.columns import (
     EVENT_COLUMNS,
-    HISTORY_VERSION,
     INFERRED,
     KINDS,
     LONGEST_TEXT,
     MAY_LACK,
     MOST_ITEMS,
 )
+from sharestate.history.header import HISTORY_VERSION
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 
 EVENTS: Final = """\

@@ -21,7 +21,8 @@ from sharestate.history.arrow import (
     expect_columns,
     moved,
 )
-from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
+from sharestate.history.events import Event, SequenceCheck
+from sharestate.history.header import MARK, Header, read_header
 from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
 from sharestate.json_lines import read_json, write_json
