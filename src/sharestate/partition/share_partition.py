@@ -367,8 +367,7 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which ``expire_next`` has something to do; None if no lock ever expires. [ms]"""
-        lock = self._state.locks.first()
-        return None if lock is None or lock.deadline_ms == MAX_INT64 else lock.deadline_ms + 1
+        return self._state.locks.next_deadline_ms()
 
     # ---- copies
 
