@@ -43,7 +43,7 @@ SMALL = {
 """Files of fewer lines, and why each stands alone."""
 
 SAME_NAMES = {
-    "Change": "what a command begins in partition/, and what a log shows of a record in log_check/; none is exported",
+    "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "Order": "the order of a history's events, and another order of some steps, which is not exported",
