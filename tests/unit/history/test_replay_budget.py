@@ -12,7 +12,7 @@ import pytest
 
 from sharestate import AcknowledgementBatch
 from sharestate.errors import HistoryError, MalformedInputError
-from sharestate.explain.overview import PartitionLife
+from sharestate.explain.partition_life import PartitionLife
 from sharestate.explain.survey import Survey
 from sharestate.history import AppendedBatch, Event, Header, Replay, ReplaySettings, replay_events, replay_files
 from sharestate.history.arrow import encode_events
