@@ -21,11 +21,7 @@ from sharestate.broker.sessions.share_session import (
     ShareSessionKey,
     next_epoch,
 )
-from sharestate.errors import (
-    DuplicatePartitionError,
-    InvalidSessionRequestError,
-    ShareSessionLimitReachedError,
-)
+from sharestate.errors import DuplicatePartitionError, InvalidSessionRequestError, ShareSessionLimitReachedError
 from sharestate.values.checks import expect, integer, text
 
 DEFAULT_MAX_SESSIONS: Final = 2000
