@@ -54,10 +54,11 @@ from sharestate.partition.state import GapWindow
 from sharestate.partition.views import BatchView, RecordRun
 from sharestate.persister import InMemoryPersister, Persister, ThreadedPersister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.profiles import (
     KAFKA_4_2,
     KAFKA_4_3,

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 from attrs import Factory, define
 
 from sharestate.errors import RequestLogError
-from sharestate.values.config import read_auto_offset_reset
 from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.offset_reset import read_auto_offset_reset
 
 MAX_FILE: Final = 2**24
 """The largest size of a file of settings. [bytes]"""

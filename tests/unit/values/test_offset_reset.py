@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sharestate import AutoOffsetReset, MalformedInputError
-from sharestate.values.config import read_auto_offset_reset
+from sharestate.values.offset_reset import read_auto_offset_reset
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,146 @@
+"""
+Random settings of brokers and groups, judged by Kafka's own classes: ``python -m tests.oracle.configs.search``.
+
+Verdicts are compared: what is refused in which words, and every value of what is not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from random import Random
+from subprocess import PIPE, Popen
+from typing import Any, Final
+
+from attrs import frozen
+
+from sharestate import InvalidConfigurationError
+from sharestate.values.config_keys import ConfigKey, ConfigType, config_keys
+from sharestate.values.effective_configs import effective_configs
+
+from tests.oracle.build import RELEASES, build
+
+DRIVER: Final = "kafka.server.ConfigsDriver"
+
+ODD: Final = ("", " ", "x", "1.5", "0x10", "1_0", "+7", "-0", "007", "٥", "99999999999", "2147483648", "nan", "5 ", "\t5")
+"""Texts that are a number, or nearly."""
+
+UNKNOWN: Final = "Unknown group config name"
+BOOLEANS: Final = ("true", "false", "TRUE", " False ", "yes", "1", "", "falſe")
+RESETS: Final = (
+    *("latest", "earliest", "none", "Latest", " earliest ", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT"),
+    *("by_duration:PT5S", "by_duration:-PT-5S", "by_duration:PT-5S", "by_duration:P1DT-1H", "by_duration:PT1.S"),
+    *("by_duration:pt1,5s", "by_duration:PT0.1234567891S", "by_duration: PT5S", "by_duration:+PT+5S", "by_duration:P1W"),
+)
+TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "group.share.assignors": ("simple", " simple ", "simple,simple", "simple , simple", "", ",", "simple,", " "),
+    "share.auto.offset.reset": RESETS,
+    "share.isolation.level": ("read_committed", "read_uncommitted", " read_committed ", "READ_COMMITTED", "", "x"),
+    "errors.deadletterqueue.topic.name": ("", "dlq.a", "__a", " __a", "_a", " a b "),
+    "errors.deadletterqueue.topic.name.prefix": ("", "dlq.", " x "),
+}
+
+
+@frozen
+class Case:
+    """Settings of a broker, and of a group."""
+
+    broker: Mapping[str, str]
+    group: Mapping[str, str]
+    is_loaded: bool
+
+    def request(self) -> dict[str, Any]:
+        """Return it as the driver takes it."""
+        return {"op": "settings", "broker": self.broker, "group": self.group, "loaded": self.is_loaded}
+
+
+def case(seed: int, release: str) -> Case:
+    """Return the case of a number, with settings of another release among them now and then."""
+    random = Random(f"{release}-{seed}")  # noqa: S311 - what is drawn is to be the same again
+    keys = list(config_keys(release).values())
+    broker = [key for key in keys if key.scope == "broker" and "class.name" not in key.name]
+    group = [key for key in config_keys("4.4" if random.random() < 0.1 else release).values() if key.scope == "group"]
+    is_wild = random.random() < 0.3
+    given = {key.name: _value(key, random, is_wild) for key in random.sample(broker, random.choice((0, 1, 2, 3, 6)))}
+    made = {key.name: _value(key, random, is_wild) for key in random.sample(group, random.choice((0, 1, 1, 2, 4)))}
+    return Case(given, made, random.random() < 0.4)
+
+
+def _value(key: ConfigKey, random: Random, is_wild: bool) -> str:  # noqa: FBT001 - a test's own
+    if key.name in TEXTS:
+        return random.choice(TEXTS[key.name])
+    if key.type is ConfigType.BOOLEAN:
+        return random.choice(BOOLEANS if is_wild else BOOLEANS[:3])
+    if key.type is ConfigType.STRING:
+        return random.choice(("a", " b "))
+    if is_wild and random.random() < 0.4:
+        return random.choice(ODD)
+    if "codec" in key.name:
+        return str(random.randrange(-1, 6))
+    # Near the default, where settings meet each other's bounds, or at the bounds of the setting itself.
+    default = key.default if isinstance(key.default, int) else 0
+    near = [default, default + 1, default - 1, default * 2, default // 2, default // 3, default * 9 // 8]
+    bounds = [int(bound) for bound in str(key.valid or "").strip("[]").split(",") if bound.lstrip("-").isdecimal()]
+    return str(random.choice(near if random.random() < 0.8 or not bounds else [each + random.randint(-1, 1) for each in bounds]))
+
+
+def ours(case: Case, release: str) -> dict[str, Any]:
+    """Return what the library makes of a case, as the driver answers."""
+    try:
+        values = effective_configs({**case.broker, **case.group}, release=release, is_loaded=case.is_loaded)
+    except InvalidConfigurationError as error:
+        return {"raised": str(error), "key": error.key}
+    return {"values": values}
+
+
+def difference(case: Case, answer: Mapping[str, Any], release: str) -> str:
+    """Return how Kafka's answer differs from ours; nothing if it does not."""
+    found = ours(case, release)
+    if raised := answer.get("raised"):
+        if "raised" not in found:
+            return f"Kafka: {raised['message']}"
+        # Java's own words for a text that is no number are not Kafka's.
+        is_same = raised["message"] == found["raised"] or raised["exception"] == "NumberFormatException"
+        # Of several unknown names, a hash map decides which one is first.
+        is_same |= raised["message"].startswith(UNKNOWN) and found["raised"].startswith(UNKNOWN)
+        return "" if is_same else f"Kafka: {raised['message']}; ours: {found['raised']}"
+    if "raised" in found:
+        return f"ours: {found['raised']}"
+    values = found["values"]
+    for name, value in answer["result"].items():
+        mine = list(values[name]) if isinstance(values[name], tuple) else values[name]
+        if name == "share.auto.offset.reset":
+            if str(mine).partition(":")[0] not in str(value).lower():
+                return f"{name}: Kafka {value}, ours {mine}"
+        elif mine != value:
+            return f"{name}: Kafka {value}, ours {mine}"
+    return ""
+
+
+def answers(release: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what Kafka's classes answer to each request."""
+    command = build(release, sources="configs").command(DRIVER)
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=sys.stderr, text=True) as process:  # noqa: S603
+        assert process.stdin
+        assert process.stdout
+        for request in requests:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            yield json.loads(process.stdout.readline())
+        process.stdin.close()
+
+
+def search(release: str, seeds: Iterable[int]) -> tuple[Counter[str], list[tuple[int, Case, str]]]:
+    """Return how many cases Kafka has taken and refused, by the exception, and those that are answered otherwise."""
+    cases = [(seed, case(seed, release)) for seed in seeds]
+    tally: Counter[str] = Counter()
+    found = []
+    for (seed, each), answer in zip(cases, answers(release, (each.request() for _, each in cases)), strict=True):
+        tally[answer["raised"]["exception"] if "raised" in answer else "taken"] += 1
+        if said := difference(each, answer, release):
+            found.append((seed, each, said))
+    return tally, found
