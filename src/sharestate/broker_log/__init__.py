@@ -9,6 +9,7 @@ from sharestate.broker_log.group_configs import read_group_configs
 from sharestate.broker_log.importer import LogImport
 from sharestate.broker_log.lines import LoggedRequest
 from sharestate.broker_log.request_log import RequestLog
+from sharestate.broker_log.server_properties import read_server_properties
 from sharestate.broker_log.settings import Disagreement, read_all_properties, read_properties
 from sharestate.broker_log.topic_logs import TopicLog, TopicLogs
 from sharestate.errors import RequestLogError
@@ -26,4 +27,5 @@ __all__ = [
     "read_all_properties",
     "read_group_configs",
     "read_properties",
+    "read_server_properties",
 ]

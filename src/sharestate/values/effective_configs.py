@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from sharestate.input_errors import InvalidConfigurationError
-from sharestate.values.checks import brief_repr, expect, text
+from sharestate.values.checks import brief_repr, expect, refuse, text
 from sharestate.values.config_keys import (
     CONFIG_KEYS,
     RELEASES,
@@ -110,6 +110,31 @@ _BOUNDED: Final = (
 """The settings of a group for which brokers have a least and a greatest value, in the order in which it is asked."""
 
 
+class _Rules(NamedTuple):
+    """
+    In what releases differ, their tables apart.
+
+    Attributes:
+        asks_brokers: Whether a controller takes the broker's setting for a group's that is not given; else Kafka's
+            default, though it is the broker's that counts later.
+        moves_into_bounds: Whether a broker that loads a group moves a number into its bounds; else it has it as it is.
+        says_bounds: Whether a refusal has the bounds; else the names of the settings that are the bounds.
+    """
+
+    asks_brokers: bool
+    moves_into_bounds: bool
+    says_bounds: bool
+
+
+# fmt: off
+_RULES: Final = MappingProxyType({
+    "4.2": _Rules(asks_brokers=False, moves_into_bounds=False, says_bounds=False),
+    "4.3": _Rules(asks_brokers=True,  moves_into_bounds=True,  says_bounds=False),
+    "4.4": _Rules(asks_brokers=True,  moves_into_bounds=True,  says_bounds=True),
+})
+# fmt: on
+
+
 def effective_configs(
     settings: Mapping[str, str], *, release: str = RELEASES[-1], is_loaded: bool = False
 ) -> Mapping[str, ConfigValue]:
@@ -143,7 +168,7 @@ def effective_configs(
         Linear in the length of the names and values.
     """
     line = line_of(release)
-    given = {text(name, "settings"): text(value, name) for name, value in expect(settings, Mapping, "settings").items()}
+    given = _texts(settings)
     keys = config_keys(line)
     _refuse_misspelt(given)
     broker = {name: _value(key, given) for name, key in keys.items() if key.scope == "broker"}
@@ -168,6 +193,16 @@ def _number(values: Values, name: str) -> int:
     return expect(values[name], int, name)
 
 
+def _refuse(message: str, key: str) -> NoReturn:
+    raise InvalidConfigurationError(message, key)
+
+
+def _texts(settings: object) -> dict[str, str]:
+    if not isinstance(settings, Mapping):
+        refuse(f"expected a mapping of texts, got {brief_repr(settings)}", "settings")
+    return {text(name, "settings"): text(value, f"settings[{brief_repr(name)}]") for name, value in settings.items()}
+
+
 def _refuse_misspelt(given: Mapping[str, str]) -> None:
     for name in given:
         if name.startswith(_PREFIXES) and name not in _SCOPES:
@@ -181,43 +216,36 @@ def _refuse_contradictions(broker: Values) -> None:
     _refuse_unrelated(broker, _COORDINATOR_RELATIONS)
     assignors = expect(broker[_ASSIGNORS], tuple, _ASSIGNORS)
     if len(assignors) != 1:
-        message = f"{_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}"
-        raise InvalidConfigurationError(message, _ASSIGNORS)
+        _refuse(f"{_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}", _ASSIGNORS)
     _refuse_unrelated(broker, _INTERVAL_RELATIONS)
     _refuse_unrelated(broker, _SHARE_RELATIONS)
     if (codec := broker[_CODEC]) not in _CODECS:
-        raise InvalidConfigurationError(f"Unknown compression type id: {codec}", _CODEC)
+        _refuse(f"Unknown compression type id: {codec}", _CODEC)
     if _number(broker, _UPDATES) > _MOST_UPDATES:
-        raise InvalidConfigurationError(f"{_UPDATES} must be between [0, {_MOST_UPDATES}]", _UPDATES)
+        _refuse(f"{_UPDATES} must be between [0, {_MOST_UPDATES}]", _UPDATES)
 
 
 def _refuse_unrelated(values: Values, relations: tuple[_Relation, ...]) -> None:
     for relation in relations:
         if refusal := relation.refusal(values):
-            raise InvalidConfigurationError(refusal, relation.left)
+            _refuse(refusal, relation.left)
 
 
 def _refuse_what_controllers_do(group: Mapping[str, str], broker: Values, line: str) -> None:
     """Refuse settings of a group that cannot be made, as a controller with the *broker*'s settings does."""
     keys = config_keys(line)
     if unknown := next((name for name in group if name not in keys), None):
-        raise InvalidConfigurationError(f"Unknown group config name: {unknown}", unknown)
+        _refuse(f"Unknown group config name: {unknown}", unknown)
     read = {name: keys[name].read(value) for name, value in group.items()}
-    # For what is not given, 4.2 looks at Kafka's defaults, though it is the broker's that count later.
-    assumed = {
-        name: key.default if line == "4.2" else broker.get(f"group.{name}", key.default)
-        for name, key in keys.items()
-        if key.scope == "group"
-    }
+    assumed = _not_given(keys, broker if _RULES[line].asks_brokers else {})
     values = {**assumed, **read}
     for name in _BOUNDED:
         if name in values and (refusal := _out_of_bounds(name, _number(values, name), broker, line)):
-            raise InvalidConfigurationError(refusal, name)
+            _refuse(refusal, name)
     if _number(values, _SESSION) <= _number(values, _HEARTBEAT):
-        raise InvalidConfigurationError(f"{_SESSION} must be greater than {_HEARTBEAT}", _SESSION)
+        _refuse(f"{_SESSION} must be greater than {_HEARTBEAT}", _SESSION)
     if str(values.get(_DLQ_TOPIC, "")).startswith("__"):
-        message = f"{_DLQ_TOPIC}: DLQ topic name must not start with '__'"
-        raise InvalidConfigurationError(message, _DLQ_TOPIC)
+        _refuse(f"{_DLQ_TOPIC}: DLQ topic name must not start with '__'", _DLQ_TOPIC)
 
 
 def _bounds(name: str) -> tuple[str, str]:
@@ -232,7 +260,7 @@ def _out_of_bounds(name: str, value: int, broker: Values, line: str) -> str:
     low, high = _number(broker, at_least), _number(broker, at_most)
     if low <= value <= high:
         return ""
-    if line not in {"4.2", "4.3"}:
+    if _RULES[line].says_bounds:
         return f"{name} must be in the range {low} to {high} inclusive."
     if value < low:
         return f"{name} must be greater than or equal to {at_least}"
@@ -241,18 +269,19 @@ def _out_of_bounds(name: str, value: int, broker: Values, line: str) -> str:
 
 def _load(group: Mapping[str, str], broker: Values, line: str) -> dict[str, ConfigValue]:
     """Return the settings of a group as a broker has them that loads *group*; the broker's where they are not given."""
-    keys = {name: key for name, key in config_keys(line).items() if key.scope == "group"}
-    loaded: dict[str, ConfigValue] = {name: broker.get(f"group.{name}", key.default) for name, key in keys.items()}
-    clamped = (
-        {} if line == "4.2" else {name: _clamp(keys[name], group[name], broker) for name in _BOUNDED if name in group}
-    )
-    for name, value in group.items():
-        if name in keys:
-            loaded[name] = clamped[name] if name in clamped else keys[name].read(value)
-    return loaded
+    keys = config_keys(line)
+    bounded = _BOUNDED if _RULES[line].moves_into_bounds else ()
+    moved = {name: _within_bounds(keys[name], group[name], broker) for name in bounded if name in group}
+    read = {name: keys[name].read(value) for name, value in group.items() if name in keys and name not in moved}
+    return {**_not_given(keys, broker), **read, **moved}
 
 
-def _clamp(key: ConfigKey, value: str, broker: Values) -> int:
+def _not_given(keys: Mapping[str, ConfigKey], broker: Values) -> dict[str, ConfigValue]:
+    """Return what a group has that was given nothing: the broker's settings, or defaults where it has none."""
+    return {name: broker.get(f"group.{name}", key.default) for name, key in keys.items() if key.scope == "group"}
+
+
+def _within_bounds(key: ConfigKey, value: str, broker: Values) -> int:
     low, high = (_number(broker, bound) for bound in _bounds(key.name))
     # Kafka's controllers take spaces around a number, and then no broker can load it.
     if value != value.strip():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
-
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from random import Random
@@ -19,22 +19,55 @@ from typing import Any, Final
 from attrs import frozen
 
 from sharestate import InvalidConfigurationError
+from sharestate.broker_log import RequestLogError
+from sharestate.broker_log.server_properties import parse_properties
 from sharestate.values.config_keys import ConfigKey, ConfigType, config_keys
 from sharestate.values.effective_configs import effective_configs
-
 from tests.oracle.build import RELEASES, build
 
 DRIVER: Final = "kafka.server.ConfigsDriver"
 
-ODD: Final = ("", " ", "x", "1.5", "0x10", "1_0", "+7", "-0", "007", "٥", "99999999999", "2147483648", "nan", "5 ", "\t5")
+ODD: Final = (
+    "",
+    " ",
+    "x",
+    "1.5",
+    "0x10",
+    "1_0",
+    "+7",
+    "-0",
+    "007",
+    "\u0665",
+    "99999999999",
+    "2147483648",
+    "nan",
+    "5 ",
+    "\t5",
+)
 """Texts that are a number, or nearly."""
 
 UNKNOWN: Final = "Unknown group config name"
-BOOLEANS: Final = ("true", "false", "TRUE", " False ", "yes", "1", "", "falſe")
+BOOLEANS: Final = ("true", "false", "TRUE", " False ", "yes", "1", "", "fal\u017fe")
 RESETS: Final = (
-    *("latest", "earliest", "none", "Latest", " earliest ", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT"),
+    *(
+        "latest",
+        "earliest",
+        "none",
+        "Latest",
+        " earliest ",
+        "by_duration",
+        "by_duration:",
+        "by_duration:P",
+        "by_duration:PT",
+    ),
     *("by_duration:PT5S", "by_duration:-PT-5S", "by_duration:PT-5S", "by_duration:P1DT-1H", "by_duration:PT1.S"),
-    *("by_duration:pt1,5s", "by_duration:PT0.1234567891S", "by_duration: PT5S", "by_duration:+PT+5S", "by_duration:P1W"),
+    *(
+        "by_duration:pt1,5s",
+        "by_duration:PT0.1234567891S",
+        "by_duration: PT5S",
+        "by_duration:+PT+5S",
+        "by_duration:P1W",
+    ),
 )
 TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     "group.share.assignors": ("simple", " simple ", "simple,simple", "simple , simple", "", ",", "simple,", " "),
@@ -85,7 +118,11 @@ def _value(key: ConfigKey, random: Random, is_wild: bool) -> str:  # noqa: FBT00
     default = key.default if isinstance(key.default, int) else 0
     near = [default, default + 1, default - 1, default * 2, default // 2, default // 3, default * 9 // 8]
     bounds = [int(bound) for bound in str(key.valid or "").strip("[]").split(",") if bound.lstrip("-").isdecimal()]
-    return str(random.choice(near if random.random() < 0.8 or not bounds else [each + random.randint(-1, 1) for each in bounds]))
+    return str(
+        random.choice(
+            near if random.random() < 0.8 or not bounds else [each + random.randint(-1, 1) for each in bounds]
+        )
+    )
 
 
 def ours(case: Case, release: str) -> dict[str, Any]:
@@ -124,7 +161,7 @@ def difference(case: Case, answer: Mapping[str, Any], release: str) -> str:
 def answers(release: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield what Kafka's classes answer to each request."""
     command = build(release, sources="configs").command(DRIVER)
-    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=sys.stderr, text=True) as process:  # noqa: S603
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=sys.stderr, text=True) as process:
         assert process.stdin
         assert process.stdout
         for request in requests:
@@ -144,3 +181,50 @@ def search(release: str, seeds: Iterable[int]) -> tuple[Counter[str], list[tuple
         if said := difference(each, answer, release):
             found.append((seed, each, said))
     return tally, found
+
+
+PARTS: Final = (
+    *(b"a", b"b", b"=", b":", b" ", b"\t", b"\f", b"\n", b"\r", b"\r\n", b"\\", b"\\", b"#", b"!", b"u", b"0", b"\xe9"),
+    *(b"\x85", b"\x1c", b"\x0b", b"\x00", b"\\u0041", b"\\ud83d\\ude00", b"\\u00zz", b"\\n", b"\\t"),
+)
+"""What files of properties are made of."""
+
+
+def properties(seed: int) -> bytes:
+    """Return the bytes of a small file of properties, or of one that is none."""
+    random = Random(seed)  # noqa: S311 - as above
+    return b"".join(random.choices(PARTS, k=random.randrange(1, 16)))
+
+
+def read(data: bytes) -> dict[str, str] | None:
+    """Return what the library reads of a file; None if it refuses it."""
+    try:
+        return {each.name: each.value for each in parse_properties(data, "") if each.name or each.value}
+    except RequestLogError:
+        return None
+
+
+def read_by_java(data: Iterable[bytes]) -> Iterator[dict[str, str] | None]:
+    """Yield what ``java.util.Properties`` reads of each file; None if it refuses it."""
+    requests = ({"op": "properties", "bytes": b64encode(each).decode()} for each in data)
+    for answer in answers(RELEASES[0], requests):
+        found: dict[str, str] | None = answer.get("result")
+        # A backslash at the very end is a property without a name and a value to Java. Half a character is sent as "?".
+        yield None if found is None else {name: value for name, value in found.items() if name or value}
+
+
+def main() -> None:
+    """Search, and say what was found."""
+    parser = ArgumentParser(prog="python -m tests.oracle.configs.search", description=__doc__)
+    parser.add_argument("--kafka", default=RELEASES[0], metavar="RELEASE")
+    parser.add_argument("--cases", type=int, default=20_000, metavar="NUMBER")
+    options = parser.parse_args()
+    tally, found = search(options.kafka, range(options.cases))
+    for seed, each, said in found[:10]:
+        sys.stdout.write(f"{seed}: {each}: {said}\n")
+    sys.stdout.write(f"{options.kafka}: {options.cases:,} cases, {len(found)} differences: {dict(tally)}\n")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
