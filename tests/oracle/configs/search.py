@@ -18,12 +18,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from sharestate import InvalidConfigurationError
 from sharestate.broker_log import RequestLogError
 from sharestate.broker_log.server_properties import parse_properties
 from sharestate.values.config_keys import ConfigKey, ConfigType, config_keys
-from sharestate.values.effective_configs import effective_configs
 from tests.oracle.build import RELEASES, build
+from tests.support.config_verdicts import difference
 
 DRIVER: Final = "kafka.server.ConfigsDriver"
 
@@ -46,7 +45,6 @@ ODD: Final = (
 )
 """Texts that are a number, or nearly."""
 
-UNKNOWN: Final = "Unknown group config name"
 BOOLEANS: Final = ("true", "false", "TRUE", " False ", "yes", "1", "", "fal\u017fe")
 RESETS: Final = (
     *(
@@ -69,8 +67,20 @@ RESETS: Final = (
         "by_duration:P1W",
     ),
 )
+SIMPLE: Final = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
 TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "group.share.assignors": ("simple", " simple ", "simple,simple", "simple , simple", "", ",", "simple,", " "),
+    "group.share.assignors": (
+        SIMPLE,
+        f"simple,{SIMPLE}",
+        "simple",
+        " simple ",
+        "simple,simple",
+        "simple , simple",
+        "",
+        ",",
+        "simple,",
+        " ",
+    ),
     "share.auto.offset.reset": RESETS,
     "share.isolation.level": ("read_committed", "read_uncommitted", " read_committed ", "READ_COMMITTED", "", "x"),
     "errors.deadletterqueue.topic.name": ("", "dlq.a", "__a", " __a", "_a", " a b "),
@@ -97,6 +107,11 @@ def case(seed: int, release: str) -> Case:
     keys = list(config_keys(release).values())
     broker = [key for key in keys if key.scope == "broker" and "class.name" not in key.name]
     group = [key for key in config_keys("4.4" if random.random() < 0.1 else release).values() if key.scope == "group"]
+    if random.random() < 0.05:
+        # Bounds that overlap: only so can a heartbeat interval be longer than a session timeout.
+        given = {"group.share.min.session.timeout.ms": "1000", "group.share.max.heartbeat.interval.ms": "60000"}
+        names = random.sample(("share.session.timeout.ms", "share.heartbeat.interval.ms"), random.choice((1, 2)))
+        return Case(given, {name: str(random.randrange(5, 61) * 1000) for name in names}, random.random() < 0.4)
     is_wild = random.random() < 0.3
     given = {key.name: _value(key, random, is_wild) for key in random.sample(broker, random.choice((0, 1, 2, 3, 6)))}
     made = {key.name: _value(key, random, is_wild) for key in random.sample(group, random.choice((0, 1, 1, 2, 4)))}
@@ -125,39 +140,6 @@ def _value(key: ConfigKey, random: Random, is_wild: bool) -> str:  # noqa: FBT00
     )
 
 
-def ours(case: Case, release: str) -> dict[str, Any]:
-    """Return what the library makes of a case, as the driver answers."""
-    try:
-        values = effective_configs({**case.broker, **case.group}, release=release, is_loaded=case.is_loaded)
-    except InvalidConfigurationError as error:
-        return {"raised": str(error), "key": error.key}
-    return {"values": values}
-
-
-def difference(case: Case, answer: Mapping[str, Any], release: str) -> str:
-    """Return how Kafka's answer differs from ours; nothing if it does not."""
-    found = ours(case, release)
-    if raised := answer.get("raised"):
-        if "raised" not in found:
-            return f"Kafka: {raised['message']}"
-        # Java's own words for a text that is no number are not Kafka's.
-        is_same = raised["message"] == found["raised"] or raised["exception"] == "NumberFormatException"
-        # Of several unknown names, a hash map decides which one is first.
-        is_same |= raised["message"].startswith(UNKNOWN) and found["raised"].startswith(UNKNOWN)
-        return "" if is_same else f"Kafka: {raised['message']}; ours: {found['raised']}"
-    if "raised" in found:
-        return f"ours: {found['raised']}"
-    values = found["values"]
-    for name, value in answer["result"].items():
-        mine = list(values[name]) if isinstance(values[name], tuple) else values[name]
-        if name == "share.auto.offset.reset":
-            if str(mine).partition(":")[0] not in str(value).lower():
-                return f"{name}: Kafka {value}, ours {mine}"
-        elif mine != value:
-            return f"{name}: Kafka {value}, ours {mine}"
-    return ""
-
-
 def answers(release: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield what Kafka's classes answer to each request."""
     command = build(release, sources="configs").command(DRIVER)
@@ -178,7 +160,7 @@ def search(release: str, seeds: Iterable[int]) -> tuple[Counter[str], list[tuple
     found = []
     for (seed, each), answer in zip(cases, answers(release, (each.request() for _, each in cases)), strict=True):
         tally[answer["raised"]["exception"] if "raised" in answer else "taken"] += 1
-        if said := difference(each, answer, release):
+        if said := difference(each.request(), answer, release):
             found.append((seed, each, said))
     return tally, found
 
@@ -209,8 +191,9 @@ def read_by_java(data: Iterable[bytes]) -> Iterator[dict[str, str] | None]:
     requests = ({"op": "properties", "bytes": b64encode(each).decode()} for each in data)
     for answer in answers(RELEASES[0], requests):
         found: dict[str, str] | None = answer.get("result")
-        # A backslash at the very end is a property without a name and a value to Java. Half a character is sent as "?".
-        yield None if found is None else {name: value for name, value in found.items() if name or value}
+        # A backslash at the very end is a property without a name and a value to Java. It writes half a character as ?.
+        read = {name.replace("?", "\ufffd"): value.replace("?", "\ufffd") for name, value in (found or {}).items()}
+        yield None if found is None else {name: value for name, value in read.items() if name or value}
 
 
 def main() -> None:
