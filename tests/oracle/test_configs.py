@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +14,7 @@ CASES = 2_000
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _oracle() -> Iterator[None]:
+def _oracle() -> None:
     """What runs Kafka's classes, of the latest release: without it there are none of the others."""
     try:
         build(sources="configs")
@@ -23,7 +22,6 @@ def _oracle() -> Iterator[None]:
         if "oracle" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
             raise
         pytest.skip(str(error))
-    yield
 
 
 @pytest.mark.oracle

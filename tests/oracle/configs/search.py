@@ -181,7 +181,7 @@ def properties(seed: int) -> bytes:
 def read(data: bytes) -> dict[str, str] | None:
     """Return what the library reads of a file; None if it refuses it."""
     try:
-        return {each.name: each.value for each in parse_properties(data, "") if each.name or each.value}
+        return {each.name: each.value for each in parse_properties(data, "") if each.name}
     except RequestLogError:
         return None
 
@@ -191,9 +191,9 @@ def read_by_java(data: Iterable[bytes]) -> Iterator[dict[str, str] | None]:
     requests = ({"op": "properties", "bytes": b64encode(each).decode()} for each in data)
     for answer in answers(RELEASES[0], requests):
         found: dict[str, str] | None = answer.get("result")
-        # A backslash at the very end is a property without a name and a value to Java. It writes half a character as ?.
+        # A backslash at the very end is a property without a name to Java, and it writes half a character as ?.
         read = {name.replace("?", "\ufffd"): value.replace("?", "\ufffd") for name, value in (found or {}).items()}
-        yield None if found is None else {name: value for name, value in read.items() if name or value}
+        yield None if found is None else {name: value for name, value in read.items() if name}
 
 
 def main() -> None:
