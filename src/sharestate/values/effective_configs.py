@@ -53,7 +53,7 @@ _SESSION: Final = "share.session.timeout.ms"
 _DLQ_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
-class _Relation(NamedTuple):
+class Relation(NamedTuple):
     """A broker does not start unless its setting *left* is at least, at most or below its setting *right*."""
 
     left: str
@@ -74,32 +74,35 @@ _WORDS: Final = MappingProxyType(
 )
 
 # fmt: off
-_COORDINATOR_RELATIONS: Final = (
-    _Relation("group.share.max.heartbeat.interval.ms", "at least", "group.share.min.heartbeat.interval.ms"),
-    _Relation("group.share.heartbeat.interval.ms",     "at least", "group.share.min.heartbeat.interval.ms"),
-    _Relation("group.share.heartbeat.interval.ms",     "at most",  "group.share.max.heartbeat.interval.ms"),
-    _Relation("group.share.max.session.timeout.ms",    "at least", "group.share.min.session.timeout.ms"),
-    _Relation("group.share.session.timeout.ms",        "at least", "group.share.min.session.timeout.ms"),
-    _Relation("group.share.session.timeout.ms",        "at most",  "group.share.max.session.timeout.ms"),
-    _Relation("group.share.heartbeat.interval.ms",     "below",    "group.share.session.timeout.ms"),
+COORDINATOR_RELATIONS: Final = (
+    Relation("group.share.max.heartbeat.interval.ms", "at least", "group.share.min.heartbeat.interval.ms"),
+    Relation("group.share.heartbeat.interval.ms",     "at least", "group.share.min.heartbeat.interval.ms"),
+    Relation("group.share.heartbeat.interval.ms",     "at most",  "group.share.max.heartbeat.interval.ms"),
+    Relation("group.share.max.session.timeout.ms",    "at least", "group.share.min.session.timeout.ms"),
+    Relation("group.share.session.timeout.ms",        "at least", "group.share.min.session.timeout.ms"),
+    Relation("group.share.session.timeout.ms",        "at most",  "group.share.max.session.timeout.ms"),
+    Relation("group.share.heartbeat.interval.ms",     "below",    "group.share.session.timeout.ms"),
 )
-_INTERVAL_RELATIONS: Final = (
-    _Relation("group.share.max.assignment.interval.ms", "at least", "group.share.min.assignment.interval.ms"),
-    _Relation("group.share.assignment.interval.ms",     "at least", "group.share.min.assignment.interval.ms"),
-    _Relation("group.share.assignment.interval.ms",     "at most",  "group.share.max.assignment.interval.ms"),
+INTERVAL_RELATIONS: Final = (
+    Relation("group.share.max.assignment.interval.ms", "at least", "group.share.min.assignment.interval.ms"),
+    Relation("group.share.assignment.interval.ms",     "at least", "group.share.min.assignment.interval.ms"),
+    Relation("group.share.assignment.interval.ms",     "at most",  "group.share.max.assignment.interval.ms"),
 )
-_SHARE_RELATIONS: Final = (
-    _Relation("group.share.max.delivery.count.limit",   "at least", "group.share.delivery.count.limit"),
-    _Relation("group.share.delivery.count.limit",       "at least", "group.share.min.delivery.count.limit"),
-    _Relation("group.share.max.partition.max.record.locks", "at least", "group.share.partition.max.record.locks"),
-    _Relation("group.share.partition.max.record.locks", "at least", "group.share.min.partition.max.record.locks"),
-    _Relation("group.share.record.lock.duration.ms",    "at least", "group.share.min.record.lock.duration.ms"),
-    _Relation("group.share.max.record.lock.duration.ms", "at least", "group.share.record.lock.duration.ms"),
-    _Relation("group.share.max.share.sessions",         "at least", "group.share.max.size"),
+SHARE_RELATIONS: Final = (
+    Relation("group.share.max.delivery.count.limit",   "at least", "group.share.delivery.count.limit"),
+    Relation("group.share.delivery.count.limit",       "at least", "group.share.min.delivery.count.limit"),
+    Relation("group.share.max.partition.max.record.locks", "at least", "group.share.partition.max.record.locks"),
+    Relation("group.share.partition.max.record.locks", "at least", "group.share.min.partition.max.record.locks"),
+    Relation("group.share.record.lock.duration.ms",    "at least", "group.share.min.record.lock.duration.ms"),
+    Relation("group.share.max.record.lock.duration.ms", "at least", "group.share.record.lock.duration.ms"),
+    Relation("group.share.max.share.sessions",         "at least", "group.share.max.size"),
 )
 # fmt: on
 
-_BOUNDED: Final = (
+RELATIONS: Final = COORDINATOR_RELATIONS + INTERVAL_RELATIONS + SHARE_RELATIONS
+"""What has to hold between two settings of a broker, in the order in which it is asked."""
+
+BOUNDED: Final = (
     _HEARTBEAT,
     _SESSION,
     "share.record.lock.duration.ms",
@@ -213,19 +216,19 @@ def _refuse_misspelt(given: Mapping[str, str]) -> None:
 
 
 def _refuse_contradictions(broker: Values) -> None:
-    _refuse_unrelated(broker, _COORDINATOR_RELATIONS)
+    _refuse_unrelated(broker, COORDINATOR_RELATIONS)
     assignors = expect(broker[_ASSIGNORS], tuple, _ASSIGNORS)
     if len(assignors) != 1:
         _refuse(f"{_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}", _ASSIGNORS)
-    _refuse_unrelated(broker, _INTERVAL_RELATIONS)
-    _refuse_unrelated(broker, _SHARE_RELATIONS)
+    _refuse_unrelated(broker, INTERVAL_RELATIONS)
+    _refuse_unrelated(broker, SHARE_RELATIONS)
     if (codec := broker[_CODEC]) not in _CODECS:
         _refuse(f"Unknown compression type id: {codec}", _CODEC)
     if _number(broker, _UPDATES) > _MOST_UPDATES:
         _refuse(f"{_UPDATES} must be between [0, {_MOST_UPDATES}]", _UPDATES)
 
 
-def _refuse_unrelated(values: Values, relations: tuple[_Relation, ...]) -> None:
+def _refuse_unrelated(values: Values, relations: tuple[Relation, ...]) -> None:
     for relation in relations:
         if refusal := relation.refusal(values):
             _refuse(refusal, relation.left)
@@ -239,7 +242,7 @@ def _refuse_what_controllers_do(group: Mapping[str, str], broker: Values, line: 
     read = {name: keys[name].read(value) for name, value in group.items()}
     assumed = _not_given(keys, broker if _RULES[line].asks_brokers else {})
     values = {**assumed, **read}
-    for name in _BOUNDED:
+    for name in BOUNDED:
         if name in values and (refusal := _out_of_bounds(name, _number(values, name), broker, line)):
             _refuse(refusal, name)
     if _number(values, _SESSION) <= _number(values, _HEARTBEAT):
@@ -248,7 +251,7 @@ def _refuse_what_controllers_do(group: Mapping[str, str], broker: Values, line: 
         _refuse(f"{_DLQ_TOPIC}: DLQ topic name must not start with '__'", _DLQ_TOPIC)
 
 
-def _bounds(name: str) -> tuple[str, str]:
+def bounds(name: str) -> tuple[str, str]:
     """Return the settings of brokers that bound a group's: ``group.share.min.…`` and ``group.share.max.…``."""
     rest = name.removeprefix("share.")
     return f"group.share.min.{rest}", f"group.share.max.{rest}"
@@ -256,7 +259,7 @@ def _bounds(name: str) -> tuple[str, str]:
 
 def _out_of_bounds(name: str, value: int, broker: Values, line: str) -> str:
     """Return what Kafka says of a group's *value* that the broker's bounds leave out; nothing if it is within."""
-    at_least, at_most = _bounds(name)
+    at_least, at_most = bounds(name)
     low, high = _number(broker, at_least), _number(broker, at_most)
     if low <= value <= high:
         return ""
@@ -270,7 +273,7 @@ def _out_of_bounds(name: str, value: int, broker: Values, line: str) -> str:
 def _load(group: Mapping[str, str], broker: Values, line: str) -> dict[str, ConfigValue]:
     """Return the settings of a group as a broker has them that loads *group*; the broker's where they are not given."""
     keys = config_keys(line)
-    bounded = _BOUNDED if _RULES[line].moves_into_bounds else ()
+    bounded = BOUNDED if _RULES[line].moves_into_bounds else ()
     moved = {name: _within_bounds(keys[name], group[name], broker) for name in bounded if name in group}
     read = {name: keys[name].read(value) for name, value in group.items() if name in keys and name not in moved}
     return {**_not_given(keys, broker), **read, **moved}
@@ -282,7 +285,7 @@ def _not_given(keys: Mapping[str, ConfigKey], broker: Values) -> dict[str, Confi
 
 
 def _within_bounds(key: ConfigKey, value: str, broker: Values) -> int:
-    low, high = (_number(broker, bound) for bound in _bounds(key.name))
+    low, high = (_number(broker, bound) for bound in bounds(key.name))
     # Kafka's controllers take spaces around a number, and then no broker can load it.
     if value != value.strip():
         raise key.refuse(value, f"Not a number of type {ConfigType.INT.value}")
