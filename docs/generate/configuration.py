@@ -56,15 +56,19 @@ missing in Kafka's documentation. What a setting is for is said in Kafka's words
 SECTIONS: Final = {
     "GroupCoordinatorConfig": (
         "Brokers: groups and their members",
-        "The group coordinator's, `GroupCoordinatorConfig.from_kafka()`. A retry of an initialization waits at least"
-        " for `offsets.commit.timeout.ms`.",
+        (
+            "The group coordinator's, `GroupCoordinatorConfig.from_kafka()`. A retry of an initialization waits at"
+            " least for `offsets.commit.timeout.ms`."
+        ),
     ),
     "ShareGroupConfig": ("Brokers: share partitions and share sessions", "`ShareConfig.from_kafka()`."),
     "ShareCoordinatorConfig": ("Brokers: the share coordinator", "`CoordinatorConfig.from_kafka()`."),
     "GroupConfig": (
         "Groups",
-        "A group that lacks one has the broker's setting of the same name after `group.`, else the default here. 4.2"
-        " has the delivery count limit and the record locks for brokers only.",
+        (
+            "A group that lacks one has the broker's setting of the same name after `group.`, else the default here."
+            " 4.2 has the delivery count limit and the record locks for brokers only."
+        ),
     ),
     "LogConfig": ("Topics", "Of a topic that is to be a dead-letter queue."),
 }
