@@ -24,7 +24,7 @@ MAX_FILE: Final = 2**24
 
 _SPACE: Final = " \t\f"
 _END_OF_LINE: Final = re.compile(r"\r\n|\r|\n")
-_KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_KEY: Final = re.compile(r"((?:[^\\=: \t\f]++|\\.)*+)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
 
