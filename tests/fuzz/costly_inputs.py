@@ -158,17 +158,34 @@ def sqlite_of(records: Callable[[], Iterable[tuple[bytes, bytes | None]]]) -> Ca
 # ---- histories
 
 
+READ: Final = {"state_epoch": 0, "start_offset": 0, "state_batches": []}
+
+
 def fragments(size: int, pairs: int) -> Iterator[Line]:
-    """A batch in so many parts, all of which are acquired and released again and again: few bytes, many ranges."""
-    yield {**KEY, "at_us": 0, "kind": "config", "request": {"max_record_locks": 10_000, "delivery_count_limit": 10}}
-    yield {**KEY, "at_us": 0, "kind": "log", "request": {"batches": [[0, size * 2]]}}
-    rows = [[first, first, 0, 1 + first // 2 % 2] for first in range(0, size)]
-    yield {**KEY, "at_us": 0, "kind": "initialize", "response": {"state_epoch": 0, "start_offset": 0, "state_batches": rows}}
-    for number in range(pairs):
-        if number % 8 == 7:
-            yield {**KEY, "kind": "initialize", "response": {"state_epoch": 0, "start_offset": 0, "state_batches": rows}} if 0 else {**KEY, "kind": "close", "member_id": "m"}
-        yield {**KEY, "kind": "fetch", "member_id": "m", "request": {"fetch_offset": 0, "read_to": size * 2, "max_records": 10000}}
+    """Records in so many ranges, which are all acquired and released again and again: few bytes, many ranges."""
+    rows = [[first, first, 0, 1 + first % 2] for first in range(size)]
+    limits = {"max_record_locks": 10_000, "delivery_count_limit": 30_000}
+    yield {**KEY, "kind": "config", "request": limits}
+    yield {**KEY, "kind": "log", "request": {"batches": [[0, size - 1]]}}
+    yield {**KEY, "kind": "initialize", "response": READ | {"state_batches": rows}}
+    for _ in range(pairs):
+        request = {"fetch_offset": 0, "read_to": size - 1, "max_records": 9_999}
+        yield {**KEY, "kind": "fetch", "member_id": "m", "request": request}
         yield {**KEY, "kind": "close", "member_id": "m"}
+
+
+def again(size: int, times: int) -> Iterator[Line]:
+    """The last of so many records is released and delivered again and again."""
+    limits = {"max_record_locks": 10_000, "delivery_count_limit": 10}
+    yield {**KEY, "kind": "config", "request": limits}
+    yield {**KEY, "kind": "log", "request": {"batches": [[0, size - 1]]}}
+    yield {**KEY, "kind": "initialize", "response": READ}
+    fetched = {"fetch_offset": 0, "read_to": size - 1, "max_records": 20_000}
+    yield {**KEY, "kind": "fetch", "member_id": "m", "request": fetched}
+    for number in range(times):
+        at = size - 1 - number // 8
+        yield {**KEY, "kind": "acknowledge", "member_id": "m", "request": {"batches": [[at, at, [2]]]}}
+        yield {**KEY, "kind": "fetch", "member_id": "m", "request": fetched}
 
 
 def history(events: Callable[[], Iterator[Line]], order: str = "causal") -> Callable[[Path], None]:
@@ -190,7 +207,10 @@ INPUTS: Final = {
     "state dump, 2,048 batches": CostlyInput("dump.jsonl", added_to_many(2_048, 6_000), REBUILD),
     "state dump, 10,000 batches": CostlyInput("dump.jsonl", added_to_many(10_000, 4_500), REBUILD),
     "state dump, overlaps": CostlyInput("dump.jsonl", dump_of_overlaps, REBUILD),
-    "history, 2,048 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(2_048, 3_000)), REPLAY),
+    "history, 2,048 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(2_048, 3_500)), REPLAY),
+    "history, 500 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(500, 3_500)), REPLAY),
+    "history, 100 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(100, 3_500)), REPLAY),
+    "history, one of 16,000 records again": CostlyInput("h.jsonl", history(lambda: again(16_000, 3_000)), REPLAY),
 }
 
 

@@ -30,6 +30,9 @@ _STEPS_OF_BATCH: Final = 2**3
 """The most times that two batches are combined are these, and so many for each batch: one or two of each if neither the
 stored ones nor the written ones overlap each other, as it is with brokers; what 32 that all overlap may take."""
 
+_FEW: Final = 4
+"""How many stored batches are combined faster than it is found out which of them are touched. [state batches]"""
+
 _first, _last = itemgetter(0), itemgetter(1)
 
 
@@ -159,7 +162,7 @@ def _changed(
     combined: Callable[[list[_Ranked]], Iterable[_Ranked]],
 ) -> CombinedBatches:
     """Combine what is written with the stored batches that it touches, and leave the others as they are."""
-    if not isinstance(stored, CombinedBatches):
+    if not isinstance(stored, CombinedBatches) or len(stored) < _FEW:
         stored, written = CombinedBatches(), (*stored, *written)
     batches: list[StateBatch] = []
     seams: list[int] = []
