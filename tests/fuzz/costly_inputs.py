@@ -174,6 +174,14 @@ def fragments(size: int, pairs: int) -> Iterator[Line]:
         yield {**KEY, "kind": "close", "member_id": "m"}
 
 
+def named(size: int, pairs: int, names: int) -> Iterator[Line]:
+    """The same after a fetch that is said to have acquired a great many other ranges."""
+    yield from islice(fragments(size, 1), 3)
+    response = {"acquired": [[1, 1, 1]] * names}
+    yield {**KEY, "kind": "fetch", "member_id": "n", "request": {"read_to": -1}, "response": response}
+    yield from islice(fragments(size, pairs), 3, None)
+
+
 def again(size: int, times: int) -> Iterator[Line]:
     """The last of so many records is released and delivered again and again."""
     limits = {"max_record_locks": 10_000, "delivery_count_limit": 10}
@@ -186,6 +194,18 @@ def again(size: int, times: int) -> Iterator[Line]:
         at = size - 1 - number // 8
         yield {**KEY, "kind": "acknowledge", "member_id": "m", "request": {"batches": [[at, at, [2]]]}}
         yield {**KEY, "kind": "fetch", "member_id": "m", "request": fetched}
+
+
+def expiries(size: int, times: int) -> Iterator[Line]:
+    """So many record batches of one record, whose locks all expire before the next fetch, again and again."""
+    limits = {"max_record_locks": 10_000, "delivery_count_limit": 30_000}
+    yield {**KEY, "kind": "config", "request": limits}
+    yield {**KEY, "kind": "log", "request": {"batches": [[each, each] for each in range(size)]}}
+    yield {**KEY, "kind": "initialize", "response": READ}
+    fetched = {"fetch_offset": 0, "read_to": size - 1, "max_records": 9_999, "batch_size": 1}
+    for number in range(times):
+        at_us = number * 31_000_000
+        yield {**KEY, "kind": "fetch", "at_us": at_us, "member_id": "m", "request": fetched}
 
 
 def history(events: Callable[[], Iterator[Line]], order: str = "causal") -> Callable[[Path], None]:
@@ -210,6 +230,8 @@ INPUTS: Final = {
     "history, 2,048 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(2_048, 3_500)), REPLAY),
     "history, 500 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(500, 3_500)), REPLAY),
     "history, 100 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(100, 3_500)), REPLAY),
+    "history, ranges named": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPLAY),
+    "history, 500 expired locks an event": CostlyInput("h.jsonl", history(lambda: expiries(500, 6_000)), REPLAY),
     "history, one of 16,000 records again": CostlyInput("h.jsonl", history(lambda: again(16_000, 3_000)), REPLAY),
 }
 
