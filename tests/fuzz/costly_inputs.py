@@ -220,6 +220,8 @@ def history(events: Callable[[], Iterator[Line]], order: str = "causal") -> Call
 
 
 REBUILD: Final = ("state", "rebuild", "{}")
+EXPLAIN: Final = ("history", "explain", "{}", "--offset", "7")
+REPORT: Final = ("history", "report", "{}", "-o", "{}.html")
 REPLAY: Final = ("history", "replay", "{}", "{}.out.jsonl")
 
 INPUTS: Final = {
@@ -231,6 +233,8 @@ INPUTS: Final = {
     "history, 500 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(500, 3_500)), REPLAY),
     "history, 100 ranges an event": CostlyInput("h.jsonl", history(lambda: fragments(100, 3_500)), REPLAY),
     "history, ranges named": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPLAY),
+    "history, ranges named, explained": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), EXPLAIN),
+    "history, ranges named, drawn": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPORT),
     "history, 500 expired locks an event": CostlyInput("h.jsonl", history(lambda: expiries(500, 6_000)), REPLAY),
     "history, one of 16,000 records again": CostlyInput("h.jsonl", history(lambda: again(16_000, 3_000)), REPLAY),
 }

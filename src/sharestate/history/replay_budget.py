@@ -32,10 +32,9 @@ _EVENT: Final = 2**14
 """What each event may cost: 16 ranges, or 4 expired locks, or as many records in flight as need not be counted. In runs
 of brokers it is 200 to 2,500, in synthetic histories 3,500. [work]"""
 
-_NAMED: Final = 4
-"""How many ranges each range that an event names may come to, in that event or later: it is acquired, written when its
-session ends, and changes three times, of which each counts half. So may a record that has a type of acknowledgement, in
-that event."""
+_NAMED: Final = 2
+"""How many ranges each range that an event names may come to, in that event or later: it is acquired, and written when
+its session ends. So may a record that has a type of acknowledgement, in that event."""
 
 _RANGES: Final = ("batches", "acquired", "state_batches")
 """The fields of requests and responses that are ranges of records."""
@@ -84,10 +83,6 @@ class ReplayBudget:
     def count_ranges(self, count: int) -> None:
         """Count ranges of records that were acquired or written, or handed to the dead-letter queue."""
         self._of_event += _RANGE * count
-
-    def count_transitions(self, count: int) -> None:
-        """Count ranges of records that have changed."""
-        self._of_event += _RANGE * count // 2
 
     def count_expiry(self) -> None:
         """Count a lock that has expired when it was due."""
