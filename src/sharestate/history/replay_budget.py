@@ -42,6 +42,7 @@ _RANGES: Final = ("batches", "acquired", "state_batches")
 _MOST_WORK: Final = 2**27
 """What the events may cost beyond that: 2^17 ranges, or 2^15 expired locks, which takes more than a second. [work]"""
 
+
 class ReplayBudget:
     """
     What is left of what a replay may cost.
@@ -83,6 +84,10 @@ class ReplayBudget:
     def count_ranges(self, count: int) -> None:
         """Count ranges of records that were acquired or written, or handed to the dead-letter queue."""
         self._of_event += _RANGE * count
+
+    def count_transitions(self, count: int) -> None:
+        """Count changes of ranges of records, for those who record them: half a range each."""
+        self._of_event += _RANGE * count // 2
 
     def count_expiry(self) -> None:
         """Count a lock that has expired when it was due."""

@@ -152,10 +152,9 @@ def test_ranges_that_no_event_names_are_counted(size: int) -> None:
 
 @pytest.mark.parametrize("outputs", [DEFAULT_OUTPUTS, frozenset({"transition"})])
 def test_a_session_with_all_that_it_acquired_one_by_one_is_not_too_much(
-    outputs: frozenset[str], monkeypatch: pytest.MonkeyPatch
+    outputs: frozenset[str],
 ) -> None:
-    """Of 2,000 records in flight, as many as Kafka has by default, each is acquired and released at two events."""
-    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**23)
+    """Of 2,000 records in flight, as many as Kafka has by default, each is acquired and released again and again."""
     events = in_parts(2_000, 30, is_named=True)
     replay = Replay(events[0][:3], lacks=LACKS, outputs=outputs)
 
