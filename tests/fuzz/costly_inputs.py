@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
 import resource
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, product
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, SqliteLog, StateRecord, encode_record
-from tests.fuzz.costly_histories import KEY, MEMORY, Line, begin, event, fetch, lines
+from tests.fuzz.costly_histories import KEY, MEMORY, Line, lines, subsets
+from tests.support.parquet_bombs import log_starts, written
 
 MOST_CPU_S: Final = 5.0
 MOST_MB: Final = 300
@@ -219,9 +220,135 @@ def history(events: Callable[[], Iterator[Line]], order: str = "causal") -> Call
     return make
 
 
+def parquet(count: int) -> Callable[[Path], None]:
+    """Write a history in Parquet with so many events."""
+
+    def make(path: Path) -> None:
+        path.write_bytes(written(log_starts(count), compression="zstd"))
+
+    return make
+
+
+# ---- other formats
+
+REQUEST: Final = (
+    '2026-11-22T04:35:08.555768 Completed request:{"requestHeader":{"requestApiKey":78,"requestApiVersion":2,'
+    '"correlationId":%d,"clientId":"c","requestApiKeyName":"SHARE_FETCH"},"request":{"groupId":"g","memberId":"m",'
+    '"shareSessionEpoch":0,"maxWaitMs":2,"minBytes":0,"maxBytes":1,"maxRecords":7,"batchSize":1,"topics":[]},'
+    '"response":{"throttleTimeMs":0,"errorCode":0,"responses":[]},"connection":"1.1.1.1:1-1.1.1.1:2-0-9",'
+    '"totalTimeMs":1}\n'
+)
+"""A line of a request log."""
+
+
+def request_log(count: int) -> Callable[[Path], None]:
+    """Write a compressed request log with so many fetches, and what cannot be compressed behind it."""
+
+    def make(path: Path) -> None:
+        with gzip.open(path, "wb", 9) as file:
+            for number in range(count):
+                file.write((REQUEST % (number // 1000)).encode())
+            file.write(_noise(SIZE))
+
+    return make
+
+
+def segment(count: int, each: int) -> Callable[[Path], None]:
+    """Write a segment of the state topic with so many compressed batches, and records in each of them."""
+
+    def make(path: Path) -> None:
+        from aiokafka.record.default_records import DefaultRecordBatchBuilder  # noqa: PLC0415 - needs an extra
+
+        key, value = update([])
+        with path.open("wb") as file:
+            for number in range(count):
+                builder = DefaultRecordBatchBuilder(2, 1, 0, -1, -1, -1, 2**30)
+                for place in range(each):
+                    builder.append(place, 0, key, value, [])
+                data = bytearray(builder.build())
+                data[:8] = (number * each).to_bytes(8)
+                file.write(data)
+
+    return make
+
+
+def collisions(count: int) -> Callable[[Path], None]:
+    """Write members whose ids have the same hash in Java."""
+
+    def make(path: Path) -> None:
+        names = ["".join(part) for part in islice(product(("Aa", "BB"), repeat=(count - 1).bit_length()), count)]
+        members = [{"id": name, "topics": ["t"]} for name in names]
+        path.write_bytes(_json({"assignment": 1, "topics": {"t": count}, "members": members}))
+
+    return make
+
+
+def assignment(members: int, topics: int, partitions: int) -> Callable[[Path], None]:
+    """Write members of which each has a subscription that no other one has."""
+
+    def make(path: Path) -> None:
+        names = [f"t{number}" for number in range(topics)]
+        some = [{"id": f"m{each}", "topics": names[: 1 + each % topics]} for each in range(members)]
+        path.write_bytes(_json({"assignment": 1, "topics": dict.fromkeys(names, partitions), "members": some}))
+
+    return make
+
+
+def requests(first: Iterable[object], again: Iterable[object], times: int) -> Callable[[Path], None]:
+    """Write requests of the line protocol, some of them again and again."""
+
+    def make(path: Path) -> None:
+        path.write_bytes(b"".join(map(_json, first)) + b"".join(map(_json, again)) * times)
+
+    return make
+
+
+def sessions(size: int, times: int) -> Callable[[Path], None]:
+    """Write requests that fetch from a session of so many partitions again and again."""
+    data = [["AAAAAAAAAAAAAAAAAAAAAQ", number] for number in range(size)]
+    begins = {"op": "fetch", "group": "g", "member": "m", "epoch": 0, "data": data}
+    goes_on = [{"op": "fetch", "group": "g", "member": "m", "epoch": 1 + each} for each in range(times)]
+    return requests([{"op": "open"}, begins], goes_on, 1)
+
+
+def served(size: int, times: int) -> Callable[[Path], None]:
+    """Write requests that are answered with the state of so many batches."""
+    fetch = {"op": "acquire", "member": "m", "now": 0, "offset": 0, "max_records": 10_000, "batch_size": 1}
+    begins = [{"op": "open", "lifecycle": "ACTIVE"}, fetch | {"batches": [[each, each] for each in range(size)]}]
+    return requests(begins, [{"op": "next_fetch_offset"}], times)
+
+
+def stored(size: int, times: int) -> Callable[[Path], None]:
+    """Write requests that are answered with the state batches that a coordinator has stored."""
+    key = {"group": "g", "topic": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 0}
+    write = {"op": "write", **key, "state_epoch": 0, "leader_epoch": 0, "start": 0, "batches": list(many(size))}
+    begins = [{"op": "open"}, {"op": "initialize", **key, "state_epoch": 0, "start": 0}, write]
+    return requests(begins, [{"op": "read", **key, "leader_epoch": 0}], times)
+
+
+def properties(path: Path) -> None:
+    """Write settings with a line that goes on and on."""
+    path.write_bytes(b"a=\\\n" * 250_000)
+
+
+def numbers(path: Path) -> None:
+    """Write a history of numbers with as many digits as Python reads."""
+    header, *_ = lines(iter(()))
+    path.write_text(header + "".join(f'{{"seq":{"9" * 4_299}}}\n' for _ in range(230)))
+
+
+def lives(count: int) -> Iterator[Line]:
+    """Share partitions with a few events each, of which each costs a lot to check."""
+    for number in range(count):
+        for line in islice(subsets(40), 0, None):
+            yield line | {"partition": number}
+
+
 REBUILD: Final = ("state", "rebuild", "{}")
 EXPLAIN: Final = ("history", "explain", "{}", "--offset", "7")
 REPORT: Final = ("history", "report", "{}", "-o", "{}.html")
+VERIFY: Final = ("log", "verify", "{}")
+IMPORT: Final = ("log", "import", "{}", "-o", "{}.jsonl")
 REPLAY: Final = ("history", "replay", "{}", "{}.out.jsonl")
 
 INPUTS: Final = {
@@ -237,6 +364,22 @@ INPUTS: Final = {
     "history, ranges named, drawn": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPORT),
     "history, 500 expired locks an event": CostlyInput("h.jsonl", history(lambda: expiries(500, 6_000)), REPLAY),
     "history, one of 16,000 records again": CostlyInput("h.jsonl", history(lambda: again(16_000, 3_000)), REPLAY),
+    "state dump, 2,048 batches, explained": CostlyInput(
+        "dump.jsonl", added_to_many(2_048, 6_000), ("state", "explain", "{}", "--offset", "4000")
+    ),
+    "state segment, small batches": CostlyInput("__share_group_state-0.log", segment(4_000, 200), REBUILD),
+    "state segment, large batches": CostlyInput("__share_group_state-0.log", segment(150, 14_000), REBUILD),
+    "request log, compressed": CostlyInput("request.log.gz", request_log(250_000), IMPORT),
+    "history in Parquet, a million events": CostlyInput("h.parquet", parquet(1_000_000), REPLAY),
+    "history, long numbers": CostlyInput("h.jsonl", numbers, REPLAY),
+    "history, many costly lives": CostlyInput("h.jsonl", history(lambda: lives(150), "arrival"), VERIFY),
+    "assign, ids of one hash": CostlyInput("a.json", collisions(2**14), ("assign", "--order", "java", "{}")),
+    "assign, many subscriptions": CostlyInput("a.json", assignment(600, 600, 1_000), ("assign", "{}")),
+    "assign, many partitions": CostlyInput("a.json", assignment(2, 1, 2**31 - 1), ("assign", "{}")),
+    "serve sessions": CostlyInput("s.jsonl", sessions(10_000, 6_000), ("serve", "sessions")),
+    "serve, states": CostlyInput("s.jsonl", served(2_000, 12_000), ("serve",)),
+    "serve coordinator, reads": CostlyInput("s.jsonl", stored(5_000, 6_000), ("serve", "coordinator")),
+    "settings": CostlyInput("server.properties", properties, (*IMPORT, "--config", "{}")),
 }
 
 
@@ -253,7 +396,9 @@ class Cost(NamedTuple):
 def cost(each: CostlyInput, place: Path) -> Cost:
     """Read it in a process of its own."""
     path = place / each.file
-    each.make(path)
+    maker = multiprocessing.get_context("fork").Process(target=each.make, args=(path,))  # its memory is not the reader's
+    maker.start()
+    maker.join()
     command = [sys.executable, "-m", "sharestate", *(part.replace("{}", str(path)) for part in each.command)]
     with (place / "errors").open("w+b") as errors, path.open("rb") as data:
         process = subprocess.Popen(
