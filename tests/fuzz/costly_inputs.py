@@ -240,7 +240,7 @@ def parquet(count: int) -> Callable[[Path], None]:
 REQUEST: Final = (
     '2026-11-22T04:35:08.555768 Completed request:{"requestHeader":{"requestApiKey":78,"requestApiVersion":2,'
     '"correlationId":%d,"clientId":"c","requestApiKeyName":"SHARE_FETCH"},"request":{"groupId":"g","memberId":"m",'
-    '"shareSessionEpoch":0,"maxWaitMs":2,"minBytes":0,"maxBytes":1,"maxRecords":7,"batchSize":1,"topics":[]},'
+    '"shareSessionEpoch":0,"maxWaitMs":2,"minBytes":0,"maxBytes":1,"maxRecords":7,"batchSize":1,"topics":[],"forgottenTopicsData":[]},'
     '"response":{"throttleTimeMs":0,"errorCode":0,"responses":[]},"connection":"1.1.1.1:1-1.1.1.1:2-0-9",'
     '"totalTimeMs":1}\n'
 )
@@ -313,23 +313,8 @@ def sessions(size: int, times: int) -> Callable[[Path], None]:
     """Write requests that fetch from a session of so many partitions again and again."""
     partitions = [[SHARE.topic_id, number] for number in range(size)]
     begins = {"op": "fetch", "group": "g", "member": "m", "epoch": 0, "partitions": partitions}
-    goes_on = [{"op": "fetch", "group": "g", "member": "m", "epoch": 1 + each} for each in range(times)]
+    goes_on = [{"op": "fetch", "group": "g", "member": "m", "epoch": 1 + each, "quiet": True} for each in range(times)]
     return requests([{"op": "open"}, begins], goes_on, 1)
-
-
-def served(size: int, times: int) -> Callable[[Path], None]:
-    """Write requests that are answered with the state of so many batches."""
-    fetch = {"op": "acquire", "member": "m", "now": 0, "offset": 0, "max_records": 10_000, "batch_size": 1}
-    begins = [{"op": "open", "lifecycle": "ACTIVE"}, fetch | {"batches": [[each, each] for each in range(size)]}]
-    return requests(begins, [{"op": "next_fetch_offset"}], times)
-
-
-def stored(size: int, times: int) -> Callable[[Path], None]:
-    """Write requests that are answered with the state batches that a coordinator has stored."""
-    key = {"group": "g", "topic": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 0}
-    write = {"op": "write", **key, "state_epoch": 0, "leader_epoch": 0, "start": 0, "batches": list(many(size))}
-    begins = [{"op": "open"}, {"op": "initialize", **key, "state_epoch": 0, "start": 0}, write]
-    return requests(begins, [{"op": "read", **key, "leader_epoch": 0}], times)
 
 
 def properties(path: Path) -> None:
@@ -382,9 +367,7 @@ INPUTS: Final = {
     "assign, ids of one hash": CostlyInput("a.json", collisions(2**14), ("assign", "--order", "java", "{}")),
     "assign, many subscriptions": CostlyInput("a.json", assignment(600, 500, 500), ("assign", "{}")),
     "assign, many partitions": CostlyInput("a.json", assignment(2, 1, 2**18), ("assign", "{}")),
-    "serve sessions": CostlyInput("s.jsonl", sessions(10_000, 6_000), ("serve", "sessions")),
-    "serve, states": CostlyInput("s.jsonl", served(2_000, 12_000), ("serve",)),
-    "serve coordinator, reads": CostlyInput("s.jsonl", stored(5_000, 6_000), ("serve", "coordinator")),
+    "serve sessions, without their states": CostlyInput("s.jsonl", sessions(10_000, 6_000), ("serve", "sessions")),
     "settings": CostlyInput("server.properties", properties, (*IMPORT, "--config", "{}")),
 }
 
@@ -402,7 +385,9 @@ class Cost(NamedTuple):
 def cost(each: CostlyInput, place: Path) -> Cost:
     """Read it in a process of its own."""
     path = place / each.file
-    maker = multiprocessing.get_context("fork").Process(target=each.make, args=(path,))  # its memory is not the reader's
+    maker = multiprocessing.get_context("fork").Process(
+        target=each.make, args=(path,)
+    )  # its memory is not the reader's
     maker.start()
     maker.join()
     command = [sys.executable, "-m", "sharestate", *(part.replace("{}", str(path)) for part in each.command)]

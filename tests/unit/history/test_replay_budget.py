@@ -123,7 +123,7 @@ def test_records_that_are_passed_are_not_in_flight(monkeypatch: pytest.MonkeyPat
 
 
 def in_parts(size: int, times: int, *, is_named: bool) -> list[Event]:
-    """Return a session that acquires records in so many ranges and ends, again and again; a fetch names them, or not."""
+    """Return a session that acquires so many ranges and ends, again and again; its fetches name them, or not."""
     group = Group()
     rows = tuple(StateBatch(each, each, 0, 1 + each % 2) for each in range(size))
     events = [
@@ -184,8 +184,8 @@ def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPat
         replay.apply(group.event("close", at_ms=40_000))
 
     metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
-    # What four events have, and two ranges for the batch of the log, that of the acknowledgement, and its only type if it
-    # were more than a write; less 10,000 records in flight after two, and a range that was acquired; for each lock
+    # What four events have, and two ranges for the batch of the log, and two for that of the acknowledgement, whose type
+    # stands for what it wrote; less 10,000 records in flight after two, and a range that was acquired; for each lock
     # 4096, and 1024 for what is written of it.
     left = 2**20 + 4 * 2**14 + 2 * 2 * 2**10 - 2 * 10_000 - 2**10
     assert (replay.seq, metrics["locks_expired"]) == (3, left // (4096 + 1024) + 1)
