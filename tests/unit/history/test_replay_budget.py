@@ -184,7 +184,7 @@ def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPat
         replay.apply(group.event("close", at_ms=40_000))
 
     metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
-    # What four events have, and two ranges for the batch of the log, and two for that of the acknowledgement, whose type
+    # What four events have, two ranges for the batch of the log, and two for that of the acknowledgement, whose type
     # stands for what it wrote; less 10,000 records in flight after two, and a range that was acquired; for each lock
     # 4096, and 1024 for what is written of it.
     left = 2**20 + 4 * 2**14 + 2 * 2 * 2**10 - 2 * 10_000 - 2**10
