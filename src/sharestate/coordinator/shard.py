@@ -18,7 +18,7 @@ from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfi
 from sharestate.coordinator.pruning import cold_snapshots, least_needed_offset, redundant_offset
 from sharestate.coordinator.records import RecordType, ShareSnapshot, ShareUpdate, StateRecord
 from sharestate.coordinator.stored_state import NO_EPOCH, StoredState, after_snapshot, after_update
-from sharestate.errors import ErrorCode, RecordFormatError
+from sharestate.errors import ErrorCode, MalformedInputError, RecordFormatError
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
@@ -188,7 +188,8 @@ class CoordinatorShard:
             leader_epoch: The leader's epoch; -1 for none, if the release has that.
             start_offset: The SPSO; -1 leaves the stored one as it is.
             state_batches: The ranges that have changed. A reversed one is refused with INVALID_REQUEST; Kafka 4.2 and
-                4.3 never come to an end if it meets another batch.
+                4.3 never come to an end if it meets another batch. So are more than 32 that all overlap, for which
+                they take long.
             delivery_complete_count: The number of terminal records at or above the SPSO; -1 for none. [records]
             now_ms: The time. [ms since 1970]
 
@@ -205,9 +206,12 @@ class CoordinatorShard:
             return refusal
         if any(last < first for first, last, _, _ in state_batches):
             return Outcome(ErrorCode.INVALID_REQUEST, REVERSED_BATCH)
-        record = self._changed(
-            key, state, state.leader_epoch, start_offset, delivery_complete_count, state_batches, now_ms
-        )
+        try:
+            record = self._changed(
+                key, state, state.leader_epoch, start_offset, delivery_complete_count, state_batches, now_ms
+            )
+        except MalformedInputError as error:  # too many of them overlap
+            return Outcome(ErrorCode.INVALID_REQUEST, error.message)
         return Outcome(records=(record,))
 
     def delete(self, key: SharePartitionKey) -> Outcome:

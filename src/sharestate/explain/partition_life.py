@@ -14,6 +14,7 @@ from sharestate.explain.sentences import StatedReason
 from sharestate.explain.totals import LISTED, WhatHappened
 from sharestate.explain.why_not_delivered import Present, StateLost
 from sharestate.history.events import Event
+from sharestate.history.record_states import OffsetRuns
 from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
 from sharestate.partition.record_machine import TERMINAL
@@ -29,8 +30,6 @@ _KEPT: Final = 64
 
 
 class _Acquisition(NamedTuple):
-    first_offset: int
-    last_offset: int
     member_id: str
     at_us: int | None
 
@@ -40,7 +39,7 @@ class PartitionLife:
     The life of one share partition, event by event, for an overview.
 
     Complexity:
-        That of a replay with its transitions; for each lock that expires, linear in the acquisitions in flight.
+        That of a replay with its transitions; for each of these, logarithmic in the acquisitions in flight.
     """
 
     def __init__(  # noqa: PLR0913 - as ``Replay``
@@ -60,7 +59,7 @@ class PartitionLife:
         ``Replay``.
         """
         self._replayed = ReplayedPartition(key, 0, profile=profile, config=config, lacks=lacks, budget=budget)
-        self._acquisitions: list[_Acquisition] = []
+        self._acquisitions = OffsetRuns[_Acquisition]()
         self._kept = _KEPT
         self._expiries: Counter[str] = Counter()
         self._miscounts = Miscounts()
@@ -101,7 +100,7 @@ class PartitionLife:
         partition = self._replayed.partition
         self._happened.apply(event, rows, None if partition is None else partition.start_offset, was_lost=was_lost)
         if event.kind == "initialize":
-            self._acquisitions.clear()
+            self._acquisitions.take_all()
             self._start = None
             self._miscounts.clear()
         elif event.kind == "fetch":
@@ -169,10 +168,11 @@ class PartitionLife:
     def _take_row(self, event: Event, row: OutputRow) -> None:
         if row.kind == "acquisition":
             first, last, member_id, _ = row.values
-            self._acquisitions.append(_Acquisition(first, last, member_id, row.at_us))
+            self._acquisitions.take(first, last)
+            self._acquisitions.put(first, last, _Acquisition(member_id, row.at_us))
         elif row.kind == "transition":
             first, last, _, _, name, *_ = row.values
-            acquisition = self._last_acquisition(first)
+            acquisition = self._acquisitions.at(first)
             owner = "" if acquisition is None else acquisition.member_id
             if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
@@ -183,14 +183,8 @@ class PartitionLife:
         if partition is not None:
             yield from self._miscounts.findings(partition, self._replayed.at_us)
 
-    def _last_acquisition(self, offset: int) -> _Acquisition | None:
-        for each in reversed(self._acquisitions):
-            if each.first_offset <= offset <= each.last_offset:
-                return each
-        return None
-
     def _held(self, run: RecordRun) -> HeldRecords:
-        acquisition = self._last_acquisition(run.first_offset)
+        acquisition = self._acquisitions.at(run.first_offset)
         until_us = None if run.lock_deadline_ms is None else run.lock_deadline_ms * 1000
         since_us = None if acquisition is None else acquisition.at_us
         return HeldRecords(run.first_offset, run.last_offset, run.member_id, run.delivery_count, since_us, until_us)
@@ -201,7 +195,7 @@ class PartitionLife:
             partition = self._replayed.partition
             batches = () if partition is None else partition.batches()
             first = min(offset, batches[0].first_offset) if batches else offset  # it may lie below the SPSO
-            self._acquisitions = [each for each in self._acquisitions if each.last_offset >= first]
+            self._acquisitions.take(0, first - 1)
             self._kept = max(_KEPT, 2 * len(self._acquisitions))
 
 
