@@ -173,13 +173,14 @@ oracle-sessions: $(READY) ## Search for differences from Kafka's own share sessi
 	$(call judge,oracle-sessions, $(call step,searching for differences from the share sessions of Kafka $(KAFKA), \
 	  $(BIN)/python -m tests.oracle.sessions.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
 
-oracle-groups: OPS ?= 100000
+oracle-groups: OPS ?= 200000
 oracle-groups: KAFKA ?= 4.4.0
 oracle-groups: SEED ?= 0
 oracle-groups: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-oracle-groups: $(READY) ## Search for differences from Kafka's own assignor; OPS=, KAFKA=, SEED=, JOBS=
-	$(call judge,oracle-groups, $(call step,searching for differences from the assignor of Kafka $(KAFKA), \
-	  $(BIN)/python -m tests.oracle.groups.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
+oracle-groups: $(READY) ## Search for differences from Kafka's own group coordinator, sessions and assignor; OPS=, KAFKA=, SEED=, JOBS=
+	$(call judge,oracle-groups, $(foreach room,sessions groups assignor, \
+	  $(call step,searching for differences from the $(room) of Kafka $(KAFKA), \
+	    $(BIN)/python -m tests.oracle.$(room).search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS));))
 
 oracle-configs: CASES ?= 20000
 oracle-configs: KAFKA ?= 4.4.0
@@ -315,7 +316,7 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[cli,consumer,kafka,parquet,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
 # Python compiles what is imported, which is a small part of what is installed.
