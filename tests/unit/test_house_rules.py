@@ -44,11 +44,10 @@ SMALL = {
 """Files of fewer lines, and why each stands alone."""
 
 SAME_NAMES = {
-    "Change": "what a command begins in partition/, and what a log shows of a record in log_check/; none is exported",
+    "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "Order": "the order of a history's events, and another order of some steps, which is not exported",
-    "ShareSession": "what a broker keeps of a session, and what its request log shows of one, which is not exported",
     "Step": "a step of a schedule in log_check/, and a part of an acquisition in partition/; none is exported",
 }
 """Public classes of the same name in two modules, and why each is no trap."""
