@@ -90,11 +90,7 @@ class Subject:
     profiles: Mapping[str, Any]
     """The profiles that follow the releases, by their lines."""
 
-<<<<<<< HEAD
     view: Callable[[Json], Json]
-=======
-    view: Callable[[Json], Json] = partial(coordinator_view, level=Level.FULL)  # noqa: RUF009 - it is not called here
->>>>>>> groups
     """Returns the part of a response that is compared."""
 
     planted: Mapping[str, Planted] = field(factory=dict)
