@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from sharestate.values.checks import expect, integer, refuse, rows
+from sharestate.values.least_of_blocks import LeastOfBlocks
 from sharestate.values.records import (
     NO_PRODUCER_ID,
     AbortedTransaction,
@@ -63,9 +64,8 @@ class TransactionIndex:
         # The aborted transactions and the offsets of their markers, in the order of the markers.
         self._aborted: list[AbortedTransaction] = []
         self._markers: list[int] = []
-        # Their first offsets do not ascend: a long transaction begins before shorter ones and ends after them. So
-        # there is the least first offset of each 1, 2, 4, 8 ... aligned neighbors, by which they are skipped.
-        self._least: list[list[int]] = []
+        # Their first offsets do not ascend: a long transaction begins before shorter ones and ends after them.
+        self._first_offsets = LeastOfBlocks()
         for number, batch in enumerate(rows(batches, RecordBatch, "batches")):
             self._append(batch, f"batches[{number}]")
 
@@ -150,25 +150,12 @@ class TransactionIndex:
             return
         self._aborted.append(AbortedTransaction(producer_id, first_offset))
         self._markers.append(marker)
-        least = first_offset
-        for level in self._least:  # like the carries when a binary number is counted up
-            level.append(least)
-            if len(level) % 2:
-                return
-            least = min(level[-2:])
-        self._least.append([least])
+        self._first_offsets.append(first_offset)
 
     def _aborted_later(self, index: int, offset: int) -> list[AbortedTransaction]:
         """Return the transactions from *index* on that began at *offset* or before."""
         found = []
-        while index < len(self._aborted):
-            skipped = 0
-            for level, least in enumerate(self._least):
-                block, rest = divmod(index, 1 << level)
-                if rest or block == len(least) or least[block] <= offset:
-                    break
-                skipped = 1 << level
-            if not skipped:
-                found.append(self._aborted[index])
-            index += skipped or 1
+        while (index := self._first_offsets.next_at_most(index, offset)) < len(self._aborted):
+            found.append(self._aborted[index])
+            index += 1
         return found
