@@ -221,7 +221,9 @@ class PartitionLog:
             return OffsetOutOfRange(fetch_offset, self._log_start_offset, self._end_offset)
         end_offset = self.last_stable_offset if is_committed else self._end_offset
         found: list[LogBatch] = []
-        for index in range(self._index(fetch_offset), len(self._batches)):
+        # The log start may be the last stable offset, and inside of a batch.
+        end = len(self._batches) if fetch_offset < end_offset else 0
+        for index in range(self._index(fetch_offset), end):
             batch = self._batches[index]
             left -= batch.size_in_bytes
             if batch.batch.first_offset >= end_offset or (left < 0 and (found or not at_least_one)):
