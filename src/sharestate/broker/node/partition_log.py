@@ -16,6 +16,7 @@ from sharestate.broker.node.log_batches import (
     ProducedBatch,
     TimestampedOffset,
 )
+from sharestate.broker.node.producers import ProducerStates
 from sharestate.errors import ErrorCode, NodeError
 from sharestate.values.checks import a_callable, expect, integer, refuse
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
@@ -47,6 +48,9 @@ class PartitionLog:
             looked into: ``record_at``, ``find_timestamp`` and ``compact`` refuse them.
         log_start_offset: The first offset of the log.
 
+    Attributes:
+        producers: What is known of those who have written it; ``append`` does not ask them.
+
     >>> from sharestate import IsolationLevel
     >>> log = PartitionLog()
     >>> records = [LogRecord(b"k", b"v"), LogRecord(b"k", b"w")]
@@ -75,6 +79,7 @@ class PartitionLog:
         # most, for each that is deleted. And the indexes of those behind them stay what they are.
         self._first = 0
         self._size = 0
+        self.producers = ProducerStates()
         self._transactions = TransactionIndex()
         # The highest timestamps with their signs changed, for the highest is looked for.
         self._timestamps = LeastOfBlocks()
@@ -114,7 +119,7 @@ class PartitionLog:
         """
         Append *batch* and return it with its offsets.
 
-        Whether its producer may append it is not looked at, beyond what a log cannot be without.
+        Whether its producer may append it is not looked at, beyond what a log cannot be without: ``producers`` does that.
 
         Args:
             batch: The batch.
@@ -327,6 +332,7 @@ class PartitionLog:
         if batch.batch.last_offset > MAX_OFFSET:
             refuse("the log has no offsets left", "batch")
         self._transactions.append(batch.batch)
+        self.producers.write(batch)
         self._batches.append(batch)
         self._timestamps.append(-batch.max_timestamp_ms)
         self._size += batch.size_in_bytes
