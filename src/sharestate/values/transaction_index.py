@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sharestate.values.checks import expect, integer, refuse, rows
 from sharestate.values.least_of_blocks import LeastOfBlocks
@@ -132,6 +132,22 @@ class TransactionIndex:
         end = bisect_right(self._markers, last_offset, begin)
         return tuple(self._aborted[begin:end] + self._aborted_later(end, last_offset))
 
+    def forget(self, markers: Collection[int]) -> None:
+        """
+        Forget the aborted transactions whose markers are at the offsets *markers*.
+
+        A compaction does that which finds no records of them any more: it may delete their markers.
+
+        Complexity: ``O(n)`` in the aborted transactions.
+
+        Source:
+            CleanedTransactionMetadata.onControlBatchRead (Kafka 4.4).
+        """
+        kept = [each for each in zip(self._markers, self._aborted, strict=True) if each[0] not in markers]
+        self._markers, self._aborted, self._first_offsets = [], [], LeastOfBlocks()
+        for marker, transaction in kept:
+            self._note_aborted(marker, transaction)
+
     def _append(self, batch: RecordBatch, field: str) -> None:
         if not is_batch_after(batch, self._next_offset - 1):
             refuse_batch(batch, self._next_offset - 1, field)
@@ -148,9 +164,12 @@ class TransactionIndex:
         first_offset = self._open.pop(producer_id, None)
         if first_offset is None or control is ControlType.COMMIT:
             return
-        self._aborted.append(AbortedTransaction(producer_id, first_offset))
+        self._note_aborted(marker, AbortedTransaction(producer_id, first_offset))
+
+    def _note_aborted(self, marker: int, transaction: AbortedTransaction) -> None:
+        self._aborted.append(transaction)
         self._markers.append(marker)
-        self._first_offsets.append(first_offset)
+        self._first_offsets.append(transaction.first_offset)
 
     def _aborted_later(self, index: int, offset: int) -> list[AbortedTransaction]:
         """Return the transactions from *index* on that began at *offset* or before."""

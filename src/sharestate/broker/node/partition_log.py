@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
+from sharestate.broker.node.compaction import DELETE_RETENTION_MS, Compaction
 from sharestate.broker.node.log_batches import (
     NO_TIMESTAMP,
     Decoder,
@@ -119,7 +120,8 @@ class PartitionLog:
         """
         Append *batch* and return it with its offsets.
 
-        Whether its producer may append it is not looked at, beyond what a log cannot be without: ``producers`` does that.
+        Whether its producer may append it is not looked at, beyond what a log cannot be without: ``producers`` is asked
+        before.
 
         Args:
             batch: The batch.
@@ -327,6 +329,84 @@ class PartitionLog:
         if first > FEWEST_DELETED and 2 * first > len(self._batches):
             self._replace(self._batches[first:])
         return True
+
+    def delete_old(self, now_ms: int, *, retention_ms: int = -1, retention_bytes: int = -1) -> int:
+        """
+        Delete the oldest batches, as long as the log is too large or they are too old; return how many these were.
+
+        A batch without timestamps is never too old.
+
+        Args:
+            now_ms: The time. [ms since 1970]
+            retention_ms: How old a batch may be; negative for no limit. [ms]
+            retention_bytes: How large the log may be; negative for no limit. [bytes]
+
+        Raises:
+            MalformedInputError: An argument is of the wrong type or out of bounds.
+
+        Complexity:
+            O(k), *k* batches being deleted (amortized).
+
+        Source:
+            UnifiedLog.deleteOldSegments, deleteRetentionSizeBreachedSegments, deleteRetentionMsBreachedSegments (Kafka
+            4.4), with a batch in the place of a segment.
+        """
+        oldest = integer(now_ms, "now_ms", 0) - integer(retention_ms, "retention_ms")
+        excess = self._size - retention_bytes if integer(retention_bytes, "retention_bytes") >= 0 else -1
+        end = self._first
+        while end < len(self._batches) and excess >= self._batches[end].size_in_bytes:
+            excess -= self._batches[end].size_in_bytes
+            end += 1
+        while retention_ms >= 0 and end < len(self._batches) and 0 <= self._batches[end].max_timestamp_ms < oldest:
+            end += 1
+        deleted = end - self._first
+        if deleted:
+            behind = self._batches[end].batch.first_offset if end < len(self._batches) else self._end_offset
+            self.advance_log_start(behind)
+        return deleted
+
+    def compact(
+        self, now_ms: int, *, delete_retention_ms: int = DELETE_RETENTION_MS, end_offset: int | None = None
+    ) -> None:
+        """
+        Delete the records that later ones with the same key replace.
+
+        Batches keep their offsets. Records of aborted transactions go, and records without keys; tombstones and markers
+        go when they have not been needed for some time. An empty batch goes too, unless it is the last one of the log,
+        or has the last sequence number or epoch of a producer.
+
+        Args:
+            now_ms: The time. [ms since 1970]
+            delete_retention_ms: How long tombstones and markers stay (``delete.retention.ms``). [ms]
+            end_offset: Where to stop: a broker leaves its last segment alone. None for the last stable offset, which
+                it never goes beyond.
+
+        Raises:
+            MalformedInputError: An argument is of the wrong type or out of bounds, or a batch is bytes, and there is
+                nothing to decode it; nothing was changed.
+
+        Complexity:
+            O(n) in the records of the log.
+
+        Source:
+            Cleaner, CleanedTransactionMetadata, MemoryRecords.filterTo (Kafka 4.4).
+        """
+        stable = self.last_stable_offset
+        compaction = Compaction(
+            batches=self._batches[self._first :],
+            records=self._records,
+            end_offset=stable if end_offset is None else integer(end_offset, "end_offset", 0, stable),
+            log_start_offset=self._log_start_offset,
+            high_watermark=self._end_offset,
+            aborted=self._transactions.aborted_in(self._log_start_offset, self._end_offset),
+            last_records=self.producers.last_records(),
+            now_ms=integer(now_ms, "now_ms", 0),
+            delete_retention_ms=integer(delete_retention_ms, "delete_retention_ms", 0),
+        )
+        kept = compaction.run()
+        self._transactions.forget(compaction.emptied)
+        self._replace(kept)
+        self._size = sum(batch.size_in_bytes for batch in kept)
 
     def _append(self, batch: LogBatch) -> LogBatch:
         if batch.batch.last_offset > MAX_OFFSET:

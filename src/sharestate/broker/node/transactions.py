@@ -82,8 +82,8 @@ ENDS_V1: Final[Mapping[tuple[TransactionState, ControlType], End]] = MappingProx
     (TransactionState.COMPLETE_ABORT, _COMMIT):  End.INVALID,
     (TransactionState.COMPLETE_ABORT, _ABORT):   End.ALREADY,
 })
-"""The first version of the protocol (TransactionCoordinator.endTransactionWithTV1, Kafka 4.4); and the second one, if the
-request has the epoch from before the last end: then it comes again, or contradicts what has come."""
+"""The first version of the protocol; and the second one, if the request has the epoch from before the last end: then it
+comes again, or contradicts what has come (TransactionCoordinator.endTransactionWithTV1, Kafka 4.4)."""
 
 ENDS_V2: Final[Mapping[tuple[TransactionState, ControlType], End]] = MappingProxyType({
     **ENDS_V1,
