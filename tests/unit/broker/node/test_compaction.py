@@ -134,7 +134,7 @@ def test_aborted_records_go() -> None:
 
 
 def test_two_producers_take_turns() -> None:
-    """Aborted transactions are listed as long as records of them are met (testMultiPass...WithAbortedTransactions)."""
+    """They are listed as long as records are met (testMultiPassSegmentCleaningWithAbortedTransactions)."""
     log = Log()
     log.transact(1, 1, 2)
     log.transact(2, 2, 3)
