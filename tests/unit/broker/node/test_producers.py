@@ -1,4 +1,8 @@
-"""Sequence numbers and epochs of producers; expected values are those of ProducerStateManagerTest and UnifiedLogTest (Kafka 4.4)."""
+"""
+Sequence numbers and epochs of producers.
+
+Expected values are those of ProducerStateManagerTest and UnifiedLogTest (Kafka 4.4).
+"""
 
 from __future__ import annotations
 
@@ -62,7 +66,7 @@ def test_an_unknown_producer_may_begin_anywhere() -> None:
 
 @pytest.mark.parametrize(("sequence", "count", "last", "following"), [(MAX, 1, MAX, 0), (MAX - 1, 4, 1, 2)])
 def test_after_the_largest_number_comes_zero(sequence: int, count: int, last: int, following: int) -> None:
-    """Within a batch and between two (testProducerSequenceWrapAround, testProducerSequenceWithWrapAroundBatchRecord)."""
+    """Within a batch and between two (testProducerSequenceWithWrapAroundBatchRecord)."""
     log = PartitionLog()
     produce(log, batch(sequence, count=count))
 
@@ -85,7 +89,7 @@ def test_five_batches_are_known_again() -> None:
 
 
 def test_a_marker_with_a_new_epoch_begins_again() -> None:
-    """After the end of a transaction of the second version the producer counts from 0 (testOutOfSequenceAfterControlRecordEpochBump)."""
+    """The second version of the protocol has it so (testOutOfSequenceAfterControlRecordEpochBump)."""
     log = PartitionLog()
     produce(log, batch(0, transactional=True))
     log.append_marker(ControlType.COMMIT, producer_id=1, producer_epoch=1, now_ms=5)
@@ -134,7 +138,7 @@ def verify(log: PartitionLog, produced: ProducedBatch, *, adds: bool = False, no
 
 
 def test_a_transaction_is_verified_until_it_has_begun() -> None:
-    """The first batch is, the next one is not, that of a new epoch is (testTransactionIsOngoingAndVerificationGuardTV1)."""
+    """The next batch is not (testTransactionIsOngoingAndVerificationGuardTV1)."""
     log = PartitionLog()
     assert verify(log, batch(0, transactional=True))
     assert verify(log, batch(0, transactional=True))
@@ -183,7 +187,7 @@ def test_the_second_version_begins_with_zero() -> None:
 
 
 def test_producers_expire() -> None:
-    """Unless they have a transaction open (testPidExpirationTimeout, testProducersWithOngoingTransactionsDontExpire)."""
+    """Unless they have a transaction open (testProducersWithOngoingTransactionsDontExpire)."""
     log = PartitionLog()
     produce(log, batch(0, at=1000))
     assert log.producers.expire(1999, 1000) == 0

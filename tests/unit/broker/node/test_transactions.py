@@ -121,7 +121,7 @@ def test_an_exhausted_producer_gets_another_id() -> None:
 
 
 def test_only_the_producer_adds_partitions() -> None:
-    """By its transactional id, its id and its epoch (shouldRespondWithProducerFencedOnAddPartitionsWhenEpochsAreDifferent)."""
+    """By its ids and its epoch (shouldRespondWithProducerFencedOnAddPartitionsWhenEpochsAreDifferent)."""
     node = begun()
     asked = [("", 0, 0), ("y", 0, 0), ("x", 1, 0), ("x", 0, 1), ("x", 0, 0)]
 
@@ -135,7 +135,7 @@ def test_only_the_producer_adds_partitions() -> None:
 
 
 def test_partitions_are_verified() -> None:
-    """What was added to the open transaction is there, else TRANSACTION_ABORTABLE (handleVerifyPartitionsInTransaction)."""
+    """Others are answered TRANSACTION_ABORTABLE (handleVerifyPartitionsInTransaction)."""
     node = begun()
     node.add(0, 0, T0)
 
