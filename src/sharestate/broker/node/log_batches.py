@@ -204,6 +204,8 @@ class LogRead(NamedTuple):
         fetched: What a share partition is to be given.
         batches: The same batches, with their records.
         size_in_bytes: What they take on the wire. [bytes]
+        filled_bytes: What a broker's answer takes: it is filled up with the beginning of the next batch, which clients
+            skip. By it a fetch knows what is left for its other partitions. [bytes]
         log_start_offset: The log start offset.
         last_stable_offset: The last stable offset.
         high_watermark: The high watermark.
@@ -212,6 +214,7 @@ class LogRead(NamedTuple):
     fetched: FetchedRecords
     batches: tuple[LogBatch, ...]
     size_in_bytes: int
+    filled_bytes: int
     log_start_offset: int
     last_stable_offset: int
     high_watermark: int

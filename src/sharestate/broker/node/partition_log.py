@@ -73,6 +73,8 @@ class PartitionLog:
     def __init__(self, *, decode: Decoder | None = None, log_start_offset: int = 0) -> None:
         """Begin with an empty log."""
         self._decode = None if decode is None else a_callable(decode, "decode")
+        # The batch that was decoded last, for whoever asks for its records one by one.
+        self._decoded: tuple[bytes, LogRecords] = b"", ()
         self._log_start_offset = integer(log_start_offset, "log_start_offset", 0, MAX_OFFSET)
         self._end_offset = log_start_offset
         self._batches: list[LogBatch] = []
@@ -228,15 +230,19 @@ class PartitionLog:
             return OffsetOutOfRange(fetch_offset, self._log_start_offset, self._end_offset)
         end_offset = self.last_stable_offset if is_committed else self._end_offset
         found: list[LogBatch] = []
+        is_full = False
         # The log start may be the last stable offset, and inside of a batch.
         end = len(self._batches) if fetch_offset < end_offset else 0
         for index in range(self._index(fetch_offset), end):
             batch = self._batches[index]
+            if batch.batch.first_offset >= end_offset:
+                break
             left -= batch.size_in_bytes
-            if batch.batch.first_offset >= end_offset or (left < 0 and (found or not at_least_one)):
+            is_full = left < 0 and (bool(found) or not at_least_one)
+            if is_full:
                 break
             found.append(batch)
-        return self._read(fetch_offset, isolation, tuple(found))
+        return self._read(fetch_offset, isolation, tuple(found), max_bytes if is_full and found else 0)
 
     def record_at(self, offset: int) -> LogRecord | None:
         """
@@ -430,7 +436,9 @@ class PartitionLog:
         """Return the index of the first batch that does not end before *offset*."""
         return bisect_left(self._batches, offset, self._first, key=last_offset)
 
-    def _read(self, fetch_offset: int, isolation: IsolationLevel, batches: tuple[LogBatch, ...]) -> LogRead:
+    def _read(
+        self, fetch_offset: int, isolation: IsolationLevel, batches: tuple[LogBatch, ...], filled_bytes: int
+    ) -> LogRead:
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         fetched = FetchedRecords(
             fetch_offset=fetch_offset,
@@ -442,10 +450,12 @@ class PartitionLog:
             ),
             isolation=isolation,
         )
+        size = sum(batch.size_in_bytes for batch in batches)
         return LogRead(
             fetched,
             batches,
-            sum(batch.size_in_bytes for batch in batches),
+            size,
+            max(size, filled_bytes),
             self._log_start_offset,
             self.last_stable_offset,
             self._end_offset,
@@ -456,7 +466,9 @@ class PartitionLog:
             return batch.records
         if self._decode is None:
             refuse("the records of a batch that is bytes take a decoder", "decode")
-        records = self._decode(batch.records)
+        if self._decoded[0] is not batch.records:
+            self._decoded = batch.records, self._decode(batch.records)
+        records = self._decoded[1]
         if not batch.has_append_time:
             return records
         timestamp = batch.max_timestamp_ms

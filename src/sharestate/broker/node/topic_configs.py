@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from sharestate.errors import InvalidConfigurationError
-from sharestate.values.checks import MIN_INT64, brief_repr, instance, number, refuse, set_of, text
+from sharestate.values.checks import MAX_INT64, MIN_INT64, brief_repr, instance, number, refuse, set_of, text
 
 MAX_INT32: Final = 2**31 - 1
 
@@ -50,7 +50,8 @@ class TopicConfig:
         errors_deadletterqueue_group_enable: Whether share groups may use the topic as their dead-letter queue.
         max_message_bytes: The most that a record batch may take. [bytes]
         message_timestamp_type: Whose time records have.
-        min_insync_replicas: With more than 1, a node that is alone takes no records with ``acks=-1``.
+        message_timestamp_before_max_ms: How far the producer's time may be behind the node's. [ms]
+        message_timestamp_after_max_ms: How far it may be ahead. [ms]
         retention_bytes: What a log may take before its oldest batches are deleted; negative for no limit. [bytes]
         retention_ms: How old a batch may become before it is deleted; negative for no limit. [ms]
 
@@ -70,7 +71,8 @@ class TopicConfig:
     message_timestamp_type: MessageTimestampType = field(
         default=MessageTimestampType.CREATE_TIME, validator=instance(MessageTimestampType)
     )
-    min_insync_replicas: int = field(default=1, validator=number(1, MAX_INT32))
+    message_timestamp_before_max_ms: int = field(default=MAX_INT64, validator=number(0))
+    message_timestamp_after_max_ms: int = field(default=3_600_000, validator=number(0))
     retention_bytes: int = field(default=-1, validator=number(MIN_INT64))
     retention_ms: int = field(default=604_800_000, validator=number(-1))
 
@@ -143,7 +145,8 @@ TOPIC_CONFIGS: Final[Mapping[str, Callable[[str, str], Any]]] = MappingProxyType
         "errors.deadletterqueue.group.enable": _boolean,
         "max.message.bytes": _number("INT", 32, 0),
         "message.timestamp.type": _timestamp_type,
-        "min.insync.replicas": _number("INT", 32, 1),
+        "message.timestamp.before.max.ms": _number("LONG", 64, 0),
+        "message.timestamp.after.max.ms": _number("LONG", 64, 0),
         "retention.bytes": _number("LONG", 64),
         "retention.ms": _number("LONG", 64, -1),
     }
@@ -165,10 +168,9 @@ OTHER_CONFIGS: Final = frozenset(
         "local.retention.bytes",
         "local.retention.ms",
         "max.compaction.lag.ms",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
+        "min.insync.replicas",
         "preallocate",
         "remote.copy.lag.bytes",
         "remote.copy.lag.ms",

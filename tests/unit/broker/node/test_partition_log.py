@@ -361,3 +361,21 @@ def test_a_log_has_no_more_offsets_than_the_wire() -> None:
         log.append(produced(2))
 
     assert log.append(produced(1)).batch.last_offset == 2**63 - 2
+
+
+def test_a_broker_fills_up_what_it_returns() -> None:
+    """With the beginning of the next batch, unless nothing is left of it or nothing fits (LogSegment.read)."""
+    log = log_of(1, 1, 1)
+    size = log.size_in_bytes // 3
+    filled = [
+        log.read(0, max_bytes=max_bytes, at_least_one=at_least_one)
+        for max_bytes, at_least_one in ((size + 1, True), (2 * size, True), (1, True), (1, False), (9 * size, True))
+    ]
+
+    assert [read.filled_bytes for read in filled if isinstance(read, LogRead)] == [
+        size + 1,
+        2 * size,
+        size,
+        0,
+        3 * size,
+    ]

@@ -217,7 +217,8 @@ def test_the_defaults_are_kafkas() -> None:
         errors_deadletterqueue_group_enable=False,
         max_message_bytes=1024 * 1024 + 12,
         message_timestamp_type=MessageTimestampType.CREATE_TIME,
-        min_insync_replicas=1,
+        message_timestamp_before_max_ms=2**63 - 1,
+        message_timestamp_after_max_ms=60 * 60 * 1000,
         retention_bytes=-1,
         retention_ms=7 * 24 * 60 * 60 * 1000,
     )
