@@ -69,6 +69,9 @@ class Topics:
     Args:
         default_partition_count: The partitions of a topic that is made without a number (``num.partitions``).
 
+    Attributes:
+        default_partition_count: The same.
+
     Raises:
         MalformedInputError: The number is not within 1 and 10,000.
 
@@ -84,7 +87,7 @@ class Topics:
 
     def __init__(self, *, default_partition_count: int = 1) -> None:
         """Begin without topics."""
-        self._default_partition_count = integer(
+        self.default_partition_count = integer(
             default_partition_count, "default_partition_count", 1, MAX_PARTITIONS_PER_REQUEST
         )
         self._by_name: dict[str, Topic] = {}
@@ -157,7 +160,7 @@ class Topics:
         wanted = integer(partition_count, "partition_count", -(2**31), MAX_INT32)
         replicas = integer(replication_factor, "replication_factor", -(2**15), 2**15 - 1)
         chosen_id = None if topic_id is None else self._unused_id(topic_id)
-        partition_count = self._default_partition_count if wanted == USE_DEFAULT else wanted
+        partition_count = self.default_partition_count if wanted == USE_DEFAULT else wanted
         if partition_count > MAX_PARTITIONS_PER_REQUEST:
             raise NodeError(_TOO_MANY, ErrorCode.POLICY_VIOLATION)
         self._check_name(text(name, "name"))
@@ -166,8 +169,6 @@ class Topics:
         if partition_count <= 0:
             message = "Number of partitions was set to an invalid non-positive value."
             raise NodeError(message, ErrorCode.INVALID_PARTITIONS)
-        if validate_only:
-            return Topic(name=name, topic_id=chosen_id or "", partition_count=wanted, configs=configs, config=config)
         topic = Topic(
             name=name,
             topic_id=chosen_id or self._next_id(),
@@ -175,10 +176,11 @@ class Topics:
             configs=MappingProxyType(dict(configs)),
             config=config,
         )
-        self._used_ids.add(topic.topic_id)
-        self._put(topic)
-        if unified := _unified(name):
-            self._unified[unified] = name
+        if not validate_only:
+            self._used_ids.add(topic.topic_id)
+            self._put(topic)
+            if unified := _unified(name):
+                self._unified[unified] = name
         return topic
 
     def delete(self, name: str) -> Topic:
