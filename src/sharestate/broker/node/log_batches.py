@@ -140,18 +140,34 @@ def size_of(records: LogRecords, delete_horizon_ms: int | None = None) -> int:
     >>> size_of((LogRecord(b"key", b"value", timestamp_ms=5),))
     76
     """
-    base_timestamp = delete_horizon_ms
-    if base_timestamp is None:
-        base_timestamp = next((record.timestamp_ms for record in records if record is not None), 0)
-    total = BATCH_OVERHEAD
-    for delta, record in enumerate(records):
-        if record is None:
-            continue
-        body = 1 + _varint_size(record.timestamp_ms - base_timestamp) + _varint_size(delta)
-        body += _sized(record.key) + _sized(record.value) + _varint_size(len(record.headers))
-        body += sum(_sized(name.encode("utf-8", "replace")) + _sized(value) for name, value in record.headers)
-        total += _varint_size(body) + body
-    return total
+    base_ms = base_timestamp_of(records, delete_horizon_ms)
+    sizes = (record_size(record, delta, base_ms) for delta, record in enumerate(records) if record is not None)
+    return BATCH_OVERHEAD + sum(sizes)
+
+
+def base_timestamp_of(records: LogRecords, delete_horizon_ms: int | None = None) -> int:
+    """Return the timestamp from which those of *records* are counted on the wire. [ms since 1970]"""
+    if delete_horizon_ms is not None:
+        return delete_horizon_ms
+    return next((record.timestamp_ms for record in records if record is not None), 0)
+
+
+def record_size(record: LogRecord, delta: int, base_ms: int) -> int:
+    """
+    Return what *record* takes on the wire, without compression. [bytes]
+
+    Args:
+        record: The record.
+        delta: Its offset in the batch.
+        base_ms: The timestamp from which those of the batch are counted. [ms since 1970]
+
+    Source:
+        DefaultRecord.sizeInBytes (Kafka 4.4).
+    """
+    body = 1 + _varint_size(record.timestamp_ms - base_ms) + _varint_size(delta)
+    body += _sized(record.key) + _sized(record.value) + _varint_size(len(record.headers))
+    body += sum(_sized(name.encode("utf-8", "replace")) + _sized(value) for name, value in record.headers)
+    return _varint_size(body) + body
 
 
 @frozen(kw_only=True)
