@@ -4,6 +4,7 @@ A node of Kafka in memory: its topics and their logs.
 It reads no clock and does no I/O: the time comes in as ``now_ms``.
 """
 
+from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
 from sharestate.broker.node.log_batches import (
     Decoder,
     LogBatch,
@@ -12,6 +13,7 @@ from sharestate.broker.node.log_batches import (
     LogRecords,
     OffsetOutOfRange,
     ProducedBatch,
+    RecordPlace,
     TimestampedOffset,
 )
 from sharestate.broker.node.log_requests import (
@@ -81,6 +83,7 @@ __all__ = [
     "CreatableTopic",
     "CreatePartitionsRequest",
     "CreateTopicsRequest",
+    "DeadLetterTopic",
     "Decoder",
     "DeleteRecordsRequest",
     "DeleteRecordsResponse",
@@ -119,6 +122,7 @@ __all__ = [
     "ProducerEntry",
     "ProducerIdResponse",
     "ProducerStates",
+    "RecordPlace",
     "RememberedBatch",
     "TimestampedOffset",
     "Topic",

@@ -144,7 +144,7 @@ class _Letter(NamedTuple):
 
 
 class _SourceRecords:
-    """Reads the records that dead letters copy; those that are larger than a batch may be are left out."""
+    """Reads the records that dead letters copy; those that take more than a batch may, decompressed, are left out."""
 
     def __init__(self, log: PartitionLog, limit: int) -> None:
         self._log = log
@@ -152,11 +152,15 @@ class _SourceRecords:
         self.last_size = 0
 
     def at(self, offset: int) -> SourceRecord | None:
-        """Return the record at *offset*; None if there is none, or it is too large."""
-        size = self._log.size_at(offset)
-        self.last_size = size if size <= self._limit else 0
-        record = self._log.record_at(offset)
-        return None if record is None or size > self._limit else SourceRecord(record.key, record.value)
+        """Return the record at *offset*; None if there is none, or it is left out."""
+        self.last_size = 0
+        place = self._log.place_of(offset)
+        if place is None or place.record is None:
+            return None
+        if max(place.size_in_bytes, place.decompressed_size_in_bytes) > self._limit:
+            return None
+        self.last_size = place.size_in_bytes
+        return SourceRecord(place.record.key, place.record.value)
 
 
 def _batches(letters: Iterator[_Letter], limit: int) -> Iterator[ProducedBatch]:

@@ -27,6 +27,13 @@ BATCH_OVERHEAD: Final = 61
 """What a batch takes beside its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD, Kafka 4.4). [bytes]"""
 
 
+COMPRESSION_OFFSET: Final = 22
+"""Where the lower byte of a batch's attributes is (DefaultRecordBatch, Kafka 4.4). [bytes]"""
+
+COMPRESSION: Final = 0x07
+"""The bits of it that say how the records are compressed; 0 for not at all (DefaultRecordBatch, Kafka 4.4)."""
+
+
 class LogRecord(NamedTuple):
     """
     A record of a log; its offset is that of its batch and its place there.
@@ -234,6 +241,40 @@ class LogRead(NamedTuple):
     log_start_offset: int
     last_stable_offset: int
     high_watermark: int
+
+
+class RecordPlace(NamedTuple):
+    """
+    The place of a record in a log.
+
+    Attributes:
+        batch: Its batch.
+        records: The records of that.
+        delta: Its offset in the batch.
+    """
+
+    batch: LogBatch
+    records: LogRecords
+    delta: int
+
+    @property
+    def record(self) -> LogRecord | None:
+        """The record; None if compaction has deleted it."""
+        return self.records[self.delta]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """What the record takes on the wire, without compression; 0 if it was deleted. [bytes]"""
+        base_ms = base_timestamp_of(self.records, self.batch.delete_horizon_ms)
+        return 0 if self.record is None else record_size(self.record, self.delta, base_ms)
+
+    @property
+    def decompressed_size_in_bytes(self) -> int:
+        """What all records of the batch take once they are decompressed; 0 if they are not compressed. [bytes]"""
+        data = self.batch.records
+        if not isinstance(data, bytes) or len(data) <= COMPRESSION_OFFSET or not data[COMPRESSION_OFFSET] & COMPRESSION:
+            return 0
+        return size_of(self.records) - BATCH_OVERHEAD
 
 
 class OffsetOutOfRange(NamedTuple):

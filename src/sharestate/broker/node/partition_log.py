@@ -15,9 +15,8 @@ from sharestate.broker.node.log_batches import (
     LogRecords,
     OffsetOutOfRange,
     ProducedBatch,
+    RecordPlace,
     TimestampedOffset,
-    base_timestamp_of,
-    record_size,
 )
 from sharestate.broker.node.producers import ProducerStates
 from sharestate.errors import ErrorCode, NodeError
@@ -256,12 +255,12 @@ class PartitionLog:
         Complexity:
             O(log n) in the batches of the log; O(n) in the records of a batch that is decoded.
         """
-        found = self._place(integer(offset, "offset", 0))
-        return found and found[1][found[2]]
+        place = self.place_of(offset)
+        return None if place is None else place.record
 
-    def size_at(self, offset: int) -> int:
+    def place_of(self, offset: int) -> RecordPlace | None:
         """
-        Return what the record at *offset* takes on the wire, without compression; 0 if there is none. [bytes]
+        Return where the record at *offset* is, or was before compaction; None where there is no batch.
 
         Raises:
             MalformedInputError: As for ``record_at``.
@@ -269,12 +268,14 @@ class PartitionLog:
         Complexity:
             As ``record_at``.
         """
-        found = self._place(integer(offset, "offset", 0))
-        record = found and found[1][found[2]]
-        if found is None or record is None:
-            return 0
-        batch, records, delta = found
-        return record_size(record, delta, base_timestamp_of(records, batch.delete_horizon_ms))
+        if not self._log_start_offset <= integer(offset, "offset", 0) < self._end_offset:
+            return None
+        index = self._index(offset)
+        if index == len(self._batches):
+            return None
+        batch = self._batches[index]
+        records, delta = self._records(batch), offset - batch.batch.first_offset
+        return RecordPlace(batch, records, delta) if 0 <= delta < len(records) else None
 
     def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """
@@ -448,17 +449,6 @@ class PartitionLog:
     def _index(self, offset: int) -> int:
         """Return the index of the first batch that does not end before *offset*."""
         return bisect_left(self._batches, offset, self._first, key=last_offset)
-
-    def _place(self, offset: int) -> tuple[LogBatch, LogRecords, int] | None:
-        """Return the batch that has *offset*, its records, and the index there; None if there is no such record."""
-        if not self._log_start_offset <= offset < self._end_offset:
-            return None
-        index = self._index(offset)
-        if index == len(self._batches):
-            return None
-        batch = self._batches[index]
-        records, delta = self._records(batch), offset - batch.batch.first_offset
-        return (batch, records, delta) if 0 <= delta < len(records) else None
 
     def _read(
         self, fetch_offset: int, isolation: IsolationLevel, batches: tuple[LogBatch, ...], filled_bytes: int
