@@ -38,7 +38,7 @@ class DeadLetterTopic:
         max_records: A request for more records fails: nobody has bounded its range. [records]
 
     Attributes:
-        now_ms: The time with which dead letters are written; whoever lets time pass sets it. [ms since 1970]
+        now_ms: The time with which dead letters are written; the caller sets it. [ms since 1970]
 
     Raises:
         MalformedInputError: An argument is of the wrong type or out of bounds.

@@ -129,7 +129,7 @@ class LogService:
 
     def take_changes(self) -> tuple[PartitionId, ...]:
         """
-        Return the partitions that have changed since the last call, so that whoever waits for them can look again.
+        Return the partitions that have changed since the last call, so that those who wait for them can look again.
 
         They are those in which something was appended, markers included, or whose log start has moved.
         """

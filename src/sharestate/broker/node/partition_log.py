@@ -270,10 +270,7 @@ class PartitionLog:
         """
         if not self._log_start_offset <= integer(offset, "offset", 0) < self._end_offset:
             return None
-        index = self._index(offset)
-        if index == len(self._batches):
-            return None
-        batch = self._batches[index]
+        batch = self._batches[self._index(offset)]  # there is one: compaction keeps the last batch of the log
         records, delta = self._records(batch), offset - batch.batch.first_offset
         return RecordPlace(batch, records, delta) if 0 <= delta < len(records) else None
 

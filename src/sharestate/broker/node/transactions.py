@@ -1,8 +1,8 @@
 """
 The transactions of a node, as its transaction coordinator keeps them.
 
-A broker notes that a transaction ends, answers, and then writes the markers. Here all of that is one step, so nobody is
-ever told to wait for it; what has to be written comes back as a value.
+A broker notes that a transaction ends, answers, and then writes the markers. Here all of that is one step, so nobody
+has to wait for it; what has to be written comes back as a value.
 
 There are two versions of the protocol. With the second one (KIP-890), which clients of Kafka 4 speak, each end of a
 transaction gives the producer another epoch, and Produce adds the partitions.
@@ -52,7 +52,7 @@ class TransactionState(Enum):
     """The last one is aborted."""
 
 
-class End(Enum):
+class EndOutcome(Enum):
     """What becomes of a request to end a transaction."""
 
     WRITE = "write"
@@ -72,25 +72,25 @@ _DONE: Final = {
 }
 
 # fmt: off
-ENDS_V1: Final[Mapping[tuple[TransactionState, ControlType], End]] = MappingProxyType({
-    (TransactionState.EMPTY, _COMMIT):           End.INVALID,
-    (TransactionState.EMPTY, _ABORT):            End.INVALID,
-    (TransactionState.OPEN, _COMMIT):            End.WRITE,
-    (TransactionState.OPEN, _ABORT):             End.WRITE,
-    (TransactionState.COMPLETE_COMMIT, _COMMIT): End.ALREADY,
-    (TransactionState.COMPLETE_COMMIT, _ABORT):  End.INVALID,
-    (TransactionState.COMPLETE_ABORT, _COMMIT):  End.INVALID,
-    (TransactionState.COMPLETE_ABORT, _ABORT):   End.ALREADY,
+ENDS_V1: Final[Mapping[tuple[TransactionState, ControlType], EndOutcome]] = MappingProxyType({
+    (TransactionState.EMPTY, _COMMIT):           EndOutcome.INVALID,
+    (TransactionState.EMPTY, _ABORT):            EndOutcome.INVALID,
+    (TransactionState.OPEN, _COMMIT):            EndOutcome.WRITE,
+    (TransactionState.OPEN, _ABORT):             EndOutcome.WRITE,
+    (TransactionState.COMPLETE_COMMIT, _COMMIT): EndOutcome.ALREADY,
+    (TransactionState.COMPLETE_COMMIT, _ABORT):  EndOutcome.INVALID,
+    (TransactionState.COMPLETE_ABORT, _COMMIT):  EndOutcome.INVALID,
+    (TransactionState.COMPLETE_ABORT, _ABORT):   EndOutcome.ALREADY,
 })
 """The first version of the protocol; and the second one, if the request has the epoch from before the last end: then it
 comes again, or contradicts what has come (TransactionCoordinator.endTransactionWithTV1, Kafka 4.4)."""
 
-ENDS_V2: Final[Mapping[tuple[TransactionState, ControlType], End]] = MappingProxyType({
+ENDS_V2: Final[Mapping[tuple[TransactionState, ControlType], EndOutcome]] = MappingProxyType({
     **ENDS_V1,
-    (TransactionState.EMPTY, _ABORT):            End.WRITE,
-    (TransactionState.COMPLETE_COMMIT, _COMMIT): End.INVALID,
-    (TransactionState.COMPLETE_COMMIT, _ABORT):  End.WRITE,
-    (TransactionState.COMPLETE_ABORT, _ABORT):   End.WRITE,
+    (TransactionState.EMPTY, _ABORT):            EndOutcome.WRITE,
+    (TransactionState.COMPLETE_COMMIT, _COMMIT): EndOutcome.INVALID,
+    (TransactionState.COMPLETE_COMMIT, _ABORT):  EndOutcome.WRITE,
+    (TransactionState.COMPLETE_ABORT, _ABORT):   EndOutcome.WRITE,
 })
 """The second version: a transaction without partitions may be aborted (TransactionCoordinator.endTransaction)."""
 # fmt: on
@@ -301,9 +301,9 @@ class Transactions:
         if producer_epoch != known.producer_epoch and not is_retry:
             return ProducerAnswer(ErrorCode.PRODUCER_FENCED)
         end = (ENDS_V2 if bumps_epoch and not is_retry else ENDS_V1)[known.state, control]
-        if end is End.INVALID:
+        if end is EndOutcome.INVALID:
             return ProducerAnswer(ErrorCode.INVALID_TXN_STATE)
-        ended = self._end(known, control, bumps_epoch=bumps_epoch) if end is End.WRITE else None
+        ended = self._end(known, control, bumps_epoch=bumps_epoch) if end is EndOutcome.WRITE else None
         if not bumps_epoch:
             return ProducerAnswer(ended=ended)
         return ProducerAnswer(producer_id=known.producer_id, producer_epoch=known.producer_epoch, ended=ended)

@@ -287,6 +287,13 @@ def test_records_without_timestamps_are_not_found() -> None:
     assert (log.latest_timestamp(), log.find_timestamp(0)) == (None, None)
 
 
+def test_a_header_may_have_no_value() -> None:
+    """It takes the byte that says so (DefaultRecord.sizeInBytes)."""
+    batch = ProducedBatch(records=[LogRecord(headers=(("a", None),))])
+
+    assert batch.size_in_bytes == 61 + 10
+
+
 # ---- hostile arguments
 
 
