@@ -69,7 +69,6 @@ class Compaction:
         batches: The batches of the log.
         records: Returns the records of one.
         end_offset: Where it stops.
-        log_start_offset: The log start offset.
         high_watermark: The high watermark.
         aborted: The aborted transactions of the log.
         last_records: What has to stay of the producers, by their ids.
@@ -84,7 +83,6 @@ class Compaction:
     batches: Sequence[LogBatch]
     records: RecordsOf
     end_offset: int
-    log_start_offset: int
     high_watermark: int
     aborted: Sequence[AbortedTransaction]
     last_records: Mapping[int, LastRecord]
@@ -113,7 +111,7 @@ class Compaction:
                 break
             if not walk.meet(batch) and batch.batch.control is None:
                 for offset, record in enumerate(self.records(batch), batch.batch.first_offset):
-                    if record is not None and record.key is not None and offset >= self.log_start_offset:
+                    if record is not None and record.key is not None:
                         found[record.key] = offset
         return found
 

@@ -413,7 +413,6 @@ class PartitionLog:
             batches=self._batches[self._first :],
             records=self._records,
             end_offset=stable if end_offset is None else integer(end_offset, "end_offset", 0, stable),
-            log_start_offset=self._log_start_offset,
             high_watermark=self._end_offset,
             aborted=self._transactions.aborted_in(self._log_start_offset, self._end_offset),
             last_records=self.producers.last_records(),
