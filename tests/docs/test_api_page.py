@@ -21,7 +21,7 @@ from sharestate import (
     spark,
     state_topic,
 )
-from sharestate.broker import groups, sessions
+from sharestate.broker import groups, node, sessions
 from sharestate.leader import observed
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
@@ -60,6 +60,11 @@ def test_every_name_of_share_sessions_is_documented_once() -> None:
 def test_every_name_of_groups_is_documented_once() -> None:
     """What `sharestate.broker.groups` exports has its directive on the page about assignment."""
     assert documented("assignment.md") == sorted(groups.__all__)
+
+
+def test_every_name_of_nodes_is_documented_once() -> None:
+    """What `sharestate.broker.node` exports has its directive on its page."""
+    assert documented("node-logs.md") == sorted(node.__all__)
 
 
 def test_every_name_of_leaders_is_documented_once() -> None:

@@ -6,7 +6,6 @@ By it a batch that comes twice is found, and one that comes too early, or from a
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -91,7 +90,7 @@ class ProducerEntry:
     producer_epoch: int = NO_EPOCH
     last_timestamp_ms: int = NO_TIMESTAMP
     is_in_transaction: bool = False
-    batches: deque[RememberedBatch] = field(factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    batches: list[RememberedBatch] = field(factory=list)
 
     @property
     def last_sequence(self) -> int:
@@ -107,6 +106,8 @@ class ProducerEntry:
         self.is_in_transaction = batch.batch.is_transactional and batch.batch.control is None
         if batch.batch.control is None:
             first, last = batch.batch.first_offset, batch.batch.last_offset
+            if len(self.batches) == REMEMBERED_BATCHES:
+                del self.batches[0]
             self.batches.append(
                 RememberedBatch(
                     batch.base_sequence,
