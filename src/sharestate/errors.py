@@ -17,6 +17,7 @@ from attrs import define, evolve, field
 
 # All of these are imported from here, with the errors.
 from sharestate.error_codes import ErrorCode as ErrorCode  # noqa: PLC0414 - as above
+from sharestate.input_errors import InvalidConfigurationError as InvalidConfigurationError  # noqa: PLC0414 - as above
 from sharestate.input_errors import MalformedInputError as MalformedInputError  # noqa: PLC0414 - as above
 from sharestate.input_errors import ShareStateError as ShareStateError  # noqa: PLC0414 - as above
 from sharestate.input_errors import SnapshotError as SnapshotError  # noqa: PLC0414 - as above
@@ -172,7 +173,7 @@ class CoordinatorNotAvailableError(ShareStateError):
 
 
 class GroupIdNotFoundError(ShareStateError):
-    """The share coordinator does not know the group."""
+    """The coordinator does not know the share group; nothing was changed."""
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -237,6 +238,39 @@ class DeadLetterFailedError(ShareStateError):
     request: DeadLetterRequest | None = None
 
 
+# ---- share groups: a request does not fit the group
+
+
+class UnknownMemberIdError(ShareStateError):
+    """A heartbeat of somebody who is no member of the share group; nothing was changed."""
+
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedMemberEpochError(ShareStateError):
+    """A heartbeat with another epoch than the member has, or had before; nothing was changed."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class GroupMaxSizeReachedError(ShareStateError):
+    """A heartbeat that would add one member too many; nothing was changed."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class GroupNotEmptyError(ShareStateError):
+    """A request that only a share group without members takes; nothing was changed."""
+
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class GroupRecordOrderError(ShareStateError):
+    """A record takes away what others still need, which no broker writes; nothing was changed."""
+
+    kafka_exception = "IllegalStateException"
+
+
 # ---- assignments that fail
 
 
@@ -282,12 +316,6 @@ class NodeError(ShareStateError):
 
 
 # ---- settings that Kafka does not take
-
-
-class InvalidConfigurationError(ShareStateError):
-    """A setting that is refused when it is made."""
-
-    code = ErrorCode.INVALID_CONFIG
 
 
 class DeadLetterQueueConfigError(InvalidConfigurationError):
@@ -392,7 +420,11 @@ class ResponseFormatError(FormatError):
 
 
 class RecordFormatError(FormatError):
-    """Bytes that are no record of the topic ``__share_group_state``; a coordinator that reads them fails to load."""
+    """
+    Bytes that are no record of a coordinator; one that reads them fails to load.
+
+    Those of the share coordinator are in ``__share_group_state``, those of share groups in ``__consumer_offsets``.
+    """
 
     kafka_exception = "RuntimeException"
 
