@@ -411,7 +411,7 @@ class ShareService:
             KafkaApis.processShareFetchResponse, combineShareFetchAndShareAcknowledgeResponses (Kafka 4.4).
         """
         found = unanswered.found or {}
-        code, sent = context.respond(
+        code, selected = context.respond(
             {
                 partition: FetchedPartition(
                     sum(batch.size_in_bytes for batch in each.records), each.error.error_code, len(each.acquired_records)
@@ -420,12 +420,11 @@ class ShareService:
             }
         )
         outcomes = unanswered.outcomes
-        if outcomes:
-            sent = with_acknowledgements(sent, {each: outcome.error_code for each, outcome in outcomes.items()})
+        codes = {each: outcome.error_code for each, outcome in outcomes.items()}
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}
         partitions = []
-        for each in sent:
-            partition = found.get(each) or _partition(each)
+        for each in with_acknowledgements(selected, codes):
+            partition = found[each] if each in selected else _partition(each)
             partitions.append(
                 partition._replace(
                     acknowledge_error=errors.get(each[:2], NO_ERROR),

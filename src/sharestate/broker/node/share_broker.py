@@ -1,0 +1,248 @@
+"""One node of Kafka, as far as share groups see it: requests in, answers out when they are due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from sharestate.broker.node.log_batches import LogBatch, ProducedBatch
+from sharestate.broker.node.node_config import GroupConfig, NodeConfig
+from sharestate.broker.node.partition_log import PartitionLog
+from sharestate.broker.node.share_fetch import ShareFetches
+from sharestate.broker.node.share_partitions import SharePartitions
+from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
+from sharestate.broker.node.share_service import ShareAnswer, ShareService
+from sharestate.broker.node.topics import Topic, Topics
+from sharestate.broker.node.waiting_fetches import LogKey
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator.state_log import MemoryLog
+from sharestate.errors import ErrorCode, NodeError, TimeReversedError
+from sharestate.leader.observed import Observer
+from sharestate.partition.share_partition import SharePartition
+from sharestate.persister.coordinator_persister import CoordinatorPersister
+from sharestate.persister.protocol import Persister
+from sharestate.persister.requests import InitializeStateParameters, PartitionStateData
+from sharestate.values.checks import expect, integer, refuse, text
+from sharestate.values.records import SharePartitionKey
+
+Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest
+"""What may be sent to a node."""
+
+
+class ShareBroker:
+    """
+    One node of Kafka, as far as share groups see it.
+
+    **Who asks.** The caller, who has the connections and the clock. A request gets a number; its answer comes out of
+    ``answers`` or ``advance`` as soon as it is due, exactly once. Call ``advance`` when ``next_deadline_ms`` has come.
+
+    Every command takes the caller's time: what is due by ``now_ms`` happens before the command.
+
+    Args:
+        config: The node's settings.
+        persister: Stores the state of share partitions. None for a share coordinator in memory, which is the node's.
+        observer: Gets what happens to share partitions, as ``Leader`` tells it.
+        notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
+
+    Not thread-safe: one caller at a time.
+
+    Source:
+        KafkaApis, SharePartitionManager, DelayedShareFetch (Kafka 4.4).
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig | None = None,
+        *,
+        persister: Persister | None = None,
+        observer: Observer | None = None,
+        notify: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin without topics and groups."""
+        self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
+        self._now_ms = 0
+        self._persister = self._own_persister() if persister is None else persister
+        self._observer = observer
+        self._notify = notify
+        self._next_number = 0
+        self._unanswered: dict[int, str] = {}
+        self._of_connection: dict[str, dict[int, None]] = {}
+        self.topics = Topics()
+        self._logs: dict[LogKey, PartitionLog] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._share_partitions = SharePartitions(
+            self._config, self._persister, self._logs.__getitem__, observer=self._observer, notify=self._notify
+        )
+        self._fetches = ShareFetches(self._share_partitions, self._logs.__getitem__)
+        self._service = ShareService(self._config, self.topics, self._share_partitions, self._fetches)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the last command. [ms]"""
+        return self._now_ms
+
+    # ---- requests
+
+    def send(self, request: Request, *, connection_id: str, now_ms: int) -> int:
+        """
+        Take *request*, and return its number; its answer comes out of ``answers``, at once or later.
+
+        Args:
+            request: The request.
+            connection_id: The connection on which it comes.
+            now_ms: The caller's time. [ms]
+
+        Raises:
+            MalformedInputError: An argument, or a part of the request, is of the wrong type or out of bounds; nothing
+                was changed but the time.
+        """
+        text(connection_id, "connection_id")
+        self._set_time(now_ms)
+        number = self._next_number
+        if isinstance(request, ShareFetchRequest):
+            self._service.fetch(number, request, connection_id=connection_id, now_ms=now_ms)
+        elif isinstance(request, ShareAcknowledgeRequest):
+            self._service.acknowledge(number, request, now_ms=now_ms)
+        else:
+            refuse(f"expected a request, got {type(request).__name__}", "request")
+        self._next_number += 1
+        self._unanswered[number] = connection_id
+        self._of_connection.setdefault(connection_id, {})[number] = None
+        return number
+
+    def answers(self) -> tuple[ShareAnswer, ...]:
+        """Return the answers that are due, and none of them again."""
+        due = []
+        while self._service.answers:
+            answer = self._service.answers.popleft()
+            connection_id = self._unanswered.pop(answer.number, None)
+            if connection_id is not None:
+                del self._of_connection[connection_id][answer.number]
+                due.append(answer)
+        return tuple(due)
+
+    def advance(self, now_ms: int) -> tuple[ShareAnswer, ...]:
+        """
+        Let it be *now_ms*, and return the answers that are due by then.
+
+        What is due before happens in its order, each at its own time.
+
+        Raises:
+            MalformedInputError: *now_ms* is no time.
+            TimeReversedError: It is before the time of the last command.
+        """
+        self._set_time(now_ms)
+        return self.answers()
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when ``advance`` has something to do; None if only requests, or a persister, make a difference. [ms]"""
+        deadlines = (
+            self._share_partitions.next_deadline_ms(),
+            self._service.next_deadline_ms(),
+            self._fetches.waiting.next_deadline_ms(),
+        )
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def disconnect(self, connection_id: str, now_ms: int) -> None:
+        """End a connection; its requests get no answer any more, and its share sessions are closed (sessions 8)."""
+        text(connection_id, "connection_id")
+        self._set_time(now_ms)
+        for number in self._of_connection.pop(connection_id, {}):
+            del self._unanswered[number]
+        self._service.disconnect(connection_id, now_ms)
+
+    # ---- what administrators do
+
+    def fail_over(self, topic: str, partition: int, now_ms: int) -> None:
+        """Give a partition to its leader again, with the next epoch, as if it had been elsewhere meanwhile."""
+        key = self._key(topic, partition)
+        self._set_time(now_ms)
+        self._share_partitions.fail_over(key, now_ms)
+        self._service.settle(now_ms)
+
+    def configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
+        """Give a group settings of its own."""
+        text(group_id, "group_id")
+        expect(config, GroupConfig, "config")
+        self._set_time(now_ms)
+        self._share_partitions.configure(group_id, config, now_ms)
+        self._service.settle(now_ms)
+
+    # ---- looking at it
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """
+        Return the log of a partition, to look at.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        return self._logs[self._key(topic, partition)]
+
+    def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
+        """
+        Return a share partition, to look at; None if no fetch has opened it.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        topic_id, _ = self._key(topic, partition)
+        led = self._share_partitions.find(
+            SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
+        )
+        return None if led is None else led.leader.partition
+
+    # ---- inside
+
+    def _own_persister(self) -> CoordinatorPersister:
+        """Return a share coordinator in memory, of the same release as the node."""
+        profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+        return CoordinatorPersister(MemoryLog(), profile=profile, clock=lambda: self._now_ms)
+
+    def _key(self, topic: str, partition: int) -> LogKey:
+        known = self.topics.by_name(text(topic, "topic"))
+        if known is None or not 0 <= integer(partition, "partition") < known.partition_count:
+            raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return LogKey(known.topic_id, partition)
+
+    def _set_time(self, now_ms: int) -> None:
+        """Let it be *now_ms*: first locks expire, then requests are answered, both at the time that they are due."""
+        if integer(now_ms, "now_ms", 0) < self._now_ms:
+            message = f"the time goes backwards: {now_ms} after {self._now_ms}"
+            raise TimeReversedError(message, "now_ms")
+        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+            self._now_ms = max(self._now_ms, deadline_ms)
+            _ = (
+                self._share_partitions.expire_next(self._now_ms)
+                or self._service.expire_next(self._now_ms)
+                or self._fetches.expire_next(self._now_ms)
+            )
+            self._service.settle(self._now_ms)
+        self._now_ms = now_ms
+        self._share_partitions.take_arrived(now_ms)
+        self._service.settle(now_ms)
+
+    # ---- until LogService is there
+
+    def create_topic(self, name: str, partition_count: int) -> Topic:
+        topic = self.topics.create(name, partition_count)
+        for partition in range(partition_count):
+            self._logs[LogKey(topic.topic_id, partition)] = PartitionLog()
+        return topic
+
+    def append(self, topic: str, partition: int, batch: ProducedBatch, now_ms: int) -> LogBatch:
+        key = self._key(topic, partition)
+        self._set_time(now_ms)
+        appended = self._logs[key].append(batch)
+        self._share_partitions.woken[key] = None
+        self._service.settle(now_ms)
+        return appended
+
+    def initialize_group(self, group_id: str, topic: str, now_ms: int) -> None:
+        known = self.topics.by_name(topic)
+        assert known
+        states = [PartitionStateData(partition=partition) for partition in range(known.partition_count)]
+        self._persister.initialize_state(InitializeStateParameters.of(group_id, known.topic_id, *states)).result()
+
