@@ -189,9 +189,7 @@ class ShareBroker:
             NodeError: There is no such partition.
         """
         topic_id, _ = self._key(topic, partition)
-        led = self._share_partitions.find(
-            SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition)
-        )
+        led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
         return None if led is None else led.leader.partition
 
     # ---- inside
@@ -245,4 +243,3 @@ class ShareBroker:
         assert known
         states = [PartitionStateData(partition=partition) for partition in range(known.partition_count)]
         self._persister.initialize_state(InitializeStateParameters.of(group_id, known.topic_id, *states)).result()
-

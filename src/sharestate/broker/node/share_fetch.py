@@ -244,7 +244,9 @@ def _take_initialization(fetch: ShareFetch, partition: TopicIdPartition, future:
         fetch.errors[partition] = error_of(error)
 
 
-def _read(asked: FetchParameters, places: _Taken, acquired_count: int) -> dict[TopicIdPartition, LogRead | OffsetOutOfRange]:
+def _read(
+    asked: FetchParameters, places: _Taken, acquired_count: int
+) -> dict[TopicIdPartition, LogRead | OffsetOutOfRange]:
     """
     Return what the logs have from *places* on, of *acquired_count* partitions that share the bytes.
 
@@ -312,7 +314,7 @@ def _is_enough(asked: FetchParameters, taken: _Taken, reads: _Reads) -> bool:
     return available >= asked.min_bytes
 
 
-def _acquired(  # noqa: PLR0913, PLR0917 - what one partition is acquired with
+def _acquired(  # noqa: PLR0913 - what one partition is acquired with
     asked: FetchParameters,
     partition: TopicIdPartition,
     led: LedPartition,
@@ -321,7 +323,9 @@ def _acquired(  # noqa: PLR0913, PLR0917 - what one partition is acquired with
     now_ms: int,
 ) -> ShareFetchPartition:
     """Acquire from what was *read* of a partition; of one that begins later by now, only learn that."""
-    error, acquired, batches = NO_ERROR, (), ()
+    error = NO_ERROR
+    acquired: tuple[AcquiredRecords, ...] = ()
+    batches: tuple[LogBatch, ...] = ()
     try:
         if isinstance(read, OffsetOutOfRange):
             led.leader.advance_log_start(read.log_start_offset, now_ms=now_ms)

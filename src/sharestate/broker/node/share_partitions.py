@@ -237,6 +237,7 @@ class SharePartitions:
             dead_letter_queue=self._dead_letter_queue,
             notify=lambda: self._note_arrival(led),
             observer=self._observer,
+            wakes_when_stored=False,
         )
         led = LedPartition(key, leader, self._opened)
         self._opened += 1

@@ -15,7 +15,7 @@ from sharestate.broker.node.log_batches import LogBatch
 from sharestate.broker.sessions import RENEW_VERSION
 from sharestate.errors import ErrorCode, ShareStateError
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.checks import expect, instance, integer, number, refuse, rows, text
+from sharestate.values.checks import instance, integer, number, refuse, rows, text
 from sharestate.values.records import AcquiredRecords, AcquireMode
 
 MAX_INT32: Final = 2**31 - 1

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Final, NamedTuple
@@ -57,7 +57,6 @@ from sharestate.errors import (
     ShareSessionLimitReachedError,
     ShareSessionNotFoundError,
 )
-from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import SharePartitionKey
 
 _LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -279,7 +278,11 @@ class ShareService:
         )
 
     def _context(
-        self, request: ShareFetchRequest, has_acknowledgements: bool, connection_id: str, now_ms: int  # noqa: FBT001
+        self,
+        request: ShareFetchRequest,
+        has_acknowledgements: bool,
+        connection_id: str,
+        now_ms: int,
     ) -> ShareFetchContext:
         return self.sessions.new_context(
             str(request.group_id),
@@ -352,9 +355,7 @@ class ShareService:
         unanswered.pending_count -= 1
         self._ready.append(unanswered)
 
-    def _release(
-        self, group_id: str, member_id: str, partitions: Iterable[TopicIdPartition], now_ms: int
-    ) -> None:
+    def _release(self, group_id: str, member_id: str, partitions: Iterable[TopicIdPartition], now_ms: int) -> None:
         """
         Release what a member holds of the partitions of its session, which is closed.
 
@@ -414,7 +415,9 @@ class ShareService:
         code, selected = context.respond(
             {
                 partition: FetchedPartition(
-                    sum(batch.size_in_bytes for batch in each.records), each.error.error_code, len(each.acquired_records)
+                    sum(batch.size_in_bytes for batch in each.records),
+                    each.error.error_code,
+                    len(each.acquired_records),
                 )
                 for partition, each in found.items()
             }
