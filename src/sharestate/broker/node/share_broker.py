@@ -8,12 +8,14 @@ from typing import TypeAlias
 from sharestate.broker.node.log_batches import LogBatch, ProducedBatch
 from sharestate.broker.node.node_config import GroupConfig, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
+from sharestate.broker.node.profiles import NODE_PROFILES
 from sharestate.broker.node.share_fetch import ShareFetches
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
 from sharestate.broker.node.share_service import ShareAnswer, ShareService
 from sharestate.broker.node.topics import Topic, Topics
 from sharestate.broker.node.waiting_fetches import LogKey
+from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
 from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, NodeError, TimeReversedError
@@ -75,7 +77,9 @@ class ShareBroker:
         self._share_partitions = SharePartitions(
             self._config, self._persister, self._logs.__getitem__, observer=self._observer, notify=self._notify
         )
-        self._fetches = ShareFetches(self._share_partitions, self._logs.__getitem__)
+        self._fetches = ShareFetches(
+            NODE_PROFILES[self._config.profile.name], self._share_partitions, self._logs.__getitem__
+        )
         self._service = ShareService(self._config, self.topics, self._share_partitions, self._fetches)
 
     @property
@@ -149,9 +153,10 @@ class ShareBroker:
         """End a connection; its requests get no answer any more, and its share sessions are closed (sessions 8)."""
         text(connection_id, "connection_id")
         self._set_time(now_ms)
-        for number in self._of_connection.pop(connection_id, {}):
+        numbers = self._of_connection.pop(connection_id, {})
+        for number in numbers:
             del self._unanswered[number]
-        self._service.disconnect(connection_id, now_ms)
+        self._service.disconnect(connection_id, numbers, now_ms)
 
     # ---- what administrators do
 
@@ -171,6 +176,11 @@ class ShareBroker:
         self._service.settle(now_ms)
 
     # ---- looking at it
+
+    @property
+    def sessions(self) -> ShareSessionCache:
+        """The share sessions, to look at."""
+        return self._service.sessions
 
     def log(self, topic: str, partition: int) -> PartitionLog:
         """
@@ -224,8 +234,8 @@ class ShareBroker:
 
     # ---- until LogService is there
 
-    def create_topic(self, name: str, partition_count: int) -> Topic:
-        topic = self.topics.create(name, partition_count)
+    def create_topic(self, name: str, partition_count: int, topic_id: str | None = None) -> Topic:
+        topic = self.topics.create(name, partition_count, topic_id=topic_id)
         for partition in range(partition_count):
             self._logs[LogKey(topic.topic_id, partition)] = PartitionLog()
         return topic

@@ -20,6 +20,7 @@ from attrs import define, field
 
 from sharestate.broker.node.log_batches import LogBatch, LogRead, OffsetOutOfRange
 from sharestate.broker.node.partition_log import PartitionLog
+from sharestate.broker.node.profiles import NodeProfile, NodeQuirk
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
 from sharestate.broker.node.share_requests import NO_ERROR, PartitionError, ShareFetchPartition, error_of
 from sharestate.broker.node.waiting_fetches import LogKey, WaitingFetches, WatchKey
@@ -98,6 +99,7 @@ class ShareFetches:
     The fetches of a node.
 
     Args:
+        profile: Whose rules to follow.
         share_partitions: The share partitions that the node leads.
         log_of: Returns the log of a partition that exists.
 
@@ -106,8 +108,11 @@ class ShareFetches:
         completed: The fetches that have an answer, with what they have found; whoever answers them takes them out.
     """
 
-    def __init__(self, share_partitions: SharePartitions, log_of: Callable[[LogKey], PartitionLog]) -> None:
+    def __init__(
+        self, profile: NodeProfile, share_partitions: SharePartitions, log_of: Callable[[LogKey], PartitionLog]
+    ) -> None:
         """Begin without fetches."""
+        self._keeps_failures = profile.has(NodeQuirk.KEEPS_FAILURES)
         self._share_partitions = share_partitions
         self._log_of = log_of
         self.waiting: WaitingFetches[ShareFetch] = WaitingFetches()
@@ -162,10 +167,11 @@ class ShareFetches:
         key = SharePartitionKey(
             group_id=fetch.asked.group_id, topic_id=partition.topic_id, partition=partition.partition
         )
-        led = self._share_partitions.find(key)
+        led = known = self._share_partitions.find(key)
         if led is None:
             led = self._share_partitions.open(key, now_ms)
-            # Whoever opens it is told why that fails; those who come meanwhile only wait (rule 16).
+        if known is None or not self._keeps_failures:
+            # In Kafka whoever opens it is told why that fails, and those who come meanwhile only wait (rule 16).
             led.initialization.add_done_callback(partial(_take_initialization, fetch, partition))
         if partition not in fetch.errors:
             fetch.partitions[partition] = led
@@ -177,6 +183,9 @@ class ShareFetches:
         Source:
             DelayedShareFetch.tryComplete (Kafka 4.4).
         """
+        if not self._keeps_failures and fetch.errors.keys() >= fetch.partitions.keys():
+            self._complete(fetch, {})
+            return True
         taken = self._acquirable(fetch, now_ms)
         if not taken:
             return False

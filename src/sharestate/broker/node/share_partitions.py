@@ -21,6 +21,7 @@ from sortedcontainers import SortedDict
 
 from sharestate.broker.node.node_config import GroupConfig, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
+from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
 from sharestate.broker.node.waiting_fetches import LogKey, WatchKey
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import OffsetNotAvailableError
@@ -237,7 +238,7 @@ class SharePartitions:
             dead_letter_queue=self._dead_letter_queue,
             notify=lambda: self._note_arrival(led),
             observer=self._observer,
-            wakes_when_stored=False,
+            wakes_when_stored=not self._has_quirk(NodeQuirk.SLEEPS_WHEN_STORED),
         )
         led = LedPartition(key, leader, self._opened)
         self._opened += 1
@@ -245,6 +246,9 @@ class SharePartitions:
         self._of_group.setdefault(key.group_id, {})[key] = None
         self._of_log.setdefault(led.log_key, {})[key] = None
         return led
+
+    def _has_quirk(self, quirk: NodeQuirk) -> bool:
+        return NODE_PROFILES[self._config.profile.name].has(quirk)
 
     def _note_arrival(self, led: LedPartition) -> None:
         """Note that an answer has arrived, in whatever thread."""

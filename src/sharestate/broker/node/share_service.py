@@ -17,6 +17,7 @@ from attrs import define, field
 from sortedcontainers import SortedDict
 
 from sharestate.broker.node.node_config import NodeConfig
+from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
 from sharestate.broker.node.share_fetch import FetchParameters, Found, ShareFetches
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
 from sharestate.broker.node.share_requests import (
@@ -217,15 +218,25 @@ class ShareService:
         self._ready.append(unanswered)
         self.settle(now_ms)
 
-    def disconnect(self, connection_id: str, now_ms: int) -> None:
+    def disconnect(self, connection_id: str, numbers: Iterable[int], now_ms: int) -> None:
         """
         Close what a connection that has ended leaves behind (sessions 8).
 
-        What waits for records goes on waiting, and acquires them, for an answer that nobody gets.
+        In Kafka what waits for records goes on waiting, and acquires them, for an answer that nobody gets.
+
+        Args:
+            connection_id: The connection.
+            numbers: Its requests that are not answered.
+            now_ms: The time. [ms]
 
         Source:
             ShareSessionCache.connectionDisconnectListener, SharePartitionManager.ShareGroupListenerImpl (Kafka 4.4).
         """
+        if not NODE_PROFILES[self._config.profile.name].has(NodeQuirk.FETCHES_FOR_NOBODY):
+            for number in numbers:
+                if number in self._fetches.waiting:
+                    self._fetches.waiting.remove(number)
+                    del self._unanswered[number]
         closed, empty_groups = self.sessions.disconnect(connection_id)
         for key, partitions in closed.items():
             self._release(key.group_id, key.member_id, partitions, now_ms)
