@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from attrs import evolve
+
 from sharestate import (
     AcknowledgementBatch,
     AcquireMode,
@@ -28,8 +30,8 @@ from sharestate.broker.node import (
     ShareFetchResponse,
 )
 from sharestate.coordinator import COORDINATOR_PROFILES
-from sharestate.persister import HeldRequest, WriteStateParameters
-from sharestate.segments import LogReader
+from sharestate.persister import HeldRequest, InitializeStateParameters, PartitionStateData, WriteStateParameters
+from sharestate.segments import LogBatch, LogReader
 
 RUNS: Final = Path(__file__).parents[1] / "data" / "broker-log"
 
@@ -112,7 +114,7 @@ class LoggedNode:
         )
         self._settings: dict[str, dict[str, str]] = {}
         self._expected: dict[int, Mapping[str, Any]] = {}
-        self._batches = {}
+        self._batches: dict[tuple[str, int, int], LogBatch] = {}
         self._make_topics()
         self._persister.is_holding = True
         self._ends = {line.line["connection"]: index for index, line in enumerate(self._lines)}
@@ -259,12 +261,12 @@ class LoggedNode:
                 yield held
 
     def _config(self, settings: Mapping[str, str]) -> ShareConfig:
-        numbers = {field: int(settings[name]) for name, field in _FIELDS.items() if name in settings}
-        return ShareConfig(
+        numbers: dict[str, Any] = {field: int(settings[name]) for name, field in _FIELDS.items() if name in settings}
+        config = ShareConfig(
             max_record_locks=int(self._properties["group.share.partition.max.record.locks"]),
             auto_offset_reset=_RESETS[settings.get("share.auto.offset.reset", "latest")],
-            **numbers,  # type: ignore[arg-type] - all of them are numbers
         )
+        return evolve(config, **numbers)
 
     def _make_topics(self) -> None:
         ids = {
@@ -283,8 +285,10 @@ class LoggedNode:
         for name, count in counts.items():
             self.broker.create_topic(name, count, topic_id=ids[name])
         for group_id in {line.line["request"]["groupId"] for line in self._lines if line.api == "SHARE_FETCH"}:
-            for name in counts:
-                self.broker.initialize_group(group_id, name, 0)
+            for name, count in counts.items():
+                states = [PartitionStateData(partition=partition) for partition in range(count)]
+                request = InitializeStateParameters.of(group_id, ids[name], *states)
+                self.broker.call(request, now_ms=0)
 
 
 def _is_write(held: HeldRequest[Any, Any]) -> bool:

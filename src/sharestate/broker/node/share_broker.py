@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from sharestate.broker.node.log_batches import LogBatch, ProducedBatch
 from sharestate.broker.node.node_config import GroupConfig, NodeConfig
@@ -12,23 +16,43 @@ from sharestate.broker.node.profiles import NODE_PROFILES
 from sharestate.broker.node.share_fetch import ShareFetches
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
-from sharestate.broker.node.share_service import ShareAnswer, ShareService
+from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
 from sharestate.broker.node.topics import Topic, Topics
 from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
 from sharestate.coordinator.state_log import MemoryLog
-from sharestate.errors import ErrorCode, NodeError, TimeReversedError
+from sharestate.errors import ErrorCode, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.protocol import Persister
-from sharestate.persister.requests import InitializeStateParameters, PartitionStateData
-from sharestate.values.checks import expect, integer, refuse, text
+from sharestate.persister.requests import (
+    DeleteStateParameters,
+    InitializeStateParameters,
+    Parameters,
+    ReadStateParameters,
+    ReadSummaryParameters,
+    WriteStateParameters,
+)
+from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.records import SharePartitionKey
 
-Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest
-"""What may be sent to a node."""
+Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | Parameters[Any, Any]
+"""What may be sent to a node: a ShareFetch, a ShareAcknowledge, and the requests of a persister."""
+
+_STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
+    {
+        InitializeStateParameters: "initialize_state",
+        ReadStateParameters: "read_state",
+        WriteStateParameters: "write_state",
+        DeleteStateParameters: "delete_state",
+        ReadSummaryParameters: "read_summary",
+    }
+)
+"""The methods of a persister that answer the requests 83 to 87."""
+
+_REQUESTS: Final = frozenset({ShareFetchRequest, ShareAcknowledgeRequest, *_STATE_REQUESTS})
 
 
 class ShareBroker:
@@ -69,14 +93,16 @@ class ShareBroker:
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
         self._of_connection: dict[str, dict[int, None]] = {}
+        self._stored: deque[tuple[int, Parameters[Any, Any], Future[Any]]] = deque()
         self.topics = Topics()
         self._logs: dict[LogKey, PartitionLog] = {}
-        self._start()
-
-    def _start(self) -> None:
         self._share_partitions = SharePartitions(
             self._config, self._persister, self._logs.__getitem__, observer=self._observer, notify=self._notify
         )
+        self._start()
+
+    def _start(self) -> None:
+        """Begin without sessions and fetches."""
         self._fetches = ShareFetches(
             NODE_PROFILES[self._config.profile.name], self._share_partitions, self._logs.__getitem__
         )
@@ -103,6 +129,11 @@ class ShareBroker:
                 was changed but the time.
         """
         text(connection_id, "connection_id")
+        if (
+            not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest)
+            and type(request) not in _STATE_REQUESTS
+        ):
+            refuse(f"expected a request, got {brief_repr(request)}", "request")
         self._set_time(now_ms)
         number = self._next_number
         if isinstance(request, ShareFetchRequest):
@@ -110,24 +141,40 @@ class ShareBroker:
         elif isinstance(request, ShareAcknowledgeRequest):
             self._service.acknowledge(number, request, now_ms=now_ms)
         else:
-            refuse(f"expected a request, got {type(request).__name__}", "request")
+            future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+            future.add_done_callback(partial(self._note_stored, number, request))
         self._next_number += 1
         self._unanswered[number] = connection_id
         self._of_connection.setdefault(connection_id, {})[number] = None
+        self._catch_up(now_ms)
         return number
 
-    def answers(self) -> tuple[ShareAnswer, ...]:
-        """Return the answers that are due, and none of them again."""
-        due = []
-        while self._service.answers:
-            answer = self._service.answers.popleft()
-            connection_id = self._unanswered.pop(answer.number, None)
-            if connection_id is not None:
-                del self._of_connection[connection_id][answer.number]
-                due.append(answer)
-        return tuple(due)
+    def call(self, request: Request, *, now_ms: int) -> Response:
+        """
+        Return the answer to *request*, which has to come at once.
 
-    def advance(self, now_ms: int) -> tuple[ShareAnswer, ...]:
+        Raises:
+            NoAnswerError: It does not: what the request does has happened, and nobody gets its answer.
+            MalformedInputError: As ``send``.
+        """
+        number = self.send(request, connection_id="", now_ms=now_ms)
+        for answer in self._service.answers:
+            if answer.number == number:
+                self._service.answers.remove(answer)
+                self._forget(number)
+                return answer.response
+        self._forget(number)
+        message = f"request {number} is not answered at once: send it, and take its answer when it comes"
+        raise NoAnswerError(message)
+
+    def answers(self) -> tuple[NodeAnswer, ...]:
+        """Return the answers that are due, and none of them again."""
+        answers = self._service.answers
+        due = tuple(answer for answer in answers if self._forget(answer.number))
+        answers.clear()
+        return due
+
+    def advance(self, now_ms: int) -> tuple[NodeAnswer, ...]:
         """
         Let it be *now_ms*, and return the answers that are due by then.
 
@@ -141,7 +188,7 @@ class ShareBroker:
         return self.answers()
 
     def next_deadline_ms(self) -> int | None:
-        """Return when ``advance`` has something to do; None if only requests, or a persister, make a difference. [ms]"""
+        """Return when ``advance`` has something to do; None if that is only after another command. [ms]"""
         deadlines = (
             self._share_partitions.next_deadline_ms(),
             self._service.next_deadline_ms(),
@@ -159,6 +206,20 @@ class ShareBroker:
         self._service.disconnect(connection_id, numbers, now_ms)
 
     # ---- what administrators do
+
+    def restart(self, now_ms: int) -> None:
+        """
+        Start again: topics, logs, and the state that the persister has, stay; connections and sessions are gone.
+
+        Requests without an answer get none.
+        """
+        self._set_time(now_ms)
+        self._share_partitions.restart()
+        for key in self._logs:
+            self._share_partitions.fail_over(key, now_ms)
+        for forgotten in (self._unanswered, self._of_connection, self._stored):
+            forgotten.clear()
+        self._start()
 
     def fail_over(self, topic: str, partition: int, now_ms: int) -> None:
         """Give a partition to its leader again, with the next epoch, as if it had been elsewhere meanwhile."""
@@ -220,6 +281,10 @@ class ShareBroker:
         if integer(now_ms, "now_ms", 0) < self._now_ms:
             message = f"the time goes backwards: {now_ms} after {self._now_ms}"
             raise TimeReversedError(message, "now_ms")
+        self._catch_up(now_ms)
+
+    def _catch_up(self, now_ms: int) -> None:
+        """Let happen what is due by *now_ms*, and take what the persister has answered."""
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             self._now_ms = max(self._now_ms, deadline_ms)
             _ = (
@@ -230,7 +295,32 @@ class ShareBroker:
             self._service.settle(self._now_ms)
         self._now_ms = now_ms
         self._share_partitions.take_arrived(now_ms)
+        while self._stored:
+            self._answer_stored(*self._stored.popleft())
         self._service.settle(now_ms)
+
+    def _forget(self, number: int) -> bool:
+        """Forget the request *number*, and return whether somebody waits for its answer."""
+        connection_id = self._unanswered.pop(number, None)
+        if connection_id is None:
+            return False
+        numbers = self._of_connection[connection_id]
+        del numbers[number]
+        if not numbers:
+            del self._of_connection[connection_id]
+        return True
+
+    def _note_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
+        """Note that the persister has answered a request of its own, in whatever thread."""
+        self._stored.append((number, request, future))
+        if self._notify is not None:
+            self._notify()
+
+    def _answer_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
+        """Answer a request of the persister; UNKNOWN_SERVER_ERROR if its future has failed."""
+        has_failed = future.cancelled() or future.exception() is not None
+        response = request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if has_failed else future.result()
+        self._service.answers.append(NodeAnswer(number, response))
 
     # ---- until LogService is there
 
@@ -247,9 +337,3 @@ class ShareBroker:
         self._share_partitions.woken[key] = None
         self._service.settle(now_ms)
         return appended
-
-    def initialize_group(self, group_id: str, topic: str, now_ms: int) -> None:
-        known = self.topics.by_name(topic)
-        assert known
-        states = [PartitionStateData(partition=partition) for partition in range(known.partition_count)]
-        self._persister.initialize_state(InitializeStateParameters.of(group_id, known.topic_id, *states)).result()

@@ -181,6 +181,18 @@ class SharePartitions:
         self.leader_epochs[key] = self.leader_epochs.get(key, 0) + 1
         self.drop_log(key, now_ms)
 
+    def restart(self) -> None:
+        """
+        Forget all share partitions, as a node does that starts again; its partitions have leaders of other epochs.
+
+        What has a leader, and which settings groups have, is known to the cluster.
+        """
+        for led in dict.fromkeys((*self._led.values(), *self._deadlines.values())):
+            led.leader.close()
+        for index in (self._led, self._of_group, self._of_log, self._deadlines, self.woken):
+            index.clear()
+        self._arrived.clear()
+
     def configure(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
         """Give a group settings of its own; the profile says which of them share partitions follow at once (rule 1)."""
         self._group_configs[group_id] = config
@@ -223,7 +235,7 @@ class SharePartitions:
         """Take the answers of the persister that have arrived."""
         while self._arrived:
             led = self._arrived.popleft()
-            if led.has_arrived:
+            if led.has_arrived and not led.leader.is_closed:
                 self.settle(led, now_ms)
 
     # ---- inside

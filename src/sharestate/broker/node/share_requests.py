@@ -7,7 +7,7 @@ They mirror the wire's requests 78 and 79, but for topics: a partition names its
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from attrs import field, frozen, validators
 
@@ -46,9 +46,6 @@ class PartitionOfRequest(NamedTuple):
     topic_id: str
     partition: int
     acknowledgement_batches: Iterable[AcknowledgementBatch] = ()
-
-
-_R = TypeVar("_R", bound="ShareFetchRequest | ShareAcknowledgeRequest")
 
 
 def _partitions(partitions: Iterable[PartitionOfRequest]) -> tuple[PartitionOfRequest, ...]:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from attrs import define, field
 from sortedcontainers import SortedDict
@@ -58,6 +58,7 @@ from sharestate.errors import (
     ShareSessionLimitReachedError,
     ShareSessionNotFoundError,
 )
+from sharestate.persister.requests import Result
 from sharestate.values.records import SharePartitionKey
 
 _LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -79,7 +80,11 @@ _SESSION_REFUSALS: Final = (
 _NO_PLAN: Final = AcknowledgementPlan({}, {})
 
 
-class ShareAnswer(NamedTuple):
+Response: TypeAlias = ShareFetchResponse | ShareAcknowledgeResponse | Result[Any]
+"""What is answered: to a ShareFetch, to a ShareAcknowledge, and to the requests of a persister."""
+
+
+class NodeAnswer(NamedTuple):
     """
     The answer to a request.
 
@@ -89,7 +94,7 @@ class ShareAnswer(NamedTuple):
     """
 
     number: int
-    response: ShareFetchResponse | ShareAcknowledgeResponse
+    response: Response
 
 
 @define(eq=False)
@@ -144,7 +149,7 @@ class ShareService:
         self._ready: deque[_Unanswered] = deque()
         self._refused: SortedDict[tuple[int, int], ShareFetchResponse] = SortedDict()
         self.sessions = ShareSessionCache(config.max_share_sessions, self._profile)
-        self.answers: deque[ShareAnswer] = deque()
+        self.answers: deque[NodeAnswer] = deque()
 
     # ---- requests
 
@@ -169,17 +174,17 @@ class ShareService:
             max_wait_ms=request.max_wait_ms,
         )
         if (error := request_error(checked)) is not None:
-            self.answers.append(ShareAnswer(number, ShareFetchResponse(error.error_code)))
+            self.answers.append(NodeAnswer(number, ShareFetchResponse(error.error_code)))
             return
         # First, for it refuses what is malformed before anything is changed.
         plan = self._plan(request) if has_acknowledgements else _NO_PLAN
         try:
-            context = self._context(request, has_acknowledgements, connection_id, now_ms)
+            context = self._context(request, connection_id, now_ms)
         except ShareSessionLimitReachedError as refusal:
             self._refused[refusal.due_ms or now_ms, number] = ShareFetchResponse(refusal.code)
             return
         except _SESSION_REFUSALS as refusal:
-            self.answers.append(ShareAnswer(number, ShareFetchResponse(refusal.code)))
+            self.answers.append(NodeAnswer(number, ShareFetchResponse(refusal.code)))
             return
         unanswered = self._unanswered[number] = _Unanswered(number, request, context)
         self._acknowledge(unanswered, plan, now_ms)
@@ -205,13 +210,13 @@ class ShareService:
             is_renew=request.is_renew_ack,
         )
         if (error := request_error(checked)) is not None:
-            self.answers.append(ShareAnswer(number, ShareAcknowledgeResponse(error.error_code)))
+            self.answers.append(NodeAnswer(number, ShareAcknowledgeResponse(error.error_code)))
             return
         plan = self._plan(request)
         try:
             self.sessions.acknowledge(str(request.group_id), str(request.member_id), request.share_session_epoch)
         except _SESSION_REFUSALS as refusal:
-            self.answers.append(ShareAnswer(number, ShareAcknowledgeResponse(refusal.code)))
+            self.answers.append(NodeAnswer(number, ShareAcknowledgeResponse(refusal.code)))
             return
         unanswered = self._unanswered[number] = _Unanswered(number, request, None, found={})
         self._acknowledge(unanswered, plan, now_ms)
@@ -256,7 +261,7 @@ class ShareService:
         if deadline_ms is None or deadline_ms > now_ms:
             return False
         (_, number), response = self._refused.popitem(0)
-        self.answers.append(ShareAnswer(number, response))
+        self.answers.append(NodeAnswer(number, response))
         return True
 
     def settle(self, now_ms: int) -> None:
@@ -291,7 +296,6 @@ class ShareService:
     def _context(
         self,
         request: ShareFetchRequest,
-        has_acknowledgements: bool,
         connection_id: str,
         now_ms: int,
     ) -> ShareFetchContext:
@@ -302,7 +306,7 @@ class ShareService:
             [self._named(each) for each in request.partitions],
             connection_id=connection_id,
             forgotten=[self._named(each) for each in request.forgotten],
-            has_acknowledgements=has_acknowledgements,
+            has_acknowledgements=request.has_acknowledgements,
             now_ms=now_ms,
             max_wait_ms=max(0, request.max_wait_ms),
         )
@@ -411,7 +415,7 @@ class ShareService:
             response = ShareAcknowledgeResponse(ErrorCode.NONE, timeout_ms, partitions)
         if request.share_session_epoch == FINAL_EPOCH and (group_id, member_id) in self.sessions.sessions:
             self._release(group_id, member_id, self.sessions.release(group_id, member_id), now_ms)
-        self.answers.append(ShareAnswer(unanswered.number, response))
+        self.answers.append(NodeAnswer(unanswered.number, response))
 
     def _fetch_response(
         self, unanswered: _Unanswered, context: ShareFetchContext, timeout_ms: int
