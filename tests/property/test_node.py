@@ -19,7 +19,6 @@ from sharestate import (
     AcquiredRecords,
     AcquireMode,
     AutoOffsetReset,
-    ControlType,
     ErrorCode,
     InMemoryPersister,
     IsolationLevel,
@@ -28,12 +27,21 @@ from sharestate import (
     ShareConfig,
 )
 from sharestate.broker.node import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeletedRecords,
+    DeleteRecordsRequest,
+    EndTxnRequest,
     GroupConfig,
+    InitProducerIdRequest,
     LogRecord,
     NodeAnswer,
     NodeConfig,
     PartitionOfRequest,
     ProducedBatch,
+    ProducedPartition,
+    ProduceRequest,
+    ProduceResponse,
     ShareAcknowledgeRequest,
     ShareBroker,
     ShareFetchRequest,
@@ -41,7 +49,6 @@ from sharestate.broker.node import (
 from sharestate.persister import InitializeStateParameters, PartitionStateData
 from sharestate.testing.groups import Allowance, GroupSettings, Guarantee, ShareGroupMachine
 
-PRODUCER_IDS = {"p1": 1, "p2": 2}
 GROUP = "g"
 
 
@@ -66,31 +73,50 @@ class NodeMachine(ShareGroupMachine):
         group = GroupConfig(share=share, isolation_level=IsolationLevel(settings.isolation_level))
         self.persister = InMemoryPersister()
         self.broker = ShareBroker(NodeConfig(profile=self.profile, group=group), persister=self.persister)
-        self.topic_id = self.broker.create_topic("orders", 1).topic_id
+        self.topic_id = create_topic(self.broker, 1)
         initialize_group(self.broker, self.topic_id, 1)
         self.epochs: dict[str, int] = {}
         self.answered: list[NodeAnswer] = []
+        self.producers: dict[str, tuple[int, int, int]] = {}
         self.now_ms = 0
 
     def produce(self, count: int, producer: str | None) -> range:
-        batch = ProducedBatch(
-            records=[LogRecord(b"k", b"v")] * count,
-            producer_id=PRODUCER_IDS[producer] if producer else -1,
-            producer_epoch=0 if producer else -1,
-            is_transactional=producer is not None,
-        )
-        first, last = self.broker.append("orders", 0, batch, self.now_ms).batch[:2]
-        return range(first, last + 1)
+        records = [LogRecord(b"k", b"v")] * count
+        batch = ProducedBatch(records=records)
+        if producer is not None:
+            producer_id, epoch, sequence = self.producers.get(producer) or self.begin(producer)
+            self.producers[producer] = producer_id, epoch, sequence + count
+            batch = ProducedBatch(
+                records=records,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                is_transactional=True,
+            )
+        first = produce(self.broker, self.topic_id, 0, batch, producer)
+        return range(first, first + count)
+
+    def begin(self, producer: str) -> tuple[int, int, int]:
+        """Return the id and the epoch of a producer of transactions, and its next sequence number."""
+        request = InitProducerIdRequest(transactional_id=producer, transaction_timeout_ms=900_000)
+        response: Any = self.broker.call(request, now_ms=self.now_ms)
+        return response.producer_id, response.producer_epoch, 0
 
     def commit_transaction(self, producer: str) -> None:
-        self.end(producer, ControlType.COMMIT)
+        self.end(producer, committed=True)
 
     def abort_transaction(self, producer: str) -> None:
-        self.end(producer, ControlType.ABORT)
+        self.end(producer, committed=False)
 
-    def end(self, producer: str, control: ControlType) -> None:
-        log = self.broker.log("orders", 0)
-        log.append_marker(control, producer_id=PRODUCER_IDS[producer], producer_epoch=0, now_ms=self.now_ms)
+    def end(self, producer: str, *, committed: bool) -> None:
+        """End the transaction of a producer, which has another epoch afterwards."""
+        producer_id, epoch, _ = self.producers[producer]
+        request = EndTxnRequest(
+            transactional_id=producer, producer_id=producer_id, producer_epoch=epoch, committed=committed
+        )
+        response: Any = self.broker.call(request, now_ms=self.now_ms)
+        assert response.error_code is ErrorCode.NONE
+        self.producers[producer] = response.producer_id, response.producer_epoch, 0
 
     def fetch(self, member: str, max_records: int) -> tuple[AcquiredRecords, ...]:
         epoch = self.epochs.get(member, 0)
@@ -123,10 +149,10 @@ class NodeMachine(ShareGroupMachine):
             ),
             member,
         )
-        if response.error_code:
-            return response.error_code
+        assert response.error_code is ErrorCode.NONE
         self.epochs[member] += 1
-        return response.partitions[0].error.error_code
+        code: ErrorCode = response.partitions[0].error.error_code
+        return code
 
     def close_session(self, member: str) -> None:
         if self.epochs.pop(member, 0):
@@ -139,7 +165,9 @@ class NodeMachine(ShareGroupMachine):
         self.answer_writes()
 
     def delete_records(self, before_offset: int) -> None:
-        self.broker.log("orders", 0).advance_log_start(before_offset)
+        self.broker.call(
+            DeleteRecordsRequest(partitions=[DeletedRecords("orders", 0, before_offset)]), now_ms=self.now_ms
+        )
 
     def fail_over(self) -> None:
         self.broker.fail_over("orders", 0, self.now_ms)
@@ -168,6 +196,28 @@ class NodeMachine(ShareGroupMachine):
             else:
                 held.lose()
             self.answered += self.broker.advance(self.now_ms)
+
+
+def create_topic(broker: ShareBroker, count: int) -> str:
+    """Make a topic with *count* partitions, and return its id."""
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", partition_count=count)])
+    broker.call(request, now_ms=broker.now_ms)
+    topic = broker.topics.by_name("orders")
+    assert topic is not None
+    return topic.topic_id
+
+
+def produce(
+    broker: ShareBroker, topic_id: str, partition: int, batch: ProducedBatch, transactional_id: str | None = None
+) -> int:
+    """Append a batch, and return its first offset."""
+    produced = [ProducedPartition(topic_id, partition, batch)]
+    request = ProduceRequest(partitions=produced, transactional_id=transactional_id)
+    response = broker.call(request, now_ms=broker.now_ms)
+    assert isinstance(response, ProduceResponse)
+    (result,) = response.partitions
+    assert result.error_code is ErrorCode.NONE
+    return result.base_offset
 
 
 def initialize_group(broker: ShareBroker, topic_id: str, count: int, group_id: str = GROUP) -> None:
@@ -237,7 +287,7 @@ class CrowdMachine(RuleBasedStateMachine):
         self.persister = InMemoryPersister()
         config = NodeConfig(profile=self.profile, group=GroupConfig(share=share, isolation_level=isolation))
         self.broker = ShareBroker(config, persister=self.persister)
-        self.topic_id = self.broker.create_topic("orders", PARTITIONS).topic_id
+        self.topic_id = create_topic(self.broker, PARTITIONS)
         for group_id in GROUPS:
             initialize_group(self.broker, self.topic_id, PARTITIONS, group_id)
         self.persister.is_holding = self.is_late
@@ -312,7 +362,7 @@ class CrowdMachine(RuleBasedStateMachine):
 
     @rule(partition=st.integers(0, PARTITIONS - 1), count=st.integers(1, 4))
     def producer_sends(self, partition: int, count: int) -> None:
-        self.broker.append("orders", partition, ProducedBatch(records=[LogRecord(b"k", b"v")] * count), self.now_ms)
+        produce(self.broker, self.topic_id, partition, ProducedBatch(records=[LogRecord(b"k", b"v")] * count))
 
     @rule(partition=st.integers(0, PARTITIONS - 1))
     def records_are_deleted(self, partition: int) -> None:

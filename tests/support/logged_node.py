@@ -20,10 +20,14 @@ from sharestate import (
     ShareConfig,
 )
 from sharestate.broker.node import (
+    CreatableTopic,
+    CreateTopicsRequest,
     GroupConfig,
     NodeConfig,
     PartitionOfRequest,
     ProducedBatch,
+    ProducedPartition,
+    ProduceRequest,
     ShareAcknowledgeRequest,
     ShareBroker,
     ShareFetchRequest,
@@ -114,6 +118,7 @@ class LoggedNode:
         )
         self._settings: dict[str, dict[str, str]] = {}
         self._expected: dict[int, Mapping[str, Any]] = {}
+        self._ids: dict[str, str] = {}
         self._batches: dict[tuple[str, int, int], LogBatch] = {}
         self._make_topics()
         self._persister.is_holding = True
@@ -146,7 +151,8 @@ class LoggedNode:
                 name, index = topic["name"], partition["index"]
                 data = self._batches[name, index, partition["baseOffset"]]
                 batch = ProducedBatch(records=data.data, record_count=data.last_offset - data.first_offset + 1)
-                self.broker.append(name, index, batch, now_ms)
+                produced = ProducedPartition(self._ids[name], index, batch)
+                self.broker.call(ProduceRequest(partitions=[produced]), now_ms=now_ms)
 
     def _share_fetch(self, _: int, line: LoggedLine, now_ms: int) -> None:
         request, number = line.line["request"], len(self._expected)
@@ -269,7 +275,7 @@ class LoggedNode:
         return evolve(config, **numbers)
 
     def _make_topics(self) -> None:
-        ids = {
+        ids = self._ids = {
             topic["name"]: topic["topicId"]
             for line in self._lines
             if line.api == "METADATA"
@@ -283,7 +289,8 @@ class LoggedNode:
             for batch in LogReader(folder):
                 self._batches[name, int(index), batch.first_offset] = batch
         for name, count in counts.items():
-            self.broker.create_topic(name, count, topic_id=ids[name])
+            topic = CreatableTopic(name=name, partition_count=count, topic_id=ids[name])
+            self.broker.call(CreateTopicsRequest(topics=[topic]), now_ms=0)
         for group_id in {line.line["request"]["groupId"] for line in self._lines if line.api == "SHARE_FETCH"}:
             for name, count in counts.items():
                 states = [PartitionStateData(partition=partition) for partition in range(count)]

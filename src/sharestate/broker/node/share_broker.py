@@ -6,18 +6,23 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from itertools import starmap
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
-from sharestate.broker.node.log_batches import LogBatch, ProducedBatch
-from sharestate.broker.node.node_config import GroupConfig, NodeConfig
+from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.log_batches import Decoder
+from sharestate.broker.node.log_requests import LogRequest
+from sharestate.broker.node.log_service import LogService
+from sharestate.broker.node.node_config import GroupConfig, GroupConfigs, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.profiles import NODE_PROFILES
 from sharestate.broker.node.share_fetch import ShareFetches
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
 from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
-from sharestate.broker.node.topics import Topic, Topics
+from sharestate.broker.node.topic_requests import DeleteTopicsRequest
+from sharestate.broker.node.topics import Topics
 from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
@@ -38,8 +43,8 @@ from sharestate.persister.requests import (
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.records import SharePartitionKey
 
-Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | Parameters[Any, Any]
-"""What may be sent to a node: a ShareFetch, a ShareAcknowledge, and the requests of a persister."""
+Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | LogRequest | Parameters[Any, Any]
+"""What may be sent: ShareFetch, ShareAcknowledge, what is asked of topics and logs, and the requests of a persister."""
 
 _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
     {
@@ -52,7 +57,7 @@ _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyT
 )
 """The methods of a persister that answer the requests 83 to 87."""
 
-_REQUESTS: Final = frozenset({ShareFetchRequest, ShareAcknowledgeRequest, *_STATE_REQUESTS})
+_REQUESTS: Final = frozenset({ShareFetchRequest, ShareAcknowledgeRequest, *get_args(LogRequest), *_STATE_REQUESTS})
 
 
 class ShareBroker:
@@ -67,6 +72,7 @@ class ShareBroker:
     Args:
         config: The node's settings.
         persister: Stores the state of share partitions. None for a share coordinator in memory, which is the node's.
+        decode: Returns the records of batches that come as bytes; see ``PartitionLog``.
         observer: Gets what happens to share partitions, as ``Leader`` tells it.
         notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
 
@@ -81,6 +87,7 @@ class ShareBroker:
         config: NodeConfig | None = None,
         *,
         persister: Persister | None = None,
+        decode: Decoder | None = None,
         observer: Observer | None = None,
         notify: Callable[[], None] | None = None,
     ) -> None:
@@ -88,25 +95,29 @@ class ShareBroker:
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
         self._persister = self._own_persister() if persister is None else persister
-        self._observer = observer
         self._notify = notify
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
         self._of_connection: dict[str, dict[int, None]] = {}
         self._stored: deque[tuple[int, Parameters[Any, Any], Future[Any]]] = deque()
-        self.topics = Topics()
-        self._logs: dict[LogKey, PartitionLog] = {}
+        self._groups = GroupConfigs(self._config)
+        self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
+        self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
         self._share_partitions = SharePartitions(
-            self._config, self._persister, self._logs.__getitem__, observer=self._observer, notify=self._notify
+            self._config,
+            self._groups,
+            self._persister,
+            lambda key: self._logs.log(*key),
+            dead_letter_queue=self._dead_letters,
+            observer=observer,
+            notify=notify,
         )
         self._start()
 
     def _start(self) -> None:
         """Begin without sessions and fetches."""
-        self._fetches = ShareFetches(
-            NODE_PROFILES[self._config.profile.name], self._share_partitions, self._logs.__getitem__
-        )
-        self._service = ShareService(self._config, self.topics, self._share_partitions, self._fetches)
+        self._fetches = ShareFetches(NODE_PROFILES[self._config.profile.name], self._share_partitions)
+        self._service = ShareService(self._config, self._groups, self.topics, self._share_partitions, self._fetches)
 
     @property
     def now_ms(self) -> int:
@@ -129,10 +140,7 @@ class ShareBroker:
                 was changed but the time.
         """
         text(connection_id, "connection_id")
-        if (
-            not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest)
-            and type(request) not in _STATE_REQUESTS
-        ):
+        if type(request) not in _REQUESTS:
             refuse(f"expected a request, got {brief_repr(request)}", "request")
         self._set_time(now_ms)
         number = self._next_number
@@ -140,6 +148,8 @@ class ShareBroker:
             self._service.fetch(number, request, connection_id=connection_id, now_ms=now_ms)
         elif isinstance(request, ShareAcknowledgeRequest):
             self._service.acknowledge(number, request, now_ms=now_ms)
+        elif not isinstance(request, Parameters):
+            self._answer_about_logs(number, request, now_ms)
         else:
             future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
             future.add_done_callback(partial(self._note_stored, number, request))
@@ -193,6 +203,7 @@ class ShareBroker:
             self._share_partitions.next_deadline_ms(),
             self._service.next_deadline_ms(),
             self._fetches.waiting.next_deadline_ms(),
+            self._logs.next_deadline_ms(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -204,6 +215,7 @@ class ShareBroker:
         for number in numbers:
             del self._unanswered[number]
         self._service.disconnect(connection_id, numbers, now_ms)
+        self._settle(now_ms)
 
     # ---- what administrators do
 
@@ -215,8 +227,9 @@ class ShareBroker:
         """
         self._set_time(now_ms)
         self._share_partitions.restart()
-        for key in self._logs:
-            self._share_partitions.fail_over(key, now_ms)
+        for topic in self.topics:
+            for partition in range(topic.partition_count):
+                self._share_partitions.fail_over(LogKey(topic.topic_id, partition), now_ms)
         for forgotten in (self._unanswered, self._of_connection, self._stored):
             forgotten.clear()
         self._start()
@@ -226,17 +239,23 @@ class ShareBroker:
         key = self._key(topic, partition)
         self._set_time(now_ms)
         self._share_partitions.fail_over(key, now_ms)
-        self._service.settle(now_ms)
+        self._settle(now_ms)
 
     def configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
         """Give a group settings of its own."""
         text(group_id, "group_id")
         expect(config, GroupConfig, "config")
         self._set_time(now_ms)
-        self._share_partitions.configure(group_id, config, now_ms)
-        self._service.settle(now_ms)
+        self._groups.configure(group_id, config)
+        self._share_partitions.configure(group_id, now_ms)
+        self._settle(now_ms)
 
     # ---- looking at it
+
+    @property
+    def topics(self) -> Topics:
+        """The topics, to look at."""
+        return self._logs.topics
 
     @property
     def sessions(self) -> ShareSessionCache:
@@ -250,7 +269,10 @@ class ShareBroker:
         Raises:
             NodeError: There is no such partition.
         """
-        return self._logs[self._key(topic, partition)]
+        log = self._logs.log(*self._key(topic, partition))
+        if log is None:  # pragma: no cover - the key is that of a partition
+            raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return log
 
     def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
         """
@@ -286,18 +308,33 @@ class ShareBroker:
     def _catch_up(self, now_ms: int) -> None:
         """Let happen what is due by *now_ms*, and take what the persister has answered."""
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
-            self._now_ms = max(self._now_ms, deadline_ms)
-            _ = (
+            self._now_ms = self._dead_letters.now_ms = max(self._now_ms, deadline_ms)
+            is_expired = (
                 self._share_partitions.expire_next(self._now_ms)
                 or self._service.expire_next(self._now_ms)
                 or self._fetches.expire_next(self._now_ms)
             )
-            self._service.settle(self._now_ms)
-        self._now_ms = now_ms
+            if not is_expired:
+                self._logs.advance(self._now_ms)
+            self._settle(self._now_ms)
+        self._now_ms = self._dead_letters.now_ms = now_ms
         self._share_partitions.take_arrived(now_ms)
         while self._stored:
             self._answer_stored(*self._stored.popleft())
+        self._settle(now_ms)
+
+    def _settle(self, now_ms: int) -> None:
+        """Answer what can be answered, and wake fetches of logs that have changed, until nothing is left to do."""
         self._service.settle(now_ms)
+        while changes := self._logs.take_changes():  # dead letters change logs too
+            self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
+            self._service.settle(now_ms)
+
+    def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
+        response = self._logs.answer(request, now_ms=now_ms)
+        self._service.answers.append(NodeAnswer(number, response))
+        if isinstance(request, DeleteTopicsRequest):
+            self._share_partitions.drop_deleted(now_ms)
 
     def _forget(self, number: int) -> bool:
         """Forget the request *number*, and return whether somebody waits for its answer."""
@@ -321,19 +358,3 @@ class ShareBroker:
         has_failed = future.cancelled() or future.exception() is not None
         response = request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if has_failed else future.result()
         self._service.answers.append(NodeAnswer(number, response))
-
-    # ---- until LogService is there
-
-    def create_topic(self, name: str, partition_count: int, topic_id: str | None = None) -> Topic:
-        topic = self.topics.create(name, partition_count, topic_id=topic_id)
-        for partition in range(partition_count):
-            self._logs[LogKey(topic.topic_id, partition)] = PartitionLog()
-        return topic
-
-    def append(self, topic: str, partition: int, batch: ProducedBatch, now_ms: int) -> LogBatch:
-        key = self._key(topic, partition)
-        self._set_time(now_ms)
-        appended = self._logs[key].append(batch)
-        self._share_partitions.woken[key] = None
-        self._service.settle(now_ms)
-        return appended

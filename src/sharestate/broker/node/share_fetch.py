@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.profiles import NodeProfile, NodeQuirk
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
 from sharestate.broker.node.share_requests import NO_ERROR, PartitionError, ShareFetchPartition, error_of
-from sharestate.broker.node.waiting_fetches import LogKey, WaitingFetches, WatchKey
+from sharestate.broker.node.waiting_fetches import WaitingFetches, WatchKey
 from sharestate.broker.sessions import TopicIdPartition
 from sharestate.errors import ErrorCode, ShareStateError
 from sharestate.values.fetched_records import IsolationLevel
@@ -101,20 +101,16 @@ class ShareFetches:
     Args:
         profile: Whose rules to follow.
         share_partitions: The share partitions that the node leads.
-        log_of: Returns the log of a partition that exists.
 
     Attributes:
         waiting: The fetches that wait.
         completed: The fetches that have an answer, with what they have found; whoever answers them takes them out.
     """
 
-    def __init__(
-        self, profile: NodeProfile, share_partitions: SharePartitions, log_of: Callable[[LogKey], PartitionLog]
-    ) -> None:
+    def __init__(self, profile: NodeProfile, share_partitions: SharePartitions) -> None:
         """Begin without fetches."""
         self._keeps_failures = profile.has(NodeQuirk.KEEPS_FAILURES)
         self._share_partitions = share_partitions
-        self._log_of = log_of
         self.waiting: WaitingFetches[ShareFetch] = WaitingFetches()
         self.completed: deque[tuple[ShareFetch, Found]] = deque()
 
@@ -213,9 +209,11 @@ class ShareFetches:
             DelayedShareFetch.acquirablePartitions (Kafka 4.4).
         """
         return {
-            partition: _Acquirable(led, self._log_of(led.log_key), led.leader.next_fetch_offset(now_ms=now_ms))
+            partition: _Acquirable(led, log, led.leader.next_fetch_offset(now_ms=now_ms))
             for partition, led in fetch.partitions.items()
-            if led.is_active and led.leader.can_acquire(now_ms=now_ms)
+            if led.is_active
+            and led.leader.can_acquire(now_ms=now_ms)
+            and (log := self._share_partitions.log_of(led.log_key)) is not None
         }
 
     def _acquire(self, fetch: ShareFetch, taken: _Taken, reads: _Reads, now_ms: int) -> None:

@@ -19,12 +19,13 @@ from typing import Final, TypeVar
 from attrs import define, field
 from sortedcontainers import SortedDict
 
-from sharestate.broker.node.node_config import GroupConfig, NodeConfig
+from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
 from sharestate.broker.node.waiting_fetches import LogKey, WatchKey
 from sharestate.dead_letters.protocol import DeadLetterQueue
-from sharestate.errors import OffsetNotAvailableError
+from sharestate.errors import ErrorCode, OffsetNotAvailableError, UnknownTopicOrPartitionError
+from sharestate.leader.answers import MESSAGES
 from sharestate.leader.leader import Leader
 from sharestate.leader.observed import Observer
 from sharestate.partition.lifecycle import Lifecycle
@@ -79,8 +80,9 @@ class SharePartitions:
 
     Args:
         config: The node's settings.
+        groups: The settings of groups.
         persister: Stores their state.
-        log_of: Returns the log of a partition that exists.
+        log_of: Returns the log of a partition; None if there is no such partition.
         dead_letter_queue: Takes their dead letters; None for none.
         observer: Gets what happens to them, as ``Leader`` tells it.
         notify: Called, in whatever thread, when an answer of the persister has arrived.
@@ -88,6 +90,7 @@ class SharePartitions:
     Not thread-safe.
 
     Attributes:
+        log_of: Returns the log of a partition; None if there is no such partition.
         woken: What fetches have to look at again, in order; whoever wakes them takes it out.
         leader_epochs: The epoch of each partition's leader that is not 0.
     """
@@ -95,8 +98,9 @@ class SharePartitions:
     def __init__(  # noqa: PLR0913 - what leaders are made of
         self,
         config: NodeConfig,
+        groups: GroupConfigs,
         persister: Persister,
-        log_of: Callable[[LogKey], PartitionLog],
+        log_of: Callable[[LogKey], PartitionLog | None],
         *,
         dead_letter_queue: DeadLetterQueue | None = None,
         observer: Observer | None = None,
@@ -105,11 +109,11 @@ class SharePartitions:
         """Begin with none."""
         self._config = config
         self._persister = persister
-        self._log_of = log_of
+        self.log_of = log_of
         self._dead_letter_queue = dead_letter_queue
         self._observer = observer
         self._notify = notify
-        self._group_configs: dict[str, GroupConfig] = {}
+        self._groups = groups
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, None]] = {}
         self._of_log: dict[LogKey, dict[SharePartitionKey, None]] = {}
@@ -127,10 +131,6 @@ class SharePartitions:
     def find(self, key: SharePartitionKey) -> LedPartition | None:
         """Return the share partition *key*; None if the node does not lead it."""
         return self._led.get(key)
-
-    def config_of(self, group_id: str) -> GroupConfig:
-        """Return the settings of a group."""
-        return self._group_configs.get(group_id, self._config.group)
 
     # ---- life
 
@@ -150,7 +150,7 @@ class SharePartitions:
             key,
             leader_epoch=self.leader_epochs.get(LogKey(key.topic_id, key.partition), 0),
             profile=self._config.profile,
-            config=self.config_of(key.group_id).share,
+            config=self._groups.share_config_of(key.group_id),
         )
         led = self._bound(partition)
         self._now_ms = now_ms
@@ -176,6 +176,12 @@ class SharePartitions:
         """Drop those of a partition, such as one that was deleted."""
         self._drop_all(self._of_log.get(key, ()), now_ms)
 
+    def drop_deleted(self, now_ms: int) -> None:
+        """Drop those of partitions that there are no more; takes time linear in all of them."""
+        for key in tuple(self._of_log):
+            if self.log_of(key) is None:
+                self.drop_log(key, now_ms)
+
     def fail_over(self, key: LogKey, now_ms: int) -> None:
         """Drop those of a partition, whose leader has another epoch from now on."""
         self.leader_epochs[key] = self.leader_epochs.get(key, 0) + 1
@@ -193,12 +199,12 @@ class SharePartitions:
             index.clear()
         self._arrived.clear()
 
-    def configure(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
-        """Give a group settings of its own; the profile says which of them share partitions follow at once (rule 1)."""
-        self._group_configs[group_id] = config
+    def configure(self, group_id: str, now_ms: int) -> None:
+        """Let those of a group follow its settings, as far as the profile lets them change (rule 1)."""
+        share = self._groups.share_config_of(group_id)
         for key in tuple(self._of_group.get(group_id, ())):
             led = self._led[key]
-            led.leader.configure(config.share, now_ms=now_ms)
+            led.leader.configure(share, now_ms=now_ms)
             self.settle(led, now_ms)
 
     # ---- time, and answers
@@ -271,7 +277,10 @@ class SharePartitions:
 
     def _reset_offset(self, key: SharePartitionKey, reset: AutoOffsetReset) -> int:
         """Return where to begin if nothing is persisted (rule 4.2)."""
-        log = self._log_of(LogKey(key.topic_id, key.partition))
+        log = self.log_of(LogKey(key.topic_id, key.partition))
+        if log is None:
+            message = MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+            raise UnknownTopicOrPartitionError(message)
         if reset.strategy is OffsetReset.LATEST:
             return log.high_watermark
         if reset.duration is None:

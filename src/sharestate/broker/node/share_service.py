@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from attrs import define, field
 from sortedcontainers import SortedDict
 
-from sharestate.broker.node.node_config import NodeConfig
+from sharestate.broker.node.log_requests import LogResponse
+from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
 from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
 from sharestate.broker.node.share_fetch import FetchParameters, Found, ShareFetches
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
@@ -80,8 +81,8 @@ _SESSION_REFUSALS: Final = (
 _NO_PLAN: Final = AcknowledgementPlan({}, {})
 
 
-Response: TypeAlias = ShareFetchResponse | ShareAcknowledgeResponse | Result[Any]
-"""What is answered: to a ShareFetch, to a ShareAcknowledge, and to the requests of a persister."""
+Response: TypeAlias = ShareFetchResponse | ShareAcknowledgeResponse | LogResponse | Result[Any]
+"""What is answered: to ShareFetch, to ShareAcknowledge, about topics and logs, and to the requests of a persister."""
 
 
 class NodeAnswer(NamedTuple):
@@ -127,6 +128,7 @@ class ShareService:
 
     Args:
         config: The node's settings.
+        groups: The settings of groups.
         topics: Its topics.
         share_partitions: The share partitions that it leads.
         fetches: Their fetches.
@@ -137,10 +139,16 @@ class ShareService:
     """
 
     def __init__(
-        self, config: NodeConfig, topics: Topics, share_partitions: SharePartitions, fetches: ShareFetches
+        self,
+        config: NodeConfig,
+        groups: GroupConfigs,
+        topics: Topics,
+        share_partitions: SharePartitions,
+        fetches: ShareFetches,
     ) -> None:
         """Begin without sessions."""
         self._config = config
+        self._groups = groups
         self._topics = topics
         self._share_partitions = share_partitions
         self._fetches = fetches
@@ -336,7 +344,7 @@ class ShareService:
             max_records=request.max_records,
             batch_size=request.batch_size,
             mode=request.share_acquire_mode,
-            isolation=self._share_partitions.config_of(group_id).isolation_level,
+            isolation=self._groups.config_of(group_id).isolation_level,
         )
         self._fetches.begin(unanswered.number, asked, valid, now_ms)
 
@@ -403,7 +411,7 @@ class ShareService:
             return
         request, context = unanswered.request, unanswered.context
         group_id, member_id = str(request.group_id), str(request.member_id)
-        timeout_ms = self._share_partitions.config_of(group_id).share.record_lock_duration_ms
+        timeout_ms = self._groups.config_of(group_id).share.record_lock_duration_ms
         response: ShareFetchResponse | ShareAcknowledgeResponse
         if context is not None:
             response = self._fetch_response(unanswered, context, timeout_ms)
