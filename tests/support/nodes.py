@@ -137,7 +137,9 @@ class Member:
         """Send a ShareFetch that does not wait, and return what was acquired, by partition."""
         return acquired(self.got(*partitions, **fields))
 
-    def acknowledge(self, *batches: AcknowledgementBatch, partition: int = 0, **fields: Any) -> ShareAcknowledgeResponse:  # noqa: ANN401 - fields of a ShareAcknowledgeRequest
+    def acknowledge(
+        self, *batches: AcknowledgementBatch, partition: int = 0, **fields: Any
+    ) -> ShareAcknowledgeResponse:  # noqa: ANN401 - fields of a ShareAcknowledgeRequest
         """Send a ShareAcknowledge of one partition, and return its answer."""
         number = self.send(self.acknowledgement(*batches, partition=partition, **fields))
         response = self.node.taken()[number]

@@ -130,7 +130,9 @@ def test_a_fetch_without_bytes_is_an_error() -> None:
 
 def test_a_share_partition_without_room_is_left_out() -> None:
     """What is full is not fetched, and the fetch waits for the others (node 4)."""
-    node = Node(2, group=GroupConfig(share=ShareConfig(max_record_locks=2, auto_offset_reset=AutoOffsetReset.earliest())))
+    node = Node(
+        2, group=GroupConfig(share=ShareConfig(max_record_locks=2, auto_offset_reset=AutoOffsetReset.earliest()))
+    )
     node.produce(2, 2)
     member = Member(node)
     assert member.acquired(0, 1, max_bytes=1) == {0: [(0, 1, 1)], 1: []}
