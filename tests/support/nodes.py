@@ -88,12 +88,12 @@ class Node:
 
     def taken(self) -> dict[int, Any]:
         """Return the answers that are due, by their numbers."""
-        return {number: response for number, response in self.broker.answers()}
+        return dict(self.broker.answers())
 
     def advance(self, ms: int) -> dict[int, Any]:
         """Let time pass, and return the answers that are due, by their numbers."""
         self.now_ms += ms
-        return {number: response for number, response in self.broker.advance(self.now_ms)}
+        return dict(self.broker.advance(self.now_ms))
 
 
 class Member:
@@ -138,8 +138,11 @@ class Member:
         return acquired(self.got(*partitions, **fields))
 
     def acknowledge(
-        self, *batches: AcknowledgementBatch, partition: int = 0, **fields: Any
-    ) -> ShareAcknowledgeResponse:  # noqa: ANN401 - fields of a ShareAcknowledgeRequest
+        self,
+        *batches: AcknowledgementBatch,
+        partition: int = 0,
+        **fields: Any,  # noqa: ANN401 - fields of a ShareAcknowledgeRequest
+    ) -> ShareAcknowledgeResponse:
         """Send a ShareAcknowledge of one partition, and return its answer."""
         number = self.send(self.acknowledgement(*batches, partition=partition, **fields))
         response = self.node.taken()[number]

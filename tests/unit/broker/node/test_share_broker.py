@@ -114,6 +114,12 @@ def test_time_does_not_go_back() -> None:
     assert node.broker.now_ms == 10
 
 
+def malformed(class_: type[Any], epoch: int, batch: object) -> object:
+    """Return a request whose acknowledgement is malformed."""
+    partitions = [PartitionOfRequest("t", 0, [batch])]  # type: ignore[list-item]
+    return class_(group_id="g", member_id="m", share_session_epoch=epoch, partitions=partitions)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -122,11 +128,11 @@ def test_time_does_not_go_back() -> None:
         {"connection_id": 5},
         {"now_ms": -1},
         {"now_ms": 0.5},
-        {"request": ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0, partitions=[PartitionOfRequest("t", 0, [None])])},  # type: ignore[list-item]
-        {"request": ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=1, partitions=[PartitionOfRequest("t", 0, [AcknowledgementBatch(0, 0, (None,))])])},  # type: ignore[arg-type]
-        {"request": ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, partitions=[PartitionOfRequest("t", 0, [AcknowledgementBatch("0", 0, (1,))])])},  # type: ignore[arg-type]
+        {"request": malformed(ShareFetchRequest, 0, None)},
+        {"request": malformed(ShareFetchRequest, 1, AcknowledgementBatch(0, 0, (None,)))},  # type: ignore[arg-type]
+        {"request": malformed(ShareAcknowledgeRequest, 1, AcknowledgementBatch("0", 0, (1,)))},  # type: ignore[arg-type]
     ],
-)  # fmt: skip
+)
 def test_malformed_requests_change_nothing(arguments: dict[str, Any]) -> None:
     """They are refused with an error that names the field, and the next request has their number (node 1)."""
     node = Node()
@@ -171,9 +177,8 @@ def test_an_append_wakes_the_fetches_of_every_group() -> None:
     numbers = [Member(node, "m1").fetch(0), Member(node, "m2", "h").fetch(0)]
     node.produce(1)
 
-    assert {number: acquired(response) for number, response in node.taken().items()} == dict.fromkeys(
-        numbers, {0: [(0, 0, 1)]}
-    )
+    answers = node.taken()
+    assert [acquired(answers[number]) for number in numbers] == [{0: [(0, 0, 1)]}] * 2
 
 
 def test_what_is_deleted_is_no_longer_waited_for() -> None:
@@ -287,7 +292,8 @@ def test_a_node_has_a_share_coordinator_of_its_own() -> None:
     summary = broker.call(ReadSummaryParameters.of("g", "t", PartitionIdLeaderEpochData(partition=0)), now_ms=4)
 
     assert isinstance(summary, Result)
-    assert summary.find("t", 0).start_offset == 5  # type: ignore[attr-defined, union-attr]
+    entry: Any = summary.find("t", 0)
+    assert entry.start_offset == 5
 
 
 def test_a_persister_that_fails_is_answered_for() -> None:
