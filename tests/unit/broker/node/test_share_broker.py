@@ -51,6 +51,7 @@ from sharestate.persister import (
 from tests.support.nodes import GROUP_CONFIG, Member, Node, acquired
 
 REJECT = 3
+OTHER = "IoNTqcc65nJltKVVhKBPPQ"
 
 
 def test_requests_are_numbered() -> None:
@@ -288,11 +289,11 @@ def test_what_happens_can_be_observed() -> None:
 def test_a_node_has_a_share_coordinator_of_its_own() -> None:
     """Without a persister it keeps the state itself, and answers the requests for it (node 2)."""
     broker = ShareBroker(NodeConfig(profile=KIP_932))
-    broker.call(InitializeStateParameters.of("g", "t", PartitionStateData(partition=0, start_offset=5)), now_ms=3)
-    summary = broker.call(ReadSummaryParameters.of("g", "t", PartitionIdLeaderEpochData(partition=0)), now_ms=4)
+    broker.call(InitializeStateParameters.of("g", OTHER, PartitionStateData(partition=0, start_offset=5)), now_ms=3)
+    summary = broker.call(ReadSummaryParameters.of("g", OTHER, PartitionIdLeaderEpochData(partition=0)), now_ms=4)
 
     assert isinstance(summary, Result)
-    entry: Any = summary.find("t", 0)
+    entry: Any = summary.find(OTHER, 0)
     assert entry.start_offset == 5
 
 
