@@ -518,6 +518,12 @@ class LeaderStateError(ShareStateError, RuntimeError):
     """A leader used out of order: not entered or started, or bound to a share partition with requests pending."""
 
 
+class NoAnswerError(ShareStateError, LookupError):
+    """A request to a node that is not answered at once; what it does has happened."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class WrongThreadError(ShareStateError, RuntimeError):
     """A persister that belongs to one thread was used in another one."""
 

@@ -1,5 +1,5 @@
 """
-A node of Kafka in memory: its topics and their logs.
+A node of Kafka in memory, as share groups see it: requests in, answers out when they are due.
 
 It reads no clock and does no I/O: the time comes in as ``now_ms``.
 """
@@ -47,8 +47,23 @@ from sharestate.broker.node.log_requests import (
     ProducerIdResponse,
 )
 from sharestate.broker.node.log_service import LogService
+from sharestate.broker.node.node_config import GroupConfig, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.producers import LastRecord, ProducerEntry, ProducerStates, RememberedBatch
+from sharestate.broker.node.profiles import NODE_4_2, NODE_4_3, NODE_4_4, NODE_PROFILES, NodeProfile, NodeQuirk
+from sharestate.broker.node.share_broker import ShareBroker
+from sharestate.broker.node.share_requests import (
+    LeaderIdAndEpoch,
+    PartitionError,
+    PartitionOfRequest,
+    ShareAcknowledgePartition,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchPartition,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from sharestate.broker.node.share_service import NodeAnswer
 from sharestate.broker.node.topic_configs import CleanupPolicy, MessageTimestampType, TopicConfig, read_topic_configs
 from sharestate.broker.node.topic_requests import (
     CreatableTopic,
@@ -68,7 +83,7 @@ from sharestate.broker.node.transactions import (
     Transactions,
     TransactionState,
 )
-from sharestate.errors import NodeError
+from sharestate.errors import NoAnswerError, NodeError
 
 __all__ = [
     "EARLIEST",
@@ -76,6 +91,10 @@ __all__ = [
     "HIGH_WATERMARK",
     "LATEST",
     "MAX_TIMESTAMP",
+    "NODE_4_2",
+    "NODE_4_3",
+    "NODE_4_4",
+    "NODE_PROFILES",
     "AddPartitionsToTxnRequest",
     "AddPartitionsToTxnResponse",
     "AskedOffset",
@@ -96,8 +115,10 @@ __all__ = [
     "FetchResponse",
     "FetchResult",
     "FetchedFrom",
+    "GroupConfig",
     "InitProducerIdRequest",
     "LastRecord",
+    "LeaderIdAndEpoch",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
     "ListedOffset",
@@ -110,9 +131,16 @@ __all__ = [
     "LogService",
     "MessageTimestampType",
     "MetadataRequest",
+    "NoAnswerError",
+    "NodeAnswer",
+    "NodeConfig",
     "NodeError",
+    "NodeProfile",
+    "NodeQuirk",
     "OffsetOutOfRange",
+    "PartitionError",
     "PartitionLog",
+    "PartitionOfRequest",
     "ProduceRequest",
     "ProduceResponse",
     "ProduceResult",
@@ -124,6 +152,13 @@ __all__ = [
     "ProducerStates",
     "RecordPlace",
     "RememberedBatch",
+    "ShareAcknowledgePartition",
+    "ShareAcknowledgeRequest",
+    "ShareAcknowledgeResponse",
+    "ShareBroker",
+    "ShareFetchPartition",
+    "ShareFetchRequest",
+    "ShareFetchResponse",
     "TimestampedOffset",
     "Topic",
     "TopicConfig",
