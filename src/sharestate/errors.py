@@ -367,7 +367,11 @@ class ResponseFormatError(FormatError):
 
 
 class RecordFormatError(FormatError):
-    """Bytes that are no record of the topic ``__share_group_state``; a coordinator that reads them fails to load."""
+    """
+    Bytes that are no record of a coordinator; one that reads them fails to load.
+
+    Those of the share coordinator are in ``__share_group_state``, those of share groups in ``__consumer_offsets``.
+    """
 
     kafka_exception = "RuntimeException"
 

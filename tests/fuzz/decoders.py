@@ -18,6 +18,7 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
+from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import read_known_differences, replay
@@ -59,6 +60,7 @@ from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
 from tests.fuzz import request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
+from tests.support import group_data
 from tests.support.old_state_files import of_version_1
 from tests.support.parquet_bombs import written
 
@@ -124,6 +126,20 @@ def _read_record(data: bytes) -> None:
     size = data[0] if data else 0
     record = decode_record(data[1 : 1 + size], data[1 + size :] or None)
     assert decode_record(*encode_record(record)) == record
+
+
+# ---- records of share groups, in the same form
+
+
+def _group_records() -> list[bytes]:
+    files = group_data.RECORDINGS[::16]
+    return [_packed(key, value) for file in files for key, value, _ in group_data.records(file)]
+
+
+def _read_group_record(data: bytes) -> None:
+    size = data[0] if data else 0
+    record = group_records.decode_record(data[1 : 1 + size], data[1 + size :] or None)
+    assert group_records.decode_record(*group_records.encode_record(record)) == record
 
 
 # ---- JSON lines of the state topic
@@ -439,6 +455,7 @@ def _read_state_file(data: bytes) -> None:
 
 DECODERS: Final = {
     "records": Decoder(_records, damaged, _read_record, (RecordFormatError,)),
+    "group records": Decoder(_group_records, damaged, _read_group_record, (RecordFormatError,)),
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),

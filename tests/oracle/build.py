@@ -35,8 +35,8 @@ LINES: Final = ("4.4", "4.3")
 """
 The releases from which on Kafka's classes are called as they are, the latest first.
 
-The folders of sources that a release needs, and a profile of the POM, are named after the latest one up to it, or
-after the first one of all.
+A profile of the POM is named after the latest one up to a release, or after the first one of all; so are the folders of
+sources that a release needs, which may begin earlier (``folder_of``).
 """
 
 COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
@@ -104,7 +104,7 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
         OracleError: Our sources do not compile.
     """
     jars = fetch_jars(kafka, say)
-    names = dict.fromkeys(("driver", f"release-{line_of(kafka)}", sources, f"{sources}-{line_of(kafka)}"))
+    names = dict.fromkeys(("driver", folder_of("release", kafka), sources, folder_of(sources, kafka)))
     files = sorted(file for name in names for file in (HERE / "java" / name).rglob("*.java"))
     classes = jars.parent / f"{sources}-{_digest([POM, *files])}"
     if not classes.is_dir():
@@ -145,6 +145,17 @@ def fetch_jar(artifact: str) -> Path:
             command = ["mvn", "-B", "-q", "-f", str(POM), f"{COPY}:copy", f"-Dartifact={artifact}"]
             _run([*command, f"-DoutputDirectory={place}"], OracleUnavailableError, f"Maven has not got {artifact}")
     return directory / f"{name}-{version}.jar"
+
+
+def folder_of(sources: str, kafka: str) -> str:
+    """
+    Return the folder below ``java`` with what the release *kafka* builds otherwise of *sources*.
+
+    It is named after the latest line up to the release, or after the first one that has a folder.
+    """
+    lines = sorted((folder.name.rpartition("-")[2] for folder in (HERE / "java").glob(f"{sources}-*")), key=_numbers)
+    line = [*lines[:1], *(line for line in lines if _numbers(line) <= _numbers(kafka))][-1:]
+    return "-".join([sources, *line])
 
 
 def line_of(kafka: str) -> str:

@@ -129,6 +129,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
         ("hypothesis", "sharestate.testing.groups", "testing"),
         ("hypothesis", "sharestate.testing.partitions", "testing"),
         ("hypothesis", "sharestate.testing.protocol.strategies", "testing"),
+        ("xxhash", "sharestate.broker.groups.metadata_hash", "broker"),
         ("kio", "sharestate.persister.kafka", "kafka"),
     ],
 )

@@ -27,6 +27,9 @@ _VARINT_BYTES: Final = 5
 _TOPIC_ID_BYTES: Final = 16
 """The size of a UUID."""
 
+_MOST_TEXT_BYTES: Final = 2**15 - 1
+"""The bytes of the longest text that a message may have (``MessageDataGenerator``). [bytes]"""
+
 INT16: Final = Struct(">h")
 INT32: Final = Struct(">i")
 
@@ -138,11 +141,29 @@ class Reader:
         (size,) = self.numbers(INT16, f"the length of {what}")
         if size < 0:
             self.refuse(f"{what} has the length {size}", at=begin)
+        return self._decoded(size, what)
+
+    def compact_text(self, what: str) -> str:
+        """Return a string: a varint that is one more than its length, then UTF-8."""
+        begin = self.offset
+        text = self.nullable_text(what)
+        return self.refuse(f"{what} must not be null", at=begin) if text is None else text
+
+    def nullable_text(self, what: str) -> str | None:
+        """Return a string as ``compact_text`` does, or None, in the place of whose length is 0."""
+        begin = self.offset
+        size = self.varint("the length of {}", what) - 1
+        if size > _MOST_TEXT_BYTES:
+            self.refuse(f"{what} has the length {size}", at=begin)
+        return None if size < 0 else self._decoded(size, what)
+
+    def _decoded(self, size: int, what: str) -> str:
+        begin = self.offset
         encoded = self.take(size, what)
         try:
             return encoded.decode()
         except UnicodeDecodeError as error:
-            self.refuse(f"{what} is not UTF-8", at=begin + INT16.size + error.start)
+            self.refuse(f"{what} is not UTF-8", at=begin + error.start)
 
     def size_of_array(self, item_size: int, what: str) -> int:
         """Return the number of items that follow, each of at least *item_size* bytes."""
@@ -197,11 +218,28 @@ def text_bytes(text: str, field: str) -> bytes:
     Raises:
         MalformedInputError: It has more than 32,767 bytes, or is not to be written in UTF-8.
     """
+    encoded = _utf_8(text, field)
+    return INT16.pack(len(encoded)) + encoded
+
+
+def compact_text_bytes(text: str, field: str) -> bytes:
+    """
+    Return a string after a varint that is one more than its length.
+
+    Raises:
+        MalformedInputError: It has more than 32,767 bytes, or is not to be written in UTF-8.
+    """
+    encoded = _utf_8(text, field)
+    return varint_bytes(len(encoded) + 1) + encoded
+
+
+def _utf_8(text: str, field: str) -> bytes:
     try:
         encoded = text.encode()
     except UnicodeEncodeError:
         refuse(f"expected text that UTF-8 can write, got {brief_repr(text)}", field)
-    return INT16.pack(integer(len(encoded), f"the length of {field}", 0, 2**15 - 1)) + encoded
+    integer(len(encoded), f"the length of {field}", 0, _MOST_TEXT_BYTES)
+    return encoded
 
 
 def tagged_bytes(fields: Iterable[tuple[int, bytes]]) -> bytes:
@@ -239,9 +277,9 @@ def topic_id_of(uuid: UUID) -> str:
     return topic_id_text(expect(uuid, UUID, "uuid", such_as="uuid4()").bytes)
 
 
-def topic_id_bytes(text: str) -> bytes:
+def topic_id_bytes(text: str, field: str = "topic_id") -> bytes:
     """
-    Return the 16 bytes of a topic's UUID that Kafka prints as *text*.
+    Return the 16 bytes of a topic's UUID that Kafka prints as *text*, the argument *field*.
 
     Raises:
         MalformedInputError: It is no UUID in 22 characters of URL-safe base64.
@@ -251,5 +289,5 @@ def topic_id_bytes(text: str) -> bytes:
     except (Base64Error, ValueError):
         data = b""
     if len(data) != _TOPIC_ID_BYTES or topic_id_text(data) != text:
-        refuse(f"expected a UUID in 22 characters of URL-safe base64, got {brief_repr(text)}", "topic_id")
+        refuse(f"expected a UUID in 22 characters of URL-safe base64, got {brief_repr(text)}", field)
     return data
