@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
 from typing import Final, Literal, NamedTuple
 
 import pytest
@@ -29,7 +28,7 @@ from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
 from tests.broker.notes import nobody
 from tests.broker.raw_members import Membership
-from tests.broker.share_sessions import RawConnection, ShareSession
+from tests.broker.share_sessions import FetchLimits, RawConnection, ShareSession
 
 pytestmark = pytest.mark.broker
 
@@ -39,8 +38,14 @@ RACK: Final = "rack-1"
 MEMBERS: Final = 10
 """How many a group may have (``SETTINGS``)."""
 
+INTERVAL: Final = "share.assignment.interval.ms"
+TIMEOUT: Final = "share.session.timeout.ms"
+PARTITIONS: Final = 3
+TOPICS: Final = 14
+"""How many are made before the first test: a new topic is not known to the coordinator at once."""
+
+TYPES: Final = frozenset(map(int, GroupRecordType))
 MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATE = GroupRecordType
-_NUMBERS: Final = count()
 
 
 class Group:
@@ -55,12 +60,11 @@ class Group:
         to: The connection on which everything is asked.
     """
 
-    def __init__(self, broker: KafkaBroker, to: RawConnection, partitions: int, config: Mapping[str, str]) -> None:
-        """Make the topic, and set the configs of the group."""
-        number = next(_NUMBERS)
+    def __init__(self, broker: KafkaBroker, to: RawConnection, topic: tuple[str, str], config: Mapping[str, str]) -> None:
+        """Set the configs of the group, whose topic has this name and id."""
         self.broker, self.to = broker, to
-        self.group_id, self.topic = f"group-{number}", f"topic-{number}"
-        self.topic_id = broker.create_topic(self.topic, partitions)
+        self.topic, self.topic_id = topic
+        self.group_id = f"group-of-{self.topic}"
         configure(broker, self.group_id, {"share.auto.offset.reset": "latest", INTERVAL: "0", **config})
 
     def beat(self, member_id: str, epoch: int) -> Beat:
@@ -75,23 +79,18 @@ class Group:
         """Return what is written of the group."""
         return [record for _, _, record in written(self.broker) if record.key.group_id == self.group_id]
 
-    def wait_for(self, holds: Callable[[list[GroupRecord]], bool]) -> list[GroupRecord]:
-        """Return what is written of the group as soon as *holds* is true of it."""
+    def is_initialized(self, partitions: int = PARTITIONS, topic_id: str | None = None) -> bool:
+        """Return whether so many partitions of the topic, or of another one, have a state."""
+        values = [record.value for record in self.records() if isinstance(record.value, StatePartitionMetadataValue)]
+        topics = {topic.topic_id: topic.partitions for topic in values[-1].initialized_topics} if values else {}
+        return len(topics.get(topic_id or self.topic_id, ())) == partitions
+
+    def wait_until_initialized(self, partitions: int = PARTITIONS, topic_id: str | None = None) -> None:
+        """Return when so many partitions of the topic, or of another one, have a state."""
         give_up_s = time.monotonic() + PATIENCE_S
-        while not holds(records := self.records()):
-            assert time.monotonic() < give_up_s, records
+        while not self.is_initialized(partitions, topic_id):
+            assert time.monotonic() < give_up_s, self.records()
             time.sleep(0.05)
-        return records
-
-    def wait_until_initialized(self, partitions: int) -> None:
-        """Return when so many partitions of the topic have a state."""
-
-        def holds(records: list[GroupRecord]) -> bool:
-            values = [record.value for record in records if isinstance(record.value, StatePartitionMetadataValue)]
-            topics = {topic.topic_id: topic for topic in values[-1].initialized_topics} if values else {}
-            return self.topic_id in topics and len(topics[self.topic_id].partitions) == partitions
-
-        self.wait_for(holds)
 
     def start_offsets(self, partitions: int) -> list[int]:
         """Return the start offsets that the share coordinator has of the topic."""
@@ -104,15 +103,11 @@ class Group:
         return [entry.start_offset for entry in found if entry]
 
 
-INTERVAL: Final = "share.assignment.interval.ms"
-TIMEOUT: Final = "share.session.timeout.ms"
-
-
 def written(broker: KafkaBroker) -> Iterator[tuple[bytes, bytes | None, GroupRecord]]:
     """Yield the records of share groups that a broker has written: their bytes, and what they say."""
     for batch in LogReader(broker.log_dir / "__consumer_offsets-0"):
         for record in batch.records():
-            if int.from_bytes(record.key[:2]) in GroupRecordType:
+            if record.key is not None and int.from_bytes(record.key[:2]) in TYPES:
                 yield record.key, record.value, decode_record(record.key, record.value)
 
 
@@ -131,3 +126,285 @@ def to(broker: KafkaBroker) -> Iterator[RawConnection]:
         time.sleep(0.1)
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def topics(broker: KafkaBroker, to: RawConnection) -> Iterator[tuple[str, str]]:
+    """The names and ids of topics that the coordinator knows: it hears of them in their order."""
+    made = [(name, broker.create_topic(name, PARTITIONS)) for name in map("parcels-{}".format, range(TOPICS))]
+    last = Group(broker, to, made.pop(), {})
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not last.is_initialized():
+        assert last.beat("scout", JOIN).error == "none"
+        assert time.monotonic() < give_up_s
+        time.sleep(0.1)
+    return iter(made)
+
+
+@pytest.fixture
+def group(broker: KafkaBroker, to: RawConnection, topics: Iterator[tuple[str, str]]) -> Group:
+    """A group without members, and a topic with three partitions."""
+    return Group(broker, to, next(topics), {})
+
+
+@pytest.fixture
+def member(group: Group) -> Group:
+    """A group with a member A, of epoch 3, that has all partitions; its epoch before was 2."""
+    assert group.beat("A", JOIN) == Beat("none", 2, {})
+    group.wait_until_initialized()
+    assert group.beat("A", 2) == Beat("none", 3, {group.topic_id: (0, 1, 2)})
+    return group
+
+
+# ---- joining and leaving
+
+
+def test_a_member_has_partitions_when_they_have_a_state(group: Group) -> None:
+    """The first heartbeat brings epoch 2 and nothing else, the one after the initialization epoch 3 and all."""
+    assert group.beat("A", JOIN) == Beat("none", 2, {})
+    group.wait_until_initialized()
+    assigned = group.beat("A", 2)
+    unchanged = group.beat("A", 3)
+
+    assert assigned == Beat("none", 3, {group.topic_id: (0, 1, 2)})
+    assert unchanged == Beat("none", 3, None)
+    joining = [MEMBER, GROUP, TARGET, TARGET_EPOCH, CURRENT, STATE]
+    assert kinds(group.records()) == [*joining, STATE, GROUP, TARGET, TARGET_EPOCH, CURRENT]
+
+
+def test_the_next_heartbeat_brings_what_others_leave(member: Group) -> None:
+    """Two members share the partitions; whoever stays has them all, once he asks."""
+    first = member.beat("B", JOIN)
+    second = member.beat("A", 3)
+    assert (first.epoch, second.epoch) == (4, 4)
+    assert first.assigned
+    assert second.assigned
+    assert sorted([*first.assigned[member.topic_id], *second.assigned[member.topic_id]]) == [0, 1, 2]
+
+    left = member.beat("B", LEAVE)
+    described = member.describe()
+    assert left == Beat("none", LEAVE, None)
+    assert (described.epoch, described.assignment_epoch) == (5, 4)
+    assert described.members["A"].assigned == second.assigned
+    assert member.beat("A", 4) == Beat("none", 5, {member.topic_id: (0, 1, 2)})
+
+
+def test_a_group_is_described(member: Group) -> None:
+    """With its epochs, and each member with its rack, topics and partitions."""
+    heartbeat(member.to, member.group_id, "B", JOIN, [member.topic, "nowhere"], "rack-7")
+
+    described = member.describe()
+    assert described[:5] == ("none", "Stable", 4, 4, "simple")
+    assert {name: each[:3] for name, each in described.members.items()} == {
+        "A": (3, None, (member.topic,)),
+        "B": (4, "rack-7", ("nowhere", member.topic)),
+    }
+
+
+def test_who_says_nothing_is_forgotten(member: Group) -> None:
+    """After the session timeout a member has left, as if it had said so."""
+    configure(member.broker, member.group_id, {TIMEOUT: "1000"})
+    silent = member.beat("B", JOIN)
+    assert silent.epoch == 4
+    answer = member.beat("A", 3)
+    give_up_s = time.monotonic() + PATIENCE_S
+    while answer.epoch < 5:
+        assert (answer.error, time.monotonic() < give_up_s) == ("none", True)
+        time.sleep(0.2)
+        answer = member.beat("A", answer.epoch)
+
+    assert answer == Beat("none", 5, {member.topic_id: (0, 1, 2)})
+    assert member.beat("B", silent.epoch) == Beat("unknown_member_id", 0, None)
+
+
+# ---- refused
+
+
+BEATS: Final = [
+    ("A", 3, "none"),
+    ("A", 2, "none"),
+    ("A", 4, "fenced_member_epoch"),
+    ("A", 1, "fenced_member_epoch"),
+    ("A", 0, "none"),
+    ("A", -2, "invalid_request"),
+    ("B", 3, "unknown_member_id"),
+    ("B", -1, "unknown_member_id"),
+    ("", 0, "invalid_request"),
+]
+"""Heartbeats to a group with a member A of epoch 3, which had epoch 2 before, and their errors."""
+
+
+def test_epochs_are_checked(member: Group) -> None:
+    """A member may repeat its epoch and the one before, and join again without having left."""
+    assert [(name, epoch, member.beat(name, epoch).error) for name, epoch, _ in BEATS] == BEATS
+
+
+def test_a_group_that_does_not_exist(group: Group) -> None:
+    """Who joins makes it, or who alters its offsets."""
+    to, group_id, topic = group.to, group.group_id, group.topic
+
+    assert [group.beat("A", epoch).error for epoch in (1, LEAVE)] == ["group_id_not_found"] * 2
+    assert group.describe()[:2] == ("group_id_not_found", "")
+    assert group_requests.delete_group(to, group_id) == "group_id_not_found"
+    assert group_requests.delete_offsets(to, group_id, [topic]) == ("group_id_not_found", {})
+    assert group_requests.start_offsets(to, group_id, {topic: [0]}) == {topic: {0: -1}}
+    assert group_requests.alter_offsets(to, group_id, {topic: {0: 7}}) == ("none", {topic: ["none"]})
+    assert group.describe()[:4] == ("none", "Empty", 1, 1)
+    assert group_requests.start_offsets(to, group_id, {topic: [0]}) == {topic: {0: 7}}
+
+
+@pytest.mark.parametrize(("topics", "rack_id"), [(None, None), ([], None), (["any"], "")])
+def test_who_joins_says_what_he_wants(
+    to: RawConnection, topics: list[str] | None, rack_id: str | None
+) -> None:
+    """Topics, and a rack that has a name or none."""
+    assert heartbeat(to, "none-yet", "A", JOIN, topics, rack_id).error == "invalid_request"
+
+
+def test_a_full_group(group: Group) -> None:
+    """It takes nobody else; whoever is in it stays, and makes room by leaving."""
+    answers = [group.beat(str(number), JOIN) for number in range(MEMBERS)]
+    assert {answer.error for answer in answers} == {"none"}
+
+    assert group.beat("late", JOIN) == Beat("group_max_size_reached", 0, None)
+    assert group.beat("0", answers[0].epoch).error == "none"
+    assert group.beat("1", LEAVE).error == "none"
+    assert group.beat("late", JOIN).error == "none"
+
+
+# ---- between releases
+
+
+def test_the_last_to_leave(member: Group) -> None:
+    """From 4.4 on it takes the assignment epoch along, and who comes next is assigned at once (R60)."""
+    configure(member.broker, member.group_id, {INTERVAL: "15000"})
+    known = len(member.records())
+    member.beat("A", LEAVE)
+    left = member.records()[known:]
+    empty = member.describe()
+    again = member.beat("A", JOIN)
+
+    healed = member.broker.kafka != "4.3.1"
+    assert kinds(left) == [CURRENT, TARGET, MEMBER, GROUP, *[TARGET_EPOCH] * healed]
+    assert [record.value for record in left[:4]] == [None, None, None, GroupMetadataValue(4, 0)]
+    assert [record.value for record in left[4:]] == [TargetAssignmentMetadataValue(4, 0)] * healed
+    assert empty[:4] == ("none", "Empty", 4, 4 if healed else 3)
+    assert again == (Beat("none", 5, {member.topic_id: (0, 1, 2)}) if healed else Beat("none", 3, {}))
+
+
+def test_a_topic_that_grows(member: Group) -> None:
+    """From 4.4 on its new partitions are read from the beginning, whatever the group's reset policy (R59)."""
+    grow_topic(member.broker, member.topic, 5)
+    produce(member.broker, member.topic, 5, partition=4)
+    epoch = wait_for_epoch(member, "A", 3, 4)
+    member.wait_until_initialized(5)
+    is_read = member.broker.kafka != "4.3.1"
+    assert member.start_offsets(5) == [-1, -1, -1, *[0 if is_read else -1] * 2]
+
+    assert member.beat("A", epoch) == Beat("none", 5, {member.topic_id: (0, 1, 2, 3, 4)})
+    assert (first_delivered(member, 4) == 0) == is_read
+
+
+def wait_for_epoch(group: Group, member_id: str, epoch: int, wanted: int) -> int:
+    """Send heartbeats until one brings the wanted epoch, and return it."""
+    give_up_s = time.monotonic() + PATIENCE_S
+    while epoch < wanted:
+        answer = group.beat(member_id, epoch)
+        assert answer.error == "none"
+        assert time.monotonic() < give_up_s
+        epoch = answer.epoch
+    return epoch
+
+
+def first_delivered(group: Group, partition: int) -> int:
+    """Return the first offset that a member gets of a partition, to which records are written all the time."""
+    session = ShareSession(group.broker.address, group.group_id, "A")
+    wanted = partitions_of({group.topic_id: (partition,)})
+    give_up_s = time.monotonic() + PATIENCE_S
+    acquired: list[tuple[int, int, int]] = []
+    while not acquired:
+        assert time.monotonic() < give_up_s
+        fetched = session.fetch(wanted, limits=FetchLimits())
+        assert fetched.error == "none"
+        acquired = fetched.acquired.get(wanted[0], [])
+        produce(group.broker, group.topic, 1, partition=partition)
+    session.hang_up()
+    return acquired[0][0]
+
+
+# ---- records
+
+
+def test_records_have_the_brokers_bytes(member: Group) -> None:
+    """All that it has written so far, of any group, decoded and encoded again."""
+    records = list(written(member.broker))
+
+    assert {record.key.type for _, _, record in records} == set(GroupRecordType)
+    assert [encode_record(record) for _, _, record in records] == [(key, value) for key, value, _ in records]
+
+
+def test_the_hash_is_the_brokers(member: Group, topics: Iterator[tuple[str, str]]) -> None:
+    """Of a topic whose broker has a rack, of two such topics, and after one has grown."""
+    other, other_id = next(topics)
+    heartbeat(member.to, member.group_id, "A", 3, [other, member.topic])
+    member.wait_until_initialized(topic_id=other_id)
+    assert member.beat("A", 4).epoch == 5
+    grow_topic(member.broker, member.topic, 5)
+    wait_for_epoch(member, "A", 5, 6)
+
+    def hash_of(name: str, topic_id: str, partitions: int) -> int:
+        return topic_hash(name, topic_id=topic_id, partition_racks=[[RACK]] * partitions)
+
+    alone = {member.topic: hash_of(member.topic, member.topic_id, 3)}
+    both = {**alone, other: hash_of(other, other_id, 3)}
+    grown = {**both, member.topic: hash_of(member.topic, member.topic_id, 5)}
+    found = [record.value for record in member.records() if isinstance(record.value, GroupMetadataValue)]
+    assert [(value.epoch, value.metadata_hash) for value in found[:5]] == [
+        (epoch, metadata_hash(topics)) for epoch, topics in enumerate([alone, alone, both, both, grown], 2)
+    ]
+
+
+# ---- what administrators do
+
+
+def test_offsets_are_altered_and_deleted(member: Group) -> None:
+    """Only of an empty group, and only of what exists; the state epoch is that of the group."""
+    to, group_id, topic = member.to, member.group_id, member.topic
+    assert group_requests.alter_offsets(to, group_id, {topic: {0: 5}}) == ("non_empty_group", {})
+    assert group_requests.delete_offsets(to, group_id, [topic]) == ("non_empty_group", {})
+    assert group_requests.delete_group(to, group_id) == "non_empty_group"
+    member.beat("A", LEAVE)
+
+    altered = group_requests.alter_offsets(to, group_id, {topic: {0: 5, 7: 1}, "nowhere": {0: 1}})
+    assert altered == (
+        "none",
+        {topic: ["none", "unknown_topic_or_partition"], "nowhere": ["unknown_topic_or_partition"]},
+    )
+    assert group_requests.start_offsets(to, group_id, None) == {topic: {0: 5, 1: -1, 2: -1}}
+
+    deleted = group_requests.delete_offsets(to, group_id, [topic, "nowhere"])
+    assert deleted == ("none", {topic: "none", "nowhere": "unknown_topic_or_partition"})
+    assert group_requests.delete_offsets(to, group_id, [topic]) == ("none", {topic: "unknown_topic_or_partition"})
+    assert group_requests.start_offsets(to, group_id, None) == {}
+
+
+def test_a_group_is_deleted(member: Group) -> None:
+    """Its state goes first, then all that is known of it."""
+    member.beat("A", LEAVE)
+    known = len(member.records())
+
+    assert group_requests.delete_group(member.to, member.group_id) == "none"
+    assert member.describe().error == "group_id_not_found"
+    gone = member.records()[known:]
+    assert kinds(gone) == [STATE, TARGET_EPOCH, STATE, GROUP]
+    assert [record.value for record in gone[1:]] == [None] * 3
+    assert member.start_offsets(3) == [-1, -1, -1]
+
+
+def test_a_topic_is_deleted(member: Group) -> None:
+    """The group forgets it, and the next heartbeat takes its partitions away."""
+    delete_topic(member.broker, member.topic)
+    epoch = wait_for_epoch(member, "A", 3, 4)
+
+    assert member.describe().members["A"].assigned == {}
+    assert member.records()[-1].value
