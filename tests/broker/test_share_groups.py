@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -23,6 +26,7 @@ from sharestate.persister.kafka import KafkaPersister
 from sharestate.segments import LogReader
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
+from tests.broker.conftest import RELEASES, SETTINGS, running
 from tests.broker.group_requests import JOIN, LEAVE, Beat, Description, heartbeat, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
@@ -44,6 +48,8 @@ PARTITIONS: Final = 3
 TOPICS: Final = 14
 """How many are made before the first test: a new topic is not known to the coordinator at once."""
 
+COMPLETED: Final = "Completed request:"
+INITIALIZE: Final = '"requestApiKeyName":"INITIALIZE_SHARE_GROUP_STATE"'
 TYPES: Final = frozenset(map(int, GroupRecordType))
 MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATE = GroupRecordType
 
@@ -116,9 +122,9 @@ def kinds(records: list[GroupRecord]) -> list[GroupRecordType]:
     return [record.key.type for record in records]
 
 
-@pytest.fixture(scope="module")
-def to(broker: KafkaBroker) -> Iterator[RawConnection]:
-    """A connection to the broker, which is the coordinator by now."""
+@contextmanager
+def connected(broker: KafkaBroker) -> Iterator[RawConnection]:
+    """Connect to a broker, which is the coordinator by now."""
     connection = RawConnection(broker.address, "tests")
     give_up_s = time.monotonic() + PATIENCE_S
     while Membership("any", [], None, nobody).coordinator(connection)[0] != "none":
@@ -126,6 +132,13 @@ def to(broker: KafkaBroker) -> Iterator[RawConnection]:
         time.sleep(0.1)
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def to(broker: KafkaBroker) -> Iterator[RawConnection]:
+    """A connection to the broker, which is the coordinator."""
+    with connected(broker) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
@@ -303,6 +316,49 @@ def test_a_topic_that_grows(member: Group) -> None:
 
     assert member.beat("A", epoch) == Beat("none", 5, {member.topic_id: (0, 1, 2, 3, 4)})
     assert (first_delivered(member, 4) == 0) == is_read
+
+
+@pytest.mark.parametrize("kafka", RELEASES)
+def test_a_lost_first_initialization(kafka: str, tmp_path: Path) -> None:
+    """
+    If it is sent again, a topic that is new to the group is read from the beginning as well, from 4.4 on (B26).
+
+    It is lost here because there is no share coordinator: its topic wants three brokers, until it is made by hand.
+    """
+    away = {
+        "share.coordinator.state.topic.replication.factor": "3",
+        "group.share.initialize.retry.interval.ms": "1000",
+        "offsets.commit.timeout.ms": "1000",
+    }
+    with running(kafka, tmp_path, {**SETTINGS, **away}) as broker, connected(broker) as to:
+        group = Group(broker, to, ("parcels", broker.create_topic("parcels", 1)), {})
+        states = 0
+        give_up_s = time.monotonic() + PATIENCE_S
+        while states < 2:
+            assert group.beat("A", JOIN).error == "none"
+            assert time.monotonic() < give_up_s
+            states = kinds(group.records()).count(STATE)
+            time.sleep(0.1)
+        broker.create_topic("__share_group_state", 3)
+        while len(sent := initializations(broker)) < 2:
+            assert time.monotonic() < give_up_s
+            time.sleep(0.1)
+
+        assert sent == ([(0, -1)] * 2 if kafka == "4.3.1" else [(0, -1), (0, 0)])
+        assert group.start_offsets(1) == [sent[-1][1]]
+
+
+def initializations(broker: KafkaBroker) -> list[tuple[int, int]]:
+    """Return the partition and start offset of each InitializeShareGroupState that was answered without an error."""
+    lines = broker.request_log.read_text().splitlines()
+    logged = (json.loads(line.partition(COMPLETED)[2]) for line in lines if INITIALIZE in line and COMPLETED in line)
+    return [
+        (partition["partition"], partition["startOffset"])
+        for request in logged
+        for topic in request["request"]["topics"]
+        for partition in topic["partitions"]
+        if '"errorCode":0' in json.dumps(request["response"], separators=(",", ":"))
+    ]
 
 
 def wait_for_epoch(group: Group, member_id: str, epoch: int, wanted: int) -> int:
