@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kio.schema.alter_share_group_offsets.v0 import request as alter_schema
@@ -180,7 +179,9 @@ def delete_group(to: Asks, group_id: str) -> str:
 
 def partitions_of(assigned: Assigned) -> list[Partition]:
     """Return the partitions that a share session fetches."""
-    return [(uuid.UUID(bytes=topic_id_bytes(topic, "topic")), at) for topic, indices in assigned.items() for at in indices]
+    return [
+        (uuid.UUID(bytes=topic_id_bytes(topic, "topic")), at) for topic, indices in assigned.items() for at in indices
+    ]
 
 
 def _by_topic_id(topics: Iterable[Any]) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.kafka_cluster import KafkaCluster
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
 

@@ -52,9 +52,7 @@ class Membership:
             self._epoch = LEAVE
         joins = self._epoch == JOIN
         sent = now()
-        answer = heartbeat(
-            connection, self._group_id, self.member_id, self._epoch, self._topics if joins else None
-        )
+        answer = heartbeat(connection, self._group_id, self.member_id, self._epoch, self._topics if joins else None)
         name = answer.error
         what = "leave" if leaves else "join" if joins else "heartbeat"
         self._note({"what": what, "sent": sent, "group": self._group_id, "member": self.member_id, "error": name})

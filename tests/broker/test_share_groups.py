@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from sharestate.broker.groups.metadata_hash import metadata_hash, topic_hash
+from sharestate.broker.groups.metadata_hash import NO_TOPICS, metadata_hash, topic_hash
 from sharestate.broker.groups.records import (
     GroupMetadataValue,
-    GroupRecord,
     GroupRecordType,
     StatePartitionMetadataValue,
     TargetAssignmentMetadataValue,
-    decode_record,
     encode_record,
 )
-from sharestate.persister import PartitionIdLeaderEpochData, ReadSummaryParameters
-from sharestate.persister.kafka import KafkaPersister
-from sharestate.segments import LogReader
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
 from tests.broker.conftest import RELEASES, SETTINGS, running
-from tests.broker.group_requests import JOIN, LEAVE, Beat, Description, heartbeat, partitions_of
+from tests.broker.group_requests import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
-from tests.broker.notes import nobody
-from tests.broker.raw_members import Membership
+from tests.broker.share_groups import INTERVAL, PARTITIONS, Group, connected, kinds, written
 from tests.broker.share_sessions import FetchLimits, RawConnection, ShareSession
 
 pytestmark = pytest.mark.broker
@@ -42,96 +35,13 @@ RACK: Final = "rack-1"
 MEMBERS: Final = 10
 """How many a group may have (``SETTINGS``)."""
 
-INTERVAL: Final = "share.assignment.interval.ms"
 TIMEOUT: Final = "share.session.timeout.ms"
-PARTITIONS: Final = 3
 TOPICS: Final = 14
 """How many are made before the first test: a new topic is not known to the coordinator at once."""
 
 COMPLETED: Final = "Completed request:"
 INITIALIZE: Final = '"requestApiKeyName":"INITIALIZE_SHARE_GROUP_STATE"'
-TYPES: Final = frozenset(map(int, GroupRecordType))
 MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATE = GroupRecordType
-
-
-class Group:
-    """
-    A group of its own, with a topic of its own.
-
-    Attributes:
-        broker: The broker.
-        group_id: The group.
-        topic: The name of the topic.
-        topic_id: Its id.
-        to: The connection on which everything is asked.
-    """
-
-    def __init__(self, broker: KafkaBroker, to: RawConnection, topic: tuple[str, str], config: Mapping[str, str]) -> None:
-        """Set the configs of the group, whose topic has this name and id."""
-        self.broker, self.to = broker, to
-        self.topic, self.topic_id = topic
-        self.group_id = f"group-of-{self.topic}"
-        configure(broker, self.group_id, {"share.auto.offset.reset": "latest", INTERVAL: "0", **config})
-
-    def beat(self, member_id: str, epoch: int) -> Beat:
-        """Return the answer to a heartbeat of a member, with the topic if it joins."""
-        return heartbeat(self.to, self.group_id, member_id, epoch, [self.topic] if epoch == JOIN else None)
-
-    def describe(self) -> Description:
-        """Return what the broker says of the group."""
-        return group_requests.describe(self.to, self.group_id)
-
-    def records(self) -> list[GroupRecord]:
-        """Return what is written of the group."""
-        return [record for _, _, record in written(self.broker) if record.key.group_id == self.group_id]
-
-    def is_initialized(self, partitions: int = PARTITIONS, topic_id: str | None = None) -> bool:
-        """Return whether so many partitions of the topic, or of another one, have a state."""
-        values = [record.value for record in self.records() if isinstance(record.value, StatePartitionMetadataValue)]
-        topics = {topic.topic_id: topic.partitions for topic in values[-1].initialized_topics} if values else {}
-        return len(topics.get(topic_id or self.topic_id, ())) == partitions
-
-    def wait_until_initialized(self, partitions: int = PARTITIONS, topic_id: str | None = None) -> None:
-        """Return when so many partitions of the topic, or of another one, have a state."""
-        give_up_s = time.monotonic() + PATIENCE_S
-        while not self.is_initialized(partitions, topic_id):
-            assert time.monotonic() < give_up_s, self.records()
-            time.sleep(0.05)
-
-    def start_offsets(self, partitions: int) -> list[int]:
-        """Return the start offsets that the share coordinator has of the topic."""
-        request = ReadSummaryParameters.of(
-            self.group_id, self.topic_id, *(PartitionIdLeaderEpochData(partition=at) for at in range(partitions))
-        )
-        with KafkaPersister(self.broker.address) as persister:
-            result = persister.read_summary(request).result(PATIENCE_S)
-        found = [result.find(self.topic_id, at) for at in range(partitions)]
-        return [entry.start_offset for entry in found if entry]
-
-
-def written(broker: KafkaBroker) -> Iterator[tuple[bytes, bytes | None, GroupRecord]]:
-    """Yield the records of share groups that a broker has written: their bytes, and what they say."""
-    for batch in LogReader(broker.log_dir / "__consumer_offsets-0"):
-        for record in batch.records():
-            if record.key is not None and int.from_bytes(record.key[:2]) in TYPES:
-                yield record.key, record.value, decode_record(record.key, record.value)
-
-
-def kinds(records: list[GroupRecord]) -> list[GroupRecordType]:
-    """Return the types of records."""
-    return [record.key.type for record in records]
-
-
-@contextmanager
-def connected(broker: KafkaBroker) -> Iterator[RawConnection]:
-    """Connect to a broker, which is the coordinator by now."""
-    connection = RawConnection(broker.address, "tests")
-    give_up_s = time.monotonic() + PATIENCE_S
-    while Membership("any", [], None, nobody).coordinator(connection)[0] != "none":
-        assert time.monotonic() < give_up_s
-        time.sleep(0.1)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +55,7 @@ def to(broker: KafkaBroker) -> Iterator[RawConnection]:
 def topics(broker: KafkaBroker, to: RawConnection) -> Iterator[tuple[str, str]]:
     """The names and ids of topics that the coordinator knows: it hears of them in their order."""
     made = [(name, broker.create_topic(name, PARTITIONS)) for name in map("parcels-{}".format, range(TOPICS))]
-    last = Group(broker, to, made.pop(), {})
+    last = Group(broker, to, made.pop())
     give_up_s = time.monotonic() + PATIENCE_S
     while not last.is_initialized():
         assert last.beat("scout", JOIN).error == "none"
@@ -157,7 +67,7 @@ def topics(broker: KafkaBroker, to: RawConnection) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def group(broker: KafkaBroker, to: RawConnection, topics: Iterator[tuple[str, str]]) -> Group:
     """A group without members, and a topic with three partitions."""
-    return Group(broker, to, next(topics), {})
+    return Group(broker, to, next(topics))
 
 
 @pytest.fixture
@@ -267,9 +177,7 @@ def test_a_group_that_does_not_exist(group: Group) -> None:
 
 
 @pytest.mark.parametrize(("topics", "rack_id"), [(None, None), ([], None), (["any"], "")])
-def test_who_joins_says_what_he_wants(
-    to: RawConnection, topics: list[str] | None, rack_id: str | None
-) -> None:
+def test_who_joins_says_what_he_wants(to: RawConnection, topics: list[str] | None, rack_id: str | None) -> None:
     """Topics, and a rack that has a name or none."""
     assert heartbeat(to, "none-yet", "A", JOIN, topics, rack_id).error == "invalid_request"
 
@@ -331,7 +239,7 @@ def test_a_lost_first_initialization(kafka: str, tmp_path: Path) -> None:
         "offsets.commit.timeout.ms": "1000",
     }
     with running(kafka, tmp_path, {**SETTINGS, **away}) as broker, connected(broker) as to:
-        group = Group(broker, to, ("parcels", broker.create_topic("parcels", 1)), {})
+        group = Group(broker, to, ("parcels", broker.create_topic("parcels", 1)))
         states = 0
         give_up_s = time.monotonic() + PATIENCE_S
         while states < 2:
@@ -458,9 +366,12 @@ def test_a_group_is_deleted(member: Group) -> None:
 
 
 def test_a_topic_is_deleted(member: Group) -> None:
-    """The group forgets it, and the next heartbeat takes its partitions away."""
+    """The group forgets its state, and the next heartbeat takes its partitions away."""
     delete_topic(member.broker, member.topic)
-    epoch = wait_for_epoch(member, "A", 3, 4)
+    wait_for_epoch(member, "A", 3, 4)
 
     assert member.describe().members["A"].assigned == {}
-    assert member.records()[-1].value
+    metadata, _, _, _ = member.records()[-4:]
+    assert metadata.value == GroupMetadataValue(4, NO_TOPICS)
+    states = [record.value for record in member.records() if record.key.type == STATE]
+    assert states[-1] == StatePartitionMetadataValue((), (), ())
