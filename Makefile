@@ -173,13 +173,14 @@ oracle-sessions: $(READY) ## Search for differences from Kafka's own share sessi
 	$(call judge,oracle-sessions, $(call step,searching for differences from the share sessions of Kafka $(KAFKA), \
 	  $(BIN)/python -m tests.oracle.sessions.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
 
-oracle-groups: OPS ?= 100000
+oracle-groups: OPS ?= 200000
 oracle-groups: KAFKA ?= 4.4.0
 oracle-groups: SEED ?= 0
 oracle-groups: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-oracle-groups: $(READY) ## Search for differences from Kafka's own assignor; OPS=, KAFKA=, SEED=, JOBS=
-	$(call judge,oracle-groups, $(call step,searching for differences from the assignor of Kafka $(KAFKA), \
-	  $(BIN)/python -m tests.oracle.groups.search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS)))
+oracle-groups: $(READY) ## Search for differences from Kafka's own group coordinator, sessions and assignor; OPS=, KAFKA=, SEED=, JOBS=
+	$(call judge,oracle-groups, $(foreach room,sessions groups assignor, \
+	  $(call step,searching for differences from the $(room) of Kafka $(KAFKA), \
+	    $(BIN)/python -m tests.oracle.$(room).search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS));))
 
 oracle-mutants: $(READY) ## Check that the searches notice each of some changes to the library; takes minutes; ONLY=coordinator
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants $(ONLY)))

@@ -172,7 +172,7 @@ class CoordinatorNotAvailableError(ShareStateError):
 
 
 class GroupIdNotFoundError(ShareStateError):
-    """The share coordinator does not know the group."""
+    """The coordinator does not know the share group; nothing was changed."""
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -235,6 +235,39 @@ class DeadLetterFailedError(ShareStateError):
     """
 
     request: DeadLetterRequest | None = None
+
+
+# ---- share groups: a request does not fit the group
+
+
+class UnknownMemberIdError(ShareStateError):
+    """A heartbeat of somebody who is no member of the share group; nothing was changed."""
+
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedMemberEpochError(ShareStateError):
+    """A heartbeat with another epoch than the member has, or had before; nothing was changed."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class GroupMaxSizeReachedError(ShareStateError):
+    """A heartbeat that would add one member too many; nothing was changed."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class GroupNotEmptyError(ShareStateError):
+    """A request that only a share group without members takes; nothing was changed."""
+
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class GroupRecordOrderError(ShareStateError):
+    """A record takes away what others still need, which no broker writes; nothing was changed."""
+
+    kafka_exception = "IllegalStateException"
 
 
 # ---- assignments that fail

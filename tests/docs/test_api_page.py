@@ -22,6 +22,7 @@ from sharestate import (
     state_topic,
 )
 from sharestate.broker import groups, sessions
+from sharestate.broker.groups import metadata_hash, records
 from sharestate.leader import observed
 from sharestate.persister import kafka
 from sharestate.spark.analysis_columns import ANALYSIS
@@ -60,6 +61,18 @@ def test_every_name_of_share_sessions_is_documented_once() -> None:
 def test_every_name_of_groups_is_documented_once() -> None:
     """What `sharestate.broker.groups` exports has its directive on the page about assignment."""
     assert documented("assignment.md") == sorted(groups.__all__)
+
+
+def test_every_name_of_groups_records_is_documented_once() -> None:
+    """Classes, functions and names of types of the two modules about records have their directives on their page."""
+    defined = [
+        name
+        for module in (records, metadata_hash)
+        for name, value in vars(module).items()
+        if name[0] != "_" and getattr(value, "__module__", None) == module.__name__
+    ]
+
+    assert documented("group-records.md") == sorted([*defined, "GroupRecordValue", "TaggedFields"])
 
 
 def test_every_name_of_leaders_is_documented_once() -> None:

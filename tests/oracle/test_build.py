@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle import build as building
-from tests.oracle.build import OracleUnavailableError, build, last_tested, line_of
+from tests.oracle.build import OracleUnavailableError, build, folder_of, last_tested, line_of
 
 
 def test_a_missing_tool_is_named_without_a_traceback(tmp_path: Path) -> None:
@@ -42,6 +42,21 @@ def test_an_old_java_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_release_is_built_as_the_latest_line_up_to_it(kafka: str, line: str) -> None:
     """Releases are compared by their numbers, and one that nobody knows yet is built like the latest known."""
     assert line_of(kafka) == line
+
+
+@pytest.mark.parametrize(
+    ("sources", "kafka", "folder"),
+    [
+        ("release", "4.2.1", "release-4.3"),
+        ("groups", "4.2.1", "groups-4.2"),
+        ("groups", "4.3.1", "groups-4.3"),
+        ("groups", "4.10.0", "groups-4.4"),
+        ("driver", "4.4.0", "driver"),
+    ],
+)
+def test_a_release_has_sources_of_its_own_only_where_it_needs_them(sources: str, kafka: str, folder: str) -> None:
+    """What a release builds otherwise is in the latest folder up to it, or in the first; some sources have none."""
+    assert folder_of(sources, kafka) == folder
 
 
 @pytest.mark.parametrize(

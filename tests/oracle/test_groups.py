@@ -1,27 +1,23 @@
-"""A short search for differences from Kafka's assignor, for each release whose rules the library has."""
+"""Kafka's own group coordinator, of each release whose rules the library has."""
 
 from __future__ import annotations
 
+import json
 import os
-from pathlib import Path
 
 import pytest
 
-from sharestate import KAFKA_4_4
-from sharestate.broker.groups import assignor
-from sharestate.conversation import Level, ReplayVerdict, replay
-from tests.oracle.build import RELEASES, OracleUnavailableError
-from tests.oracle.groups.cases import LENGTH, Sequence
-from tests.oracle.groups.search import command_of, search, write
-
-REQUESTS = 2_000
+from sharestate.testing.search.command import CommandPeer
+from tests.oracle.build import OracleUnavailableError, build
+from tests.oracle.groups.search import DRIVER
+from tests.support.group_data import DATA, exchanges
 
 
 @pytest.fixture
 def command(request: pytest.FixtureRequest) -> list[str]:
-    """What runs Kafka's assignor, of the release that is the parameter."""
+    """What runs Kafka's group coordinator, of the release that is the parameter."""
     try:
-        return command_of(request.param)
+        return build(request.param, sources="groups").command(DRIVER)
     except OracleUnavailableError as error:
         if "oracle" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
             raise
@@ -29,45 +25,14 @@ def command(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("command", ["4.2.1", *RELEASES], indirect=True)
-def test_a_short_search_finds_no_difference(command: list[str]) -> None:
-    """Random groups are assigned as Kafka assigns them; some of them make Kafka's assignor fail."""
-    tally, finding = search(command, range(10**6), REQUESTS)
+@pytest.mark.parametrize(
+    ("command", "release"), [(kafka, kafka) for kafka in ("4.2.1", "4.3.1", "4.4.0")], indirect=["command"]
+)
+def test_kafka_answers_the_recordings_again(command: list[str], release: str) -> None:
+    """A release gives the answers that were recorded of it, byte by byte."""
+    recorded = [exchange for recording in sorted(DATA.glob(f"{release}/*.jsonl")) for exchange in exchanges(recording)]
+    with CommandPeer(command) as kafka:
+        kafka.ask([json.dumps(request) for request, _ in recorded])
+        answers = [json.loads(kafka.response()) for _ in recorded]
 
-    assert finding is None
-    assert tally.total() >= REQUESTS
-    assert tally.keys() == {
-        "homogeneous",
-        "heterogeneous",
-        "NoSuchElementException",
-        "PartitionAssignorException",
-    }
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("command", ["4.3.1"], indirect=True)
-def test_a_planted_bug_is_found(command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Turns that go back in each second round differ soon; what is written shows Kafka's answer (rule A8)."""
-    taken = assignor._Rota.next  # noqa: SLF001 - a bug is planted there
-
-    def to_and_fro(self: assignor._Rota) -> int | None:
-        if self.position == len(self.members) and self.has_assigned and len(self.filled) < len(self.members):
-            self.members = self.members[::-1]
-        return taken(self)
-
-    monkeypatch.setattr(assignor._Rota, "next", to_and_fro)  # noqa: SLF001 - as above
-    _, finding = search(command, range(10**6), REQUESTS)
-    monkeypatch.undo()
-
-    assert finding is not None
-    assert len(finding.steps) < 12
-    write(finding, "4.3.1", tmp_path / "found.jsonl")
-    assert replay(tmp_path / "found.jsonl", KAFKA_4_4, Level.FULL).verdict is ReplayVerdict.PASSED
-
-
-def test_a_sequence_is_the_same_again() -> None:
-    """The same number gives the same requests; two numbers give others."""
-    first = Sequence(5).requests()
-
-    assert (len(first), Sequence(5).requests()) == (LENGTH, first)
-    assert Sequence(6).requests() != first
+    assert answers == [response for _, response in recorded]

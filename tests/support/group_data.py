@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 DATA: Final = Path(__file__).parents[1] / "data" / "groups"
 
 RECORDINGS: Final = sorted(DATA.glob("*/*.jsonl"))
-"""Conversations with Kafka 4.3.1 and 4.4.0."""
+"""Conversations with Kafka 4.2.1, 4.3.1 and 4.4.0."""
 
 
 class ShownRecord(NamedTuple):

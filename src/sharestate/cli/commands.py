@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from sharestate import __version__
+from sharestate.broker.groups import GROUP_PROFILES
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.assign import assign_command
 from sharestate.cli.broker_log import log_group
@@ -30,6 +31,7 @@ from sharestate.conversation import (
     AssignorConversation,
     Conversation,
     CoordinatorConversation,
+    GroupConversation,
     Level,
     LineServer,
     SessionConversation,
@@ -76,7 +78,9 @@ sharestate.add_command(state_group)
 @sharestate.command("serve", short_help="Answer requests in the line protocol.")
 @profile_option
 @split_limit_option
-@click.argument("what", type=click.Choice(["partition", "coordinator", "sessions", "assignor"]), default="partition")
+@click.argument(
+    "what", type=click.Choice(["partition", "coordinator", "sessions", "groups", "assignor"]), default="partition"
+)
 def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     """
     Answer requests in the line protocol.
@@ -84,8 +88,9 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
     Reads one request per line from standard input and writes one response per line to standard output, each before
     it reads the next. A line that is not a valid request, or longer than 16 million characters, is answered with
     {"bad_request": ...}. The requests are for share partitions, or with the argument 'coordinator' for share
-    coordinators, with 'sessions' for the share sessions of a broker, and with 'assignor' for target assignments; these
-    have protocols of their own. For share coordinators, the profile is one of the releases.
+    coordinators, with 'sessions' for the share sessions of a broker, with 'groups' for the share groups of a group
+    coordinator, and with 'assignor' for target assignments; these have protocols of their own. For share coordinators
+    and share groups, the profile is one of the releases.
 
     \b
     Try it:
@@ -98,6 +103,7 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
         "partition": lambda: Conversation(profile, split_limit=split_limit),
         "coordinator": lambda: _coordinators(profile),
         "sessions": lambda: SessionConversation(SESSION_PROFILES[profile.name]),
+        "groups": lambda: _groups(profile),
         "assignor": AssignorConversation,
     }
     server = servers[what]()
@@ -114,6 +120,14 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
         message = f"share coordinators have the profiles {', '.join(COORDINATOR_PROFILES)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return CoordinatorConversation(rules)
+
+
+def _groups(profile: Profile) -> GroupConversation:
+    rules = GROUP_PROFILES.get(profile.name)
+    if rules is None:
+        message = f"share groups have the profiles {', '.join(GROUP_PROFILES)}, and not {profile.name}."
+        raise click.BadParameter(message, param_hint="--profile")
+    return GroupConversation(rules)
 
 
 @sharestate.command("replay", short_help="Replay recorded conversations with Kafka.")
@@ -148,8 +162,8 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
     Replay recorded conversations and compare every response.
 
     Takes trace files, and directories in which it looks for *.jsonl. Sends the requests of each trace to share
-    partitions of this library, or to share coordinators, share sessions or the assignor if those were recorded, and
-    shows where the first response differs from the recorded one.
+    partitions of this library, or to share coordinators, share sessions, share groups or the assignor if those were
+    recorded, and shows where the first response differs from the recorded one.
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """

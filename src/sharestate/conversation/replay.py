@@ -14,10 +14,12 @@ from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
+from sharestate.broker.groups import GROUP_PROFILES
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.conversation.assignor import AssignorConversation
 from sharestate.conversation.compare import Difference, Level, assignor_differences, coordinator_view, differences
 from sharestate.conversation.coordinator import CoordinatorConversation
+from sharestate.conversation.groups import GroupConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
 from sharestate.conversation.sessions import SessionConversation
@@ -96,8 +98,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
     """
     Replay the trace at *path* under *profile*, comparing at *level*.
 
-    Its header says what was recorded: share partitions, share coordinators, share sessions or the assignor. Batches of
-    share partitions larger than *split_limit* are not split. [records]
+    Its header says what was recorded: share partitions, share coordinators, share sessions, share groups or the
+    assignor. Batches of share partitions larger than *split_limit* are not split. [records]
 
     Raises:
         UnreadableFileError: It is not a trace, or not of a known version.
@@ -110,6 +112,8 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
                 return _replayed(trace, Conversation(profile, split_limit=split_limit), level.differences)
             case Recorded.SESSIONS:
                 return _sessions_replayed(trace, profile, level)
+            case Recorded.GROUPS:
+                return _groups_replayed(trace, profile, level)
             case Recorded.ASSIGNOR:
                 return _replayed(trace, AssignorConversation(), assignor_differences)
             case Recorded.COORDINATOR:
@@ -130,6 +134,13 @@ def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOut
     if sessions is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share sessions have the rules of {profile.name}")
     return _replayed(trace, SessionConversation(sessions), partial(_coordinator_differences, level))
+
+
+def _groups_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    groups = GROUP_PROFILES.get(profile.name)
+    if groups is None:
+        return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no group coordinator has the rules of {profile.name}")
+    return _replayed(trace, GroupConversation(groups), partial(_coordinator_differences, level))
 
 
 def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:

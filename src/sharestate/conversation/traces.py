@@ -48,12 +48,16 @@ class Recorded(Enum):
     SESSIONS = "share sessions"
     """The share sessions of a broker."""
 
+    GROUPS = "share groups"
+    """The share groups of a group coordinator."""
+
     ASSIGNOR = "the assignor"
     """The assignor of share groups."""
 
 
 RECORDED_CLASSES: Final[Mapping[str, Recorded]] = MappingProxyType(
     {
+        "GroupMetadataManager": Recorded.GROUPS,
         "PersisterStateBatchCombiner": Recorded.COORDINATOR,
         "ShareCoordinatorShard": Recorded.COORDINATOR,
         "ShareSessionCache": Recorded.SESSIONS,

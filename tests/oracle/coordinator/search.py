@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import count
 from multiprocessing import get_context, util
 from pathlib import Path
@@ -88,6 +89,9 @@ class Subject:
 
     profiles: Mapping[str, Any]
     """The profiles that follow the releases, by their lines."""
+
+    view: Callable[[Json], Json] = partial(coordinator_view, level=Level.FULL)
+    """Returns the part of a response that is compared."""
 
     planted: Mapping[str, Planted] = field(factory=dict)
     """What can be planted into the library, by name."""
@@ -170,9 +174,18 @@ class Worker:
             requests = self.task.subject.requests(number)
             finding = self.difference(requests)
             if finding is not None:
-                return compared, shrunk(finding, self.difference, (without_ranges,))
+                return compared, self.made_small(finding)
             compared += len(requests)
         return compared, None
+
+    def made_small(self, finding: Finding) -> Finding:
+        """Return what fewer requests show; without others before it, one may be refused that was not."""
+
+        def shows(requests: Sequence[Json]) -> Finding | None:
+            found = self.difference(requests)
+            return found if found and _is_refused(found.ours) == _is_refused(finding.ours) else None
+
+        return shrunk(finding, shows, (without_ranges,))
 
     def difference(self, requests: Sequence[Json]) -> Finding | None:
         """Send *requests* to both, and return where they first differ."""
@@ -182,7 +195,8 @@ class Worker:
         conversation = self.task.subject.converse(self.task.profile)
         for number, (request, response) in enumerate(exchanges, 1):
             ours = _answer(conversation, request, number)
-            found = differences(coordinator_view(response, Level.FULL), coordinator_view(ours, Level.FULL))
+            view = self.task.subject.view
+            found = differences(view(response), view(ours))
             if found:
                 return Finding(exchanges[:number], ours, found)
         return None
@@ -193,6 +207,10 @@ def _answer(conversation: LineServer, request: Json, number: int) -> Json:
         return conversation.answer(request, number)
     except BadRequestError as error:
         return {"bad_request": error.field, "message": error.message}
+
+
+def _is_refused(answer: Json) -> bool:
+    return "bad_request" in answer
 
 
 # ---- several jobs

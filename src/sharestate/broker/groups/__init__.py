@@ -1,7 +1,7 @@
 """
-What the group coordinator does for share groups: so far, its assignor.
+What the group coordinator does for share groups: members and their assignments, state of share partitions, offsets.
 
-It does no I/O: members and partitions go in, a target assignment comes out.
+It does no I/O and reads no clock: requests, answers and the time come in, and records to write come out as values.
 """
 
 from sharestate.broker.groups.assignment_changes import (
@@ -20,25 +20,176 @@ from sharestate.broker.groups.assignor import (
     TargetAssignment,
     assign,
 )
-from sharestate.errors import AssignmentError, NoUnfilledMemberError, UnknownSubscribedTopicError
+from sharestate.broker.groups.coordinator import GroupCoordinator
+from sharestate.broker.groups.deletion import GroupDeletion, delete_groups, groups_deleted
+from sharestate.broker.groups.describe import DescribedGroup, DescribedMember, ListedGroup, describe_groups, list_groups
+from sharestate.broker.groups.heartbeats import HeartbeatResponse, ShareGroupHeartbeat
+from sharestate.broker.groups.offsets import (
+    AlteredOffsets,
+    AlteredTopic,
+    DescribedOffset,
+    OffsetDeletion,
+    OffsetDescription,
+    PartitionOffset,
+    TopicOffsets,
+    alter_offsets,
+    delete_offsets,
+    describe_offsets,
+    described_offsets,
+    offsets_altered,
+    offsets_deleted,
+)
+from sharestate.broker.groups.profiles import (
+    GROUP_PROFILES,
+    GROUPS_4_2,
+    GROUPS_4_3,
+    GROUPS_4_4,
+    LATEST_GROUPS,
+    GroupProfile,
+    GroupQuirk,
+)
+from sharestate.broker.groups.records import (
+    CurrentMemberAssignmentValue,
+    GroupMetadataValue,
+    GroupRecord,
+    GroupRecordKey,
+    GroupRecordType,
+    GroupRecordValue,
+    MemberMetadataValue,
+    NamedTopic,
+    NamedTopicPartitions,
+    StatePartitionMetadataValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+    TopicPartitions,
+    decode_record,
+    encode_record,
+)
+from sharestate.broker.groups.request_checks import (
+    ADMINISTRATION_CHECKS,
+    HEARTBEAT_CHECKS,
+    GroupCaller,
+    GroupOperation,
+    GroupRequestError,
+    administration_error,
+    heartbeat_error,
+)
+from sharestate.broker.groups.session_timers import SessionTimer
+from sharestate.broker.groups.settings import GroupCoordinatorSettings
+from sharestate.broker.groups.share_group import (
+    GroupState,
+    InitializedTopic,
+    RefreshDeadline,
+    ShareGroup,
+    ShareGroupMember,
+    StatePartitions,
+    TargetMetadata,
+)
+from sharestate.broker.groups.state import CoordinatorState, GroupEffects
+from sharestate.broker.groups.tables import GroupTables
+from sharestate.broker.groups.topics import ClusterTopic, ClusterTopics
+from sharestate.errors import (
+    AssignmentError,
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    GroupMaxSizeReachedError,
+    GroupNotEmptyError,
+    GroupRecordOrderError,
+    NoUnfilledMemberError,
+    UnknownMemberIdError,
+    UnknownSubscribedTopicError,
+)
 
 __all__ = [
+    "ADMINISTRATION_CHECKS",
+    "GROUPS_4_2",
+    "GROUPS_4_3",
+    "GROUPS_4_4",
+    "GROUP_PROFILES",
+    "HEARTBEAT_CHECKS",
+    "LATEST_GROUPS",
+    "AlteredOffsets",
+    "AlteredTopic",
     "AssignmentChanges",
     "AssignmentError",
     "AssignmentInput",
     "AssignmentOrder",
+    "ClusterTopic",
+    "ClusterTopics",
+    "CoordinatorState",
+    "CurrentMemberAssignmentValue",
+    "DescribedGroup",
+    "DescribedMember",
+    "DescribedOffset",
+    "FencedMemberEpochError",
+    "GroupCaller",
+    "GroupCoordinator",
+    "GroupCoordinatorSettings",
+    "GroupDeletion",
+    "GroupEffects",
+    "GroupIdNotFoundError",
+    "GroupMaxSizeReachedError",
+    "GroupMetadataValue",
+    "GroupNotEmptyError",
+    "GroupOperation",
+    "GroupProfile",
+    "GroupQuirk",
+    "GroupRecord",
+    "GroupRecordKey",
+    "GroupRecordOrderError",
+    "GroupRecordType",
+    "GroupRecordValue",
+    "GroupRequestError",
+    "GroupState",
+    "GroupTables",
+    "HeartbeatResponse",
+    "InitializedTopic",
+    "ListedGroup",
     "MemberChange",
+    "MemberMetadataValue",
+    "NamedTopic",
+    "NamedTopicPartitions",
     "NoUnfilledMemberError",
+    "OffsetDeletion",
+    "OffsetDescription",
+    "PartitionOffset",
     "PartitionsByTopic",
     "PoolShare",
+    "RefreshDeadline",
+    "SessionTimer",
+    "ShareGroup",
+    "ShareGroupHeartbeat",
+    "ShareGroupMember",
+    "StatePartitionMetadataValue",
+    "StatePartitions",
     "SubscribedMember",
     "SubscriptionType",
     "TargetAssignment",
+    "TargetAssignmentMemberValue",
+    "TargetAssignmentMetadataValue",
+    "TargetMetadata",
+    "TopicOffsets",
     "TopicPartition",
+    "TopicPartitions",
     "UnderSharedPartition",
+    "UnknownMemberIdError",
     "UnknownSubscribedTopicError",
+    "administration_error",
+    "alter_offsets",
     "assign",
     "assignment_changes",
     "changes_json",
+    "decode_record",
+    "delete_groups",
+    "delete_offsets",
+    "describe_groups",
+    "describe_offsets",
+    "described_offsets",
+    "encode_record",
+    "groups_deleted",
+    "heartbeat_error",
+    "list_groups",
+    "offsets_altered",
+    "offsets_deleted",
     "read_assignment_input",
 ]

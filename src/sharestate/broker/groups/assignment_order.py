@@ -55,6 +55,10 @@ class Iteration:
         """Return the topics of a subscription, or of a previous target."""
         return self._as_given(topic_ids, TOPIC_IDS)
 
+    def of_pooled(self, topic_ids: Iterable[str]) -> list[str]:
+        """Return the topics that anyone subscribes to, in the order in which they are shared out by themselves."""
+        return self._within(topic_ids, TOPIC_IDS)
+
     def of_numbers(self, partitions: Iterable[int]) -> list[int]:
         """Return the partitions of a topic in a previous target, by their numbers."""
         return self._as_given(partitions, NUMBERS)

@@ -100,12 +100,14 @@ class TargetAssignment:
         members: The partitions of each member, by topic; sorted. Empty if nobody subscribes to anything.
         numbering: The members in the order in which they were numbered.
         shares: What the rules wanted, in one share or one for each topic.
+        arrivals: The partitions of each member that were shared out, in the order in which it has got them.
     """
 
     subscription_type: SubscriptionType
     members: Mapping[str, Mapping[str, tuple[int, ...]]]
     numbering: tuple[str, ...]
     shares: tuple[PoolShare, ...]
+    arrivals: Mapping[str, tuple[TopicPartition, ...]] = field(factory=dict, repr=False)
 
 
 def assign(
@@ -158,7 +160,20 @@ def assign(
         members=MappingProxyType(group.target(pools, drops_others=kind is SubscriptionType.HOMOGENEOUS)),
         numbering=tuple(numbering),
         shares=tuple(pool.wanted(numbering) for pool in pools),
+        arrivals=MappingProxyType(_arrivals(numbering, pools, iteration)),
     )
+
+
+def _arrivals(
+    numbering: Iterable[str], pools: Iterable[_Pool], iteration: Iteration
+) -> dict[str, tuple[TopicPartition, ...]]:
+    """Return the partitions of each member, pool by pool in the order in which Kafka comes to them."""
+    by_topic = {topic_id: pool for pool in pools for topic_id in pool.topics}
+    in_order = list({id(pool): pool for pool in map(by_topic.__getitem__, iteration.of_pooled(by_topic))}.values())
+    return {
+        member_id: tuple(chain.from_iterable(pool.held.get(index, ()) for pool in in_order))
+        for index, member_id in enumerate(numbering)
+    }
 
 
 def _checked(members: Iterable[SubscribedMember]) -> dict[str, SubscribedMember]:

@@ -15,7 +15,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -259,6 +259,14 @@ class JavaHashMap(Generic[K]):
             self._expect_few(key, len(place))
         else:
             place.insert(key, self._order(key))
+
+    def without(self, keys: Collection[K]) -> JavaHashMap[K]:
+        """Return a map with as many bins without *keys*; a bin that was a tree is one that is made anew."""
+        left = JavaHashMap(self._type, self._capacity)
+        for key in self:
+            if key not in keys:
+                left.put(key)
+        return left
 
     @property
     def _is_full(self) -> bool:

@@ -1,6 +1,7 @@
 package org.apache.kafka.coordinator.group;
 
 import java.net.InetAddress;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -68,15 +69,22 @@ final class GroupContext {
         }
     }
 
-    final Clock time = new Clock();
-    final GroupRelease.Timer timer = new GroupRelease.Timer(time);
+    final Clock time;
+    final GroupRelease.Timer timer;
     final MockCoordinatorExecutor<CoordinatorRecord> executor = new MockCoordinatorExecutor<>();
     final GroupMetadataManager groupMetadataManager;
     private final SnapshotRegistry snapshots = GroupRelease.snapshots();
+    private final Map<String, Object> config;
+    private final ShareGroupPartitionAssignor assignor;
+    private final List<CoordinatorRecord> log = new ArrayList<>();
     private long written = 0;
     private long committed = 0;
 
-    GroupContext(Map<String, Object> config, CoordinatorMetadataImage image, ShareGroupPartitionAssignor assignor) {
+    GroupContext(Map<String, Object> config, CoordinatorMetadataImage image, ShareGroupPartitionAssignor assignor, Clock time) {
+        this.config = config;
+        this.assignor = assignor;
+        this.time = time;
+        timer = new GroupRelease.Timer(time);
         groupMetadataManager = GroupRelease.manager()
             .withSnapshotRegistry(snapshots)
             .withTime(time)
@@ -92,9 +100,23 @@ final class GroupContext {
         snapshots.idempotentCreateSnapshot(written);
     }
 
+    /** What another broker has once it has read all records so far. */
+    GroupContext reloaded(CoordinatorMetadataImage image) {
+        GroupContext other = new GroupContext(config, image, assignor, time);
+        log.forEach(other::replay);
+        other.groupMetadataManager.onLoaded();
+        other.commit();
+        return other;
+    }
+
     void commit() {
         snapshots.deleteSnapshotsUpTo(committed);
         committed = written;
+    }
+
+    /** What an error leaves behind is taken back, as CoordinatorRuntime does. */
+    void revert() {
+        snapshots.revertToSnapshot(written);
     }
 
     CoordinatorResult<Map.Entry<ShareGroupHeartbeatResponseData, Optional<InitializeShareGroupStateParameters>>, CoordinatorRecord> shareGroupHeartbeat(
@@ -143,6 +165,7 @@ final class GroupContext {
             case 15 -> groupMetadataManager.replay((ShareGroupStatePartitionMetadataKey) record.key(), (ShareGroupStatePartitionMetadataValue) value);
             default -> throw new IllegalStateException("record " + record);
         }
+        log.add(record);
         snapshots.idempotentCreateSnapshot(++written);
     }
 }

@@ -80,6 +80,8 @@ public final class GroupDriver {
             result = run(request);
             context.commit();
         } catch (Throwable t) {
+            if (context != null)
+                context.revert();
             if (STACK_TRACES)
                 t.printStackTrace();
             Map<String, Object> error = new LinkedHashMap<>();
@@ -106,7 +108,7 @@ public final class GroupDriver {
                 change(request);
                 Map<String, Object> config = new HashMap<>();
                 request.path("config").properties().forEach(entry -> config.put(entry.getKey(), entry.getValue().asText()));
-                context = new GroupContext(config, new KRaftCoordinatorMetadataImage(image), new SimpleAssignor());
+                context = new GroupContext(config, new KRaftCoordinatorMetadataImage(image), new SimpleAssignor(), new GroupContext.Clock());
                 yield null;
             }
             case "heartbeat" -> {
@@ -229,6 +231,10 @@ public final class GroupDriver {
                 List<Object> list = new ArrayList<>();
                 context.sendShareGroupDescribe(List.of(group)).forEach(described -> list.add(JSON.valueToTree(described.toString()).asText()));
                 yield list;
+            }
+            case "reload" -> {
+                context = context.reloaded(new KRaftCoordinatorMetadataImage(image));
+                yield null;
             }
             case "state" -> null;
             default -> throw new IllegalArgumentException("op: " + request.path("op").asText());
