@@ -20,9 +20,12 @@ from tests.oracle.build import OracleUnavailableError
 
 RELEASES: Final = ("4.3.1", "4.4.0")
 
+RACK: Final = "rack-1"
+"""Of the broker that tests share, as hashes of topics have it."""
+
 SETTINGS: Final = MappingProxyType(
     {
-        "broker.rack": "rack-1",
+        "broker.rack": RACK,
         "group.share.max.size": "10",
         "group.share.max.share.sessions": "12",
         "group.share.min.assignment.interval.ms": "0",

@@ -114,3 +114,19 @@ def connected(broker: KafkaBroker) -> Iterator[RawConnection]:
         yield connection
     finally:
         connection.close()
+
+
+def known_topics(broker: KafkaBroker, to: RawConnection, name: str, count: int) -> list[tuple[str, str]]:
+    """
+    Make topics, and return their names and ids when the coordinator knows them, which is not at once.
+
+    One group is looked at whose topic is made last: the coordinator hears of all in their order.
+    """
+    made = [(topic, broker.create_topic(topic, PARTITIONS)) for topic in map(f"{name}-{{}}".format, range(count + 1))]
+    last = Group(broker, to, made.pop())
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not last.is_initialized():
+        assert last.beat("scout", JOIN).error == "none"
+        assert time.monotonic() < give_up_s
+        time.sleep(0.1)
+    return made

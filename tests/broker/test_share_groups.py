@@ -20,24 +20,21 @@ from sharestate.broker.groups.records import (
 )
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
-from tests.broker.conftest import RELEASES, SETTINGS, running
+from tests.broker.conftest import RACK, RELEASES, SETTINGS, running
 from tests.broker.group_requests import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
-from tests.broker.share_groups import INTERVAL, PARTITIONS, Group, connected, kinds, written
+from tests.broker.share_groups import INTERVAL, Group, connected, kinds, known_topics, written
 from tests.broker.share_sessions import FetchLimits, RawConnection, ShareSession
 
 pytestmark = pytest.mark.broker
-
-RACK: Final = "rack-1"
-"""Of the broker (``SETTINGS``)."""
 
 MEMBERS: Final = 10
 """How many a group may have (``SETTINGS``)."""
 
 TIMEOUT: Final = "share.session.timeout.ms"
 TOPICS: Final = 14
-"""How many are made before the first test: a new topic is not known to the coordinator at once."""
+"""How many are made before the first test."""
 
 COMPLETED: Final = "Completed request:"
 INITIALIZE: Final = '"requestApiKeyName":"INITIALIZE_SHARE_GROUP_STATE"'
@@ -53,15 +50,8 @@ def to(broker: KafkaBroker) -> Iterator[RawConnection]:
 
 @pytest.fixture(scope="module")
 def topics(broker: KafkaBroker, to: RawConnection) -> Iterator[tuple[str, str]]:
-    """The names and ids of topics that the coordinator knows: it hears of them in their order."""
-    made = [(name, broker.create_topic(name, PARTITIONS)) for name in map("parcels-{}".format, range(TOPICS))]
-    last = Group(broker, to, made.pop())
-    give_up_s = time.monotonic() + PATIENCE_S
-    while not last.is_initialized():
-        assert last.beat("scout", JOIN).error == "none"
-        assert time.monotonic() < give_up_s
-        time.sleep(0.1)
-    return iter(made)
+    """The names and ids of topics that the coordinator knows."""
+    return iter(known_topics(broker, to, "parcels", TOPICS))
 
 
 @pytest.fixture
