@@ -33,7 +33,7 @@ MEMBERS: Final = 10
 """How many a group may have (``SETTINGS``)."""
 
 TIMEOUT: Final = "share.session.timeout.ms"
-TOPICS: Final = 14
+TOPICS: Final = 15
 """How many are made before the first test."""
 
 COMPLETED: Final = "Completed request:"
@@ -358,6 +358,7 @@ def test_a_group_is_deleted(member: Group) -> None:
 def test_a_topic_is_deleted(member: Group) -> None:
     """The group forgets its state, and the next heartbeat takes its partitions away."""
     delete_topic(member.broker, member.topic)
+    member.wait_until_initialized(0)
     wait_for_epoch(member, "A", 3, 4)
 
     assert member.describe().members["A"].assigned == {}
