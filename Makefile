@@ -15,7 +15,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover stalls falsified fuzz lint check package release
-.PHONY: release-watch oracle oracle-sessions oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
+.PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -181,6 +181,12 @@ oracle-groups: $(READY) ## Search for differences from Kafka's own group coordin
 	$(call judge,oracle-groups, $(foreach room,sessions groups assignor, \
 	  $(call step,searching for differences from the $(room) of Kafka $(KAFKA), \
 	    $(BIN)/python -m tests.oracle.$(room).search --ops $(OPS) --kafka $(KAFKA) --seed $(SEED) --jobs $(JOBS));))
+
+oracle-configs: CASES ?= 20000
+oracle-configs: KAFKA ?= 4.4.0
+oracle-configs: $(READY) ## Search for settings that Kafka's own classes take otherwise; CASES=, KAFKA=
+	$(call judge,oracle-configs, $(call step,searching for differences from the settings of Kafka $(KAFKA), \
+	  $(BIN)/python -m tests.oracle.configs.search --cases $(CASES) --kafka $(KAFKA)))
 
 oracle-mutants: $(READY) ## Check that the searches notice each of some changes to the library; takes minutes; ONLY=coordinator
 	$(call judge,oracle-mutants, $(call step,planting one change after another, $(BIN)/python -m tests.oracle.mutants $(ONLY)))

@@ -53,7 +53,8 @@ nitpick_ignore_regex = [
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
     ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
-    ("py:class", r"sharestate\.log_check\.(budget\.Part|order\.FoundOrder)"),  # what a budget and a check keep
+    ("py:class", r"sharestate\.log_check\.(budget\.Part|found_order\.FoundOrder)"),  # what a budget and a check keep
+    ("py:class", r"sharestate\.values\.config_keys\.Validator"),  # what values a setting takes
     ("py:exc", r"BudgetSpentError"),  # how a budget ends a check, which catches it
     ("py:class", r"sharestate\.history\.replay_state\.Loss"),  # why a replay knows nothing
     ("py:class", r"sharestate\.spark\.largest_partition\.Size"),  # the largest share partition, to be named

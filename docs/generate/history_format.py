@@ -9,13 +9,13 @@ from generate.markdown import NOTICE, table
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.history.columns import (
     EVENT_COLUMNS,
-    HISTORY_VERSION,
     INFERRED,
     KINDS,
     LONGEST_TEXT,
     MAY_LACK,
     MOST_ITEMS,
 )
+from sharestate.history.header import HISTORY_VERSION
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 
 EVENTS: Final = """\
@@ -41,8 +41,8 @@ same as null.
 Readers have bounds for what a file may take. A text has {text} bytes at the most, as Kafka's strings
 have. A line of JSON has 16 million characters and a million values at the most; a list in Parquet has {items} items,
 and a row group may be 64 MiB once it is decompressed, or 64 times what it takes in the file if that is more. Columns
-that are encoded as `DELTA_BYTE_ARRAY` are refused. No file has more events than bytes, and no compressed file has more
-than 10,000 lines and four for each byte."""
+that are encoded as `DELTA_BYTE_ARRAY` are refused. No such file has more events, and no compressed file more lines,
+than 10,000 and one for every 8 bytes."""
 
 OUTPUT: Final = """\
 A replay makes flat rows. All have these columns; the others depend on the `kind` and are null elsewhere."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from generate import (
+    configuration,
     history_format,
     how_we_know,
     invariants,
@@ -24,6 +25,7 @@ DOCS: Final = Path(__file__).parents[1]
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
+        "configuration.md": configuration.page,
         "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,
         "invariants.md": invariants.page,

@@ -54,10 +54,13 @@ from sharestate.partition.state import GapWindow
 from sharestate.partition.views import BatchView, RecordRun
 from sharestate.persister import InMemoryPersister, Persister, ThreadedPersister
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
-from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.config import GroupCoordinatorConfig, ShareConfig
+from sharestate.values.config_keys import ConfigKey, ConfigType, config_keys
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
+from sharestate.values.effective_configs import effective_configs
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.profiles import (
     KAFKA_4_2,
     KAFKA_4_3,
@@ -107,6 +110,8 @@ __all__ = [
     "BatchView",
     "BrokerWritePolicy",
     "Cause",
+    "ConfigKey",
+    "ConfigType",
     "ControlType",
     "CoordinatorNotAvailableError",
     "DeadLetterCause",
@@ -120,6 +125,7 @@ __all__ = [
     "FetchedRecords",
     "FormatError",
     "GapWindow",
+    "GroupCoordinatorConfig",
     "GroupIdNotFoundError",
     "InMemoryDeadLetterQueue",
     "InMemoryPersister",
@@ -180,6 +186,8 @@ __all__ = [
     "WritePolicy",
     "WriteShareGroupState",
     "WrongThreadError",
+    "config_keys",
+    "effective_configs",
     "monotonic_ms",
     "persister_error",
     "topic_id_of",

@@ -17,6 +17,7 @@ from attrs import define, evolve, field
 
 # All of these are imported from here, with the errors.
 from sharestate.error_codes import ErrorCode as ErrorCode  # noqa: PLC0414 - as above
+from sharestate.input_errors import InvalidConfigurationError as InvalidConfigurationError  # noqa: PLC0414 - as above
 from sharestate.input_errors import MalformedInputError as MalformedInputError  # noqa: PLC0414 - as above
 from sharestate.input_errors import ShareStateError as ShareStateError  # noqa: PLC0414 - as above
 from sharestate.input_errors import SnapshotError as SnapshotError  # noqa: PLC0414 - as above
@@ -290,12 +291,6 @@ class NoUnfilledMemberError(AssignmentError):
 
 
 # ---- settings that Kafka does not take
-
-
-class InvalidConfigurationError(ShareStateError):
-    """A setting that is refused when it is made."""
-
-    code = ErrorCode.INVALID_CONFIG
 
 
 class DeadLetterQueueConfigError(InvalidConfigurationError):

@@ -1,5 +1,5 @@
 """
-The base class of the library's errors, and the errors of malformed input, which is found before anything is known.
+The base class of the library's errors, and the errors of input that is wrong before anything is known.
 
 A module of its own because what checks values raises them, while other errors carry values; ``errors`` has them all.
 """
@@ -86,3 +86,17 @@ class MalformedInputError(ShareStateError, ValueError):
 
 class SnapshotError(MalformedInputError):
     """A snapshot of another version or profile, or one that contradicts itself; ``field`` names the part."""
+
+
+@define(eq=False, slots=False)
+class InvalidConfigurationError(ShareStateError):
+    """
+    A setting that is refused when it is made.
+
+    Attributes:
+        key: The setting, by Kafka's name for it; None if it is none of Kafka's brokers'.
+    """
+
+    key: str | None = None
+
+    code = ErrorCode.INVALID_CONFIG

@@ -19,10 +19,11 @@ MAX_VALUES: Final = 2**20
 """The most values in a line, lists and objects counted twice: each takes 8 to 70 bytes of memory, a line has 10 to 20
 characters for each."""
 
-_LINES_OF_BYTE: Final = 4
+_BYTES_OF_LINE: Final = 8
 _SOME_LINES: Final = 10_000
-"""The most lines of a compressed file are these, and so many for each of its bytes. Lines that differ in nothing but a
-number take 1.5 bytes and more, lines that come again and again in groups a third of one. [lines]"""
+"""The most lines of a compressed file are these, and one for so many of its bytes. Those of the state topics of brokers
+take 14 bytes and more, compressed as well as gzip can; those of histories and request logs 27 and more. Each takes 20
+µs to read and 400 bytes of memory, no matter how few bytes it came from."""
 
 MAX_DEPTH: Final = 64
 """The largest depth of nested lists and objects; requests need less than 20."""
@@ -43,7 +44,7 @@ def _skip_line(stream: TextIO, limit: int) -> None:
 
 def most_lines(compressed: int) -> int:
     """Return how many lines there may be in so many *compressed* bytes."""
-    return _SOME_LINES + _LINES_OF_BYTE * compressed
+    return _SOME_LINES + compressed // _BYTES_OF_LINE
 
 
 def is_blank(line: str) -> bool:

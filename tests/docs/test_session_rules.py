@@ -8,7 +8,7 @@ from typing import Final
 
 import sharestate
 from sharestate.broker.sessions import REQUEST_CHECKS, REQUESTS, TOPIC_CHECKS, SessionQuirk
-from sharestate.broker.sessions.cache import REFUSALS
+from sharestate.broker.sessions.epoch_checks import REFUSALS
 from tests.docs.test_state_machines import arrows, groups
 from tests.support.protocol_pages import sections
 

@@ -9,7 +9,7 @@ import pytest
 
 from sharestate.testing.search.command import CommandPeer
 from tests.oracle.build import OracleUnavailableError, build
-from tests.oracle.groups.search import DRIVER
+from tests.oracle.groups.search import GROUPS
 from tests.support.group_data import DATA, exchanges
 
 
@@ -17,7 +17,7 @@ from tests.support.group_data import DATA, exchanges
 def command(request: pytest.FixtureRequest) -> list[str]:
     """What runs Kafka's group coordinator, of the release that is the parameter."""
     try:
-        return build(request.param, sources="groups").command(DRIVER)
+        return build(request.param, sources="groups").command(GROUPS.driver)
     except OracleUnavailableError as error:
         if "oracle" in os.environ.get("SHARESTATE_REQUIRE", "").split(","):
             raise

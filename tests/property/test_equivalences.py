@@ -17,7 +17,7 @@ from sharestate.values.profiles import KAFKA_4_3, PROFILES, Profile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
 
 LATE = Mix(trouble=80, steps={**STEPS, "complete": 3, "take_over": 0})
 """Sequences with many writes that are not answered yet."""

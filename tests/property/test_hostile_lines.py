@@ -14,8 +14,8 @@ from sharestate import (
 )
 from sharestate.conversation import BadRequestError, Conversation
 from sharestate.testing.generator.mix import WILD
-from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse
+from sharestate.testing.generator.surroundings import Request, Response, Steps
 from sharestate.testing.protocol.strategies import sequences
 from tests.support.partitions import every_profile
 

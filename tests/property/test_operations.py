@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 from sharestate.testing.generator.mix import ORDINARY, WILD, Mix
-from sharestate.testing.generator.model import Request, Response
 from sharestate.testing.generator.operations import converse, seeded
+from sharestate.testing.generator.surroundings import Request, Response
 from sharestate.testing.protocol.always import the_complete_count_is_right
 from sharestate.testing.protocol.exchange import Exchange, exchanges
 from sharestate.testing.protocol.in_process import InProcessServer

@@ -24,8 +24,8 @@ from sharestate import (
     Snapshot,
 )
 from sharestate.testing.generator.mix import STEPS, WILD, Mix, mix_for
-from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse
+from sharestate.testing.generator.surroundings import Request, Response, Steps
 from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.testing.protocol.strategies import sequences
 

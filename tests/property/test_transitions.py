@@ -23,8 +23,8 @@ from sharestate import (
     Transition,
 )
 from sharestate.testing.generator.mix import STEPS, WILD, Mix, mix_for
-from sharestate.testing.generator.model import Steps
 from sharestate.testing.generator.operations import seeded
+from sharestate.testing.generator.surroundings import Steps
 from sharestate.testing.protocol.exchange import exchanges
 from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.testing.protocol.strategies import sequences

@@ -38,3 +38,8 @@ def records(recording: Path) -> list[ShownRecord]:
     """Return the records that were written in a recording, each once."""
     shown = {tuple(each["raw"]): each for _, response in exchanges(recording) for each in response["records"]}
     return [ShownRecord(b64decode(key), b64decode(value) or None, each) for (key, value), each in shown.items()]
+
+
+def raw_records(response: Any) -> list[tuple[bytes, bytes | None]]:  # noqa: ANN401 - JSON
+    """Return the bytes of the records in a response, key and value; None for that of a tombstone."""
+    return [(b64decode(key), b64decode(value) or None) for key, value in (each["raw"] for each in response["records"])]

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from sharestate.history import Header
 from sharestate.history.arrow import EVENT_SCHEMA, encode_events
-from sharestate.history.events import MARK, read_event
+from sharestate.history.events import read_event
+from sharestate.history.header import MARK
 from sharestate.json_lines import write_json
 
 _FIRST: Final = "request.batches.list.element.first_offset"

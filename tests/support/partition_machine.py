@@ -22,7 +22,7 @@ from sharestate import (
     SharePartitionKey,
     StateBatch,
 )
-from sharestate.testing.generator.model import batch_to_json
+from sharestate.testing.generator.surroundings import batch_to_json
 from sharestate.testing.partitions import (
     PartitionSettings,
     ReadState,

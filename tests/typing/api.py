@@ -35,6 +35,8 @@ from sharestate import (
     BatchView,
     BrokerWritePolicy,
     Cause,
+    ConfigKey,
+    ConfigType,
     ControlType,
     CoordinatorNotAvailableError,
     DeadLetterCause,
@@ -48,6 +50,7 @@ from sharestate import (
     FetchedRecords,
     FormatError,
     GapWindow,
+    GroupCoordinatorConfig,
     GroupIdNotFoundError,
     InitializationError,
     InMemoryDeadLetterQueue,
@@ -108,6 +111,8 @@ from sharestate import (
     WritePolicy,
     WriteShareGroupState,
     WrongThreadError,
+    config_keys,
+    effective_configs,
     monotonic_ms,
     persister_error,
     topic_id_of,
@@ -132,6 +137,15 @@ def settings() -> ShareConfig:
     )
     assert_type(config.delivery_count_limit, int)
     assert_type(config.auto_offset_reset, AutoOffsetReset)
+    assert_type(ShareConfig.from_kafka({"share.isolation.level": "read_committed"}, release="4.3.1"), ShareConfig)
+    coordinator = GroupCoordinatorConfig.from_kafka({}, is_loaded=True)
+    assert_type(coordinator.session_timeout_ms, int)
+    assert_type(coordinator.assignor, str)
+    for name, value in effective_configs({"log.dirs": "data"}).items():
+        key = config_keys("4.4")[name]
+        assert_type(key, ConfigKey)
+        assert_type(key.type, ConfigType)
+        assert_type(value, bool | int | str | tuple[str, ...])
     return config
 
 

@@ -32,6 +32,7 @@ SMALL = {
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
+    "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",
     "testing/search/guardian.py": "a program of its own, which imports nothing of the package to start quickly",
     "testing/search/known.py": "the one thing about known divergences that reads a file",
@@ -43,11 +44,10 @@ SMALL = {
 """Files of fewer lines, and why each stands alone."""
 
 SAME_NAMES = {
-    "Change": "what a command begins in partition/, and what a log shows of a record in log_check/; none is exported",
+    "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "Order": "the order of a history's events, and another order of some steps, which is not exported",
-    "ShareSession": "what a broker keeps of a session, and what its request log shows of one, which is not exported",
     "Step": "a step of a schedule in log_check/, and a part of an acquisition in partition/; none is exported",
 }
 """Public classes of the same name in two modules, and why each is no trap."""

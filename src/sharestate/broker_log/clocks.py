@@ -1,5 +1,5 @@
 """
-How much the clocks of brokers disagree, by what caused what.
+The clocks of brokers: how much they disagree, by what caused what, and where one was put forward or back.
 
 A leader hands out records, and then writes what became of them to a share coordinator; and before it hands them out
 once more, the write was usually answered. So what the coordinator's broker has logged of the write lies between two
@@ -44,6 +44,26 @@ class Offset(NamedTuple):
         """Return it as a sentence without an end."""
         how = "ahead of" if self.us > 0 else "behind"
         return f"{self.broker} is {how} {self.other} by {abs(self.us) / 1e6:.3f} s or more"
+
+
+class ClockChange(NamedTuple):
+    """
+    A line from which on the broker's clock is another one.
+
+    Attributes:
+        file: The file that has it.
+        line: Its number, from 1 on.
+        is_back: Whether the clock was put back, and not forward.
+    """
+
+    file: str
+    line: int
+    is_back: bool
+
+    def __str__(self) -> str:
+        """Return what happened, and where."""
+        way = "back" if self.is_back else "forward"
+        return f"{self.file}:{self.line}: the clock was put {way} by about an hour, as summer time does"
 
 
 class _Seen(NamedTuple):

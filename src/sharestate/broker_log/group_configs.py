@@ -13,12 +13,13 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from sharestate.broker_log.settings import GROUP_SETTINGS, read_lines
-from sharestate.errors import RequestLogError
+from sharestate.broker_log.server_properties import read_bytes
+from sharestate.broker_log.settings import field_of
+from sharestate.errors import InvalidConfigurationError, RequestLogError
 
 _GROUP: Final = re.compile(r"(?:Dynamic|All) configs for group (.*) are:")
 _SETTING: Final = re.compile(r"(\S+?)=(.*) sensitive=(?:true|false) synonyms=\{.*\}")
@@ -44,14 +45,17 @@ def read_group_configs(paths: Iterable[Path | str]) -> dict[str, dict[str, Any]]
 def _read(path: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     fields: dict[str, Any] | None = None
-    for number, line in enumerate(map(str.strip, read_lines(path)), 1):
+    for number, line in enumerate(map(str.strip, _lines(path)), 1):
         if group := _GROUP.fullmatch(line):
             fields = found.setdefault(group[1], {})
         elif setting := _SETTING.fullmatch(line):
             if fields is None:
                 message = "a setting before the name of a group"
                 raise RequestLogError(message, path, number)
-            fields |= field_of(setting[1], setting[2], path, number)
+            try:
+                fields |= field_of(setting[1], setting[2])
+            except InvalidConfigurationError as error:
+                raise RequestLogError(str(error), path, number, setting[1]) from error
         elif line:
             message = "expected what kafka-configs.sh --describe --entity-type groups prints"
             raise RequestLogError(message, path, number)
@@ -61,18 +65,9 @@ def _read(path: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def field_of(name: str, value: str, source: str, number: int | None = None) -> Mapping[str, Any]:
-    """
-    Return a setting of a group as a field of a ``config`` event; nothing if it does not matter to share partitions.
-
-    Raises:
-        RequestLogError: The value is not what it has to be.
-    """
-    if name not in GROUP_SETTINGS:
-        return {}
-    field, read = GROUP_SETTINGS[name]
+def _lines(path: str) -> list[str]:
     try:
-        return {field: read(value)}
-    except (ValueError, KeyError) as error:
-        message = f"{value!r} is no value of it"
-        raise RequestLogError(message, source, number, name) from error
+        return read_bytes(path).decode().splitlines()
+    except UnicodeDecodeError as error:
+        message = f"cannot be read: {error}"
+        raise RequestLogError(message, path) from error

@@ -25,11 +25,11 @@ from sharestate.broker_log.settings import GroupSettings
 from sharestate.broker_log.state_requests import StateRequests
 from sharestate.broker_log.topic_logs import TopicLogs
 from sharestate.broker_log.topics import Topics
-from sharestate.errors import RequestLogError
+from sharestate.errors import InvalidConfigurationError, RequestLogError
 from sharestate.history import Event
 
-_NO_SENSE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What is raised where a request has not the fields that it must have."""
+_NO_SENSE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidConfigurationError)
+"""What is raised where a request has not the fields that it must have, or not with such values."""
 
 
 class LogImport:

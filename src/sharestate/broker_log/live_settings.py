@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
         raise
     message = "a cluster needs the extra 'consumer': pip install 'sharestate[consumer]'"
     raise ModuleNotFoundError(message, name=error.name) from error
-from sharestate.broker_log.group_configs import field_of
+from sharestate.broker_log.settings import field_of
 from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError
 
 _ASK: Final[dict[str, Any]] = {"client.id": "sharestate", "log_level": 0}  # errors are raised, not printed
@@ -63,5 +63,5 @@ class LiveSettings:
         found: dict[str, Any] = {}
         for name, entry in entries.items():
             if entry.value is not None:
-                found |= field_of(name, entry.value, self._servers)
+                found |= field_of(name, entry.value)
         return found

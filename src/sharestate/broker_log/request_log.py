@@ -9,10 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from sharestate.broker_log.clocks import ClockChange
 from sharestate.broker_log.envelopes import Envelopes
 from sharestate.broker_log.lines import COMPLETED, STAMP, LoggedRequest, instant_us, last_stamp, read_request
 from sharestate.broker_log.log_files import COMPRESSION_ERRORS, LogFile
-from sharestate.broker_log.request_order import ClockChange, RequestOrder
+from sharestate.broker_log.request_order import RequestOrder
 from sharestate.errors import RequestLogError
 from sharestate.json_lines import brief
 

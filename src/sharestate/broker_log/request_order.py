@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from sharestate.broker_log.clocks import ClockChange
 from sharestate.broker_log.lines import LoggedRequest
 
 _HORIZON_US: Final = 10_000_000
@@ -32,26 +33,6 @@ _MOST_CONNECTIONS: Final = 100_000
 _HOUR_US: Final = 3_000_000_000
 """How far a clock is put for summer time, at the least: an hour, less the ten minutes for which brokers keep a silent
 connection (``connections.max.idle.ms``). [µs]"""
-
-
-class ClockChange(NamedTuple):
-    """
-    A line from which on the broker's clock is another one.
-
-    Attributes:
-        file: The file that has it.
-        line: Its number, from 1 on.
-        is_back: Whether the clock was put back, and not forward.
-    """
-
-    file: str
-    line: int
-    is_back: bool
-
-    def __str__(self) -> str:
-        """Return what happened, and where."""
-        way = "back" if self.is_back else "forward"
-        return f"{self.file}:{self.line}: the clock was put {way} by about an hour, as summer time does"
 
 
 class RequestOrder:

@@ -47,7 +47,7 @@ SessionKey = tuple[str, str, str]
 
 
 @define
-class ShareSession:
+class LoggedSession:
     """What a member fetches over a connection."""
 
     connection: str
@@ -98,7 +98,7 @@ class ShareSessions:
         self._appends = appends
         self._leaders = leaders
         self._clocks = clocks
-        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._sessions: dict[SessionKey, LoggedSession] = {}
         self._looked_at_us = 0
 
     def _share_request(self, logged: LoggedRequest, code: str) -> None:
@@ -129,7 +129,7 @@ class ShareSessions:
             session.change([each[:2] for each in acknowledged], forgotten)
             self._fetch(session, logged, answers)
 
-    def _session(self, logged: LoggedRequest) -> ShareSession:
+    def _session(self, logged: LoggedRequest) -> LoggedSession:
         key = _session_key(logged)
         session = self._sessions.get(key)
         if session is None or logged.request["shareSessionEpoch"] == INITIAL_EPOCH:
@@ -137,11 +137,11 @@ class ShareSessions:
                 self._events.counts["sessions_begun_before"] += 1
             if session is not None and session.connection != logged.connection and not session.is_lost:
                 self._disconnect(session, key)
-            session = self._sessions[key] = ShareSession(logged.connection)
+            session = self._sessions[key] = LoggedSession(logged.connection)
         session.connection, session.last_us, session.is_lost = logged.connection, logged.end_us, False
         return session
 
-    def _close(self, session: ShareSession, logged: LoggedRequest) -> None:
+    def _close(self, session: LoggedSession, logged: LoggedRequest) -> None:
         group_id, member_id = logged.request["groupId"], logged.request["memberId"]
         for topic_id, partition in session.partitions:
             key = group_id, topic_id, partition
@@ -172,7 +172,7 @@ class ShareSessions:
         self._leaders.acknowledged(key, logged, is_done=answer is not None and not answer[code])
         self._events.add(key, "acknowledge", logged, member_id=member_id, request=request, response=response)
 
-    def _fetch(self, session: ShareSession, logged: LoggedRequest, answers: dict[TopicPartition, Any]) -> None:
+    def _fetch(self, session: LoggedSession, logged: LoggedRequest, answers: dict[TopicPartition, Any]) -> None:
         request = logged.request
         partitions = session.rotated(request["shareSessionEpoch"])
         if not (request.get("isRenewAck") or request["maxRecords"] == 0 or request["maxBytes"] == 0):
@@ -248,7 +248,7 @@ class ShareSessions:
             if not session.is_lost:
                 self._disconnect(session, key)
 
-    def _disconnect(self, session: ShareSession, session_key: SessionKey) -> None:
+    def _disconnect(self, session: LoggedSession, session_key: SessionKey) -> None:
         broker, group_id, member_id = session_key
         for topic_id, partition in session.partitions:
             key = group_id, topic_id, partition

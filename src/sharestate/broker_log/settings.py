@@ -16,70 +16,37 @@ from typing import Any, Final, NamedTuple
 
 from attrs import Factory, define
 
-from sharestate.errors import RequestLogError
-from sharestate.values.config import read_auto_offset_reset
-from sharestate.values.fetched_records import IsolationLevel
+from sharestate.broker_log.server_properties import read_server_properties
+from sharestate.values.config_keys import RELEASES, config_keys
 
-MAX_FILE: Final = 2**24
-"""The largest size of a file of settings. [bytes]"""
-
-
-def _boolean(value: str) -> bool:
-    return {"true": True, "false": False}[value.strip().lower()]
-
-
-def _number(value: str) -> int:
-    found = int(value)
-    if not 0 <= found < 2**31:
-        raise ValueError
-    return found
-
-
-def _isolation(value: str) -> str:
-    return IsolationLevel(value.strip().lower()).value
-
-
-def _reset(value: str) -> str:
-    read_auto_offset_reset(value, "")
-    return value
-
-
-_BROKER: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyType(
+_BROKER: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "group.share.delivery.count.limit": ("delivery_count_limit", _number),
-        "group.share.partition.max.record.locks": ("max_record_locks", _number),
-        "group.share.record.lock.duration.ms": ("record_lock_duration_ms", _number),
+        "group.share.delivery.count.limit": "delivery_count_limit",
+        "group.share.partition.max.record.locks": "max_record_locks",
+        "group.share.record.lock.duration.ms": "record_lock_duration_ms",
     }
 )
-"""The properties of a broker: the field of a history that each sets, and how its value is read."""
+"""The fields of a history that a broker's properties set, by property."""
 
-GROUP_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyType(
+_GROUP: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "errors.deadletterqueue.topic.name": ("dlq_topic", str),
-        "share.auto.offset.reset": ("auto_offset_reset", _reset),
-        "share.delivery.count.limit": ("delivery_count_limit", _number),
-        "share.isolation.level": ("isolation", _isolation),
-        "share.partition.max.record.locks": ("max_record_locks", _number),
-        "share.record.lock.duration.ms": ("record_lock_duration_ms", _number),
-        "share.renew.acknowledge.enable": ("renew_acknowledge_enable", _boolean),
+        "errors.deadletterqueue.topic.name": "dlq_topic",
+        "share.auto.offset.reset": "auto_offset_reset",
+        "share.delivery.count.limit": "delivery_count_limit",
+        "share.isolation.level": "isolation",
+        "share.partition.max.record.locks": "max_record_locks",
+        "share.record.lock.duration.ms": "record_lock_duration_ms",
+        "share.renew.acknowledge.enable": "renew_acknowledge_enable",
     }
 )
-"""The settings of a group, likewise."""
+"""Those that a group's settings set, likewise."""
 
-_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "auto_offset_reset": "latest",
-        "delivery_count_limit": 5,
-        "dlq_topic": "",
-        "isolation": "read_uncommitted",
-        "max_record_locks": 2000,
-        "record_lock_duration_ms": 30_000,
-        "renew_acknowledge_enable": True,
-    }
-)
-"""The settings of a group of which nothing is known: Kafka's defaults."""
+_KEYS: Final = config_keys(RELEASES[-1])
 
-_OF_BROKERS: Final = frozenset(field for field, _ in _BROKER.values())
+_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({field: _KEYS[name].default for name, field in _GROUP.items()})
+"""The settings of a group of which nothing is known: Kafka's defaults, which are the same in every release."""
+
+_OF_BROKERS: Final = frozenset(_BROKER.values())
 
 _GROUP_RESOURCE: Final = 32
 """ConfigResource.Type.GROUP (Kafka 4.3.1)."""
@@ -89,23 +56,14 @@ _MOST_ALTERATIONS: Final = 1000
 """How many alterations are remembered of which the other line may come, far more than wait at a time. [alterations]"""
 
 
-def read_lines(path: Path | str) -> list[str]:
+def field_of(name: str, value: str) -> dict[str, Any]:
     """
-    Return the lines of a file of settings.
+    Return a setting of a group as a field of a ``config`` event; nothing if it does not matter to share partitions.
 
     Raises:
-        RequestLogError: It cannot be read, or is too large for such a file.
+        InvalidConfigurationError: The value is not what it has to be.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE + 1)
-        if len(data) > MAX_FILE:
-            message = f"more than {MAX_FILE} bytes are no settings"
-            raise RequestLogError(message, str(path))
-        return data.decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot be read: {error}"
-        raise RequestLogError(message, str(path)) from error
+    return {_GROUP[name]: _KEYS[name].read(value)} if name in _GROUP else {}
 
 
 def read_properties(path: Path | str) -> dict[str, Any]:
@@ -113,19 +71,13 @@ def read_properties(path: Path | str) -> dict[str, Any]:
     Return what a broker's properties say of share groups, as fields of a ``config`` event; else Kafka's defaults.
 
     Raises:
-        RequestLogError: The file cannot be read, or a value is not what it has to be.
+        RequestLogError: As ``read_server_properties`` raises it.
     """
-    found = {field: _DEFAULTS[field] for field in sorted(_OF_BROKERS)}
-    for number, line in enumerate(read_lines(path), 1):
-        name, _, value = line.partition("=")
-        if name.strip() in _BROKER:
-            field, read = _BROKER[name.strip()]
-            try:
-                found[field] = read(value.strip())
-            except ValueError as error:
-                message = f"expected a number, got {value.strip()!r}"
-                raise RequestLogError(message, str(path), number, name.strip()) from error
-    return found
+    settings = read_server_properties(path)
+    return {
+        field: _KEYS[name].read(settings[name]) if name in settings else _KEYS[name].default
+        for name, field in _BROKER.items()
+    }
 
 
 class Disagreement(NamedTuple):
@@ -142,7 +94,7 @@ class Disagreement(NamedTuple):
 
     def __str__(self) -> str:
         """Return it as a sentence without an end."""
-        name = next(name for name, (field, _) in _BROKER.items() if field == self.field)
+        name = next(name for name, field in _BROKER.items() if field == self.field)
         return f"{name} is " + ", and ".join(f"{value} in {file}" for file, value in self.values)
 
 
@@ -241,11 +193,11 @@ class GroupSettings:
     @staticmethod
     def _alter(group: _Group, configs: Iterable[Mapping[str, Any]]) -> None:
         for config in configs:
-            if config["name"] not in GROUP_SETTINGS:
+            if config["name"] not in _GROUP:
                 continue
-            field, read = GROUP_SETTINGS[config["name"]]
+            field = _GROUP[config["name"]]
             if config["configOperation"] == _SET:
-                group.fields[field] = read(config["value"])
+                group.fields |= field_of(config["name"], config["value"])
             elif config["configOperation"] == _DELETE:
                 group.fields.pop(field, None)
                 group.cleared.add(field)

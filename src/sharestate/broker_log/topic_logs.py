@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from sharestate.broker_log.changed_segments import ChangedSegments
-from sharestate.errors import UnreadableFileError
+from sharestate.broker_log.server_properties import parse_properties
+from sharestate.errors import RequestLogError, UnreadableFileError
 from sharestate.history import AppendedBatch
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class TopicLogs:
         name, _, index = path.name.rpartition("-")
         if not (name and index.isascii() and index.isdigit() and path.is_dir()):
             return
-        topic_id = _fields(path / _METADATA, ":").get("topic_id")
+        topic_id = _fields(path / _METADATA).get("topic_id")
         found = _Directory(path, node_id)
         if topic_id:
             self._names[topic_id] = name
@@ -265,15 +266,14 @@ class TopicLogs:
 
 def _node_id(directory: Path) -> int | None:
     """Return the node id of the broker whose logs are in *directory*; None if that does not say."""
-    value = _fields(directory / "meta.properties", "=").get("node.id", "")
+    value = _fields(directory / "meta.properties").get("node.id", "")
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def _fields(path: Path, separator: str) -> dict[str, str]:
-    """Return the fields in a small file of a broker's; none if it is not there."""
+def _fields(path: Path) -> dict[str, str]:
+    """Return the fields in a small file of a broker's; none if it is not there, or no such file."""
     try:
         with path.open("rb") as file:
-            lines = file.read(_MOST_METADATA).decode().splitlines()
-    except (OSError, UnicodeDecodeError):
+            return {each.name: each.value for each in parse_properties(file.read(_MOST_METADATA), str(path))}
+    except (OSError, RequestLogError):
         return {}
-    return {name.strip(): value.strip() for name, _, value in (line.partition(separator) for line in lines)}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import click
 from rich.console import Console
@@ -24,6 +26,12 @@ from sharestate.cli.exits import NoVerdict
 from sharestate.cli.tables import print_rows
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_lines import MAX_LINE, printable, read_json
+
+_MOST_RUNS: Final = 50
+"""The most ranges of a topic's partitions in a cell; with --json all are printed."""
+
+_MOST_ROWS: Final = 1_000
+"""The most rows of a table: as many members as a group has with brokers at the most; with --json all are printed."""
 
 
 def _order(_context: click.Context, _parameter: click.Parameter, name: str) -> AssignmentOrder:
@@ -96,7 +104,7 @@ def print_changes(changes: AssignmentChanges) -> None:
     print_rows(
         console,
         ("member", "has.", "wants.", "partitions", "gains", "loses"),
-        [_cells(member) for member in changes.members],
+        [_cells(member) for member in changes.members[:_MOST_ROWS]],
         legend={"wants": "how many partitions the rules want it to have"},
     )
     if changes.under_shared:
@@ -105,11 +113,13 @@ def print_changes(changes: AssignmentChanges) -> None:
             ("topic", "partition.", "members.", "wants."),
             [
                 (printable(each.topic_id), str(each.partition), str(each.members), str(each.sharing))
-                for each in changes.under_shared
+                for each in changes.under_shared[:_MOST_ROWS]
             ],
             named=2,
             title="under-shared",
         )
+    if max(len(changes.members), len(changes.under_shared)) > _MOST_ROWS:
+        click.echo(f"The first {_MOST_ROWS} rows of each table; --json prints all.")
     click.echo(_last_line(changes))
 
 
@@ -138,7 +148,12 @@ def _by_topic(partitions: Mapping[str, Collection[int]]) -> str:
     >>> _by_topic({"orders": [0, 1, 2, 5], "payments": []})
     'orders 0-2 5, payments none'
     """
-    return ", ".join(f"{printable(topic)} {' '.join(_runs(each)) or 'none'}" for topic, each in partitions.items())
+    return ", ".join(f"{printable(topic)} {_few_runs(each) or 'none'}" for topic, each in partitions.items())
+
+
+def _few_runs(numbers: Collection[int]) -> str:
+    runs = list(islice(_runs(numbers), _MOST_RUNS + 1))
+    return " ".join([*runs[:_MOST_RUNS], *(["..."] if len(runs) > _MOST_RUNS else [])])
 
 
 def _runs(numbers: Collection[int]) -> Iterator[str]:

@@ -13,8 +13,9 @@ from attrs import evolve
 from rich.text import Text
 
 from sharestate.cli.exits import exit_code_of
-from sharestate.cli.explain import explain_command, report_command
+from sharestate.cli.explain import explain_command
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables, watched
+from sharestate.cli.report import report_command
 from sharestate.cli.request_logs import (
     import_options,
     redaction_key,

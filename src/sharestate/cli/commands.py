@@ -23,7 +23,7 @@ from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
 from sharestate.cli.options import level_option, profile_option
-from sharestate.cli.report import Report, with_progress
+from sharestate.cli.replay_report import ReplayReport, with_progress
 from sharestate.cli.spark import spark_group
 from sharestate.cli.state import state_group
 from sharestate.conversation import (
@@ -167,7 +167,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
 
     Exit code: 0 if all agree, 1 if one differs, 2 if something cannot be read or written.
     """
-    report = Report(profile, level, lists_known=lists_known)
+    report = ReplayReport(profile, level, lists_known=lists_known)
     try:
         rows = _rows(known_file, profile, level)
         for path in with_progress(list(_traces(paths))):

@@ -1,56 +1,35 @@
-"""The commands ``history explain`` and ``history report``: the life of a record in words, and of all in pictures."""
+"""The command ``history explain``: the life of a record in words, or what happened to all of them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import starmap
 from pathlib import Path
 from typing import Final
 
 import click
-from rich.progress import Progress
 
-from sharestate.cli.exits import NoVerdict
-from sharestate.cli.progress import no_verdicts, progress, watched
-from sharestate.explain import Explanation, ListedRecords, Overview, PartitionLife, RecordLife, Survey
+from sharestate.cli.partition_choice import (
+    Key,
+    chosen,
+    group_option,
+    partition_option,
+    profile_option,
+    source_argument,
+    surveyed,
+    topic_option,
+)
+from sharestate.cli.progress import no_verdicts, progress
+from sharestate.explain import Explanation, ListedRecords, Overview, PartitionLife, RecordLife
 from sharestate.explain.totals import LISTED, LISTS
 from sharestate.explain.words import counted
 from sharestate.history import Header
 from sharestate.json_lines import printable, write_json
-from sharestate.values.profiles import LATEST, PROFILES
-
-_MOST_REPORTED: Final = 200
-"""The most share partitions of a report."""
+from sharestate.values.profiles import PROFILES
 
 _MOST_LISTED: Final = 100_000
 """The most ranges of a list: 60 MB of memory for each share partition and list. [ranges]"""
-
-_SHOWN_KEYS: Final = 10
-"""The most share partitions that are listed to choose from."""
-
-Key = tuple[str, str, int]
-Wanted = tuple[str | None, str | None, int | None]
-"""The group, the topic's name or id, and the partition; None for all."""
-
-
-group_option = click.option("--group", "group_id", help="The share group; all without it, or the only one.")
-topic_option = click.option("--topic", help="The topic's name or id; all without it, or the only one.")
-partition_option = click.option(
-    "--partition", type=click.IntRange(min=0), help="The partition's index; all without it, or the only one."
-)
-profile_option = click.option(
-    "--profile",
-    "profile_name",
-    type=click.Choice(list(PROFILES)),
-    default=LATEST.name,
-    show_default=True,
-    help="The rules to follow where the history names none.",
-)
-source_argument = click.argument(
-    "source", metavar="HISTORY", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
 
 
 @click.command("explain", short_help="Say what happened to a record, and why.")
@@ -122,53 +101,6 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
             _print_overviews(overviews, survey.header, as_json=as_json)
 
 
-@click.command("report", short_help="Draw what happened, as a page for a browser.")
-@group_option
-@topic_option
-@partition_option
-@profile_option
-@click.option(
-    "-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page."
-)
-@source_argument
-@click.pass_context
-def report_command(  # noqa: PLR0913 - one parameter for each option
-    context: click.Context,
-    *,
-    group_id: str | None,
-    topic: str | None,
-    partition: int | None,
-    profile_name: str,
-    target: Path,
-    source: Path,
-) -> None:
-    """
-    Draw what happened to share partitions, as one page of HTML to open in a browser.
-
-    What holds each SPSO comes first, then the states of records over time, what each member held, the lag, and how
-    often records were delivered. The page needs no network. It needs the extra 'plots' to be made.
-
-    Exit code: 0, or 2 if something cannot be read or written.
-    """
-    with no_verdicts(), progress("reading") as bar:
-        from sharestate.report import report_history  # noqa: PLC0415 - needs an extra
-
-        survey = surveyed(source, bar)
-        keys = chosen(survey, (group_id, topic, partition), source)
-        if len(keys) > _MOST_REPORTED:
-            message = f"{len(keys):,} share partitions are in {source}, and a page has at most {_MOST_REPORTED}: "
-            raise NoVerdict(message + "choose some with --group, --topic and --partition")
-        group = "history" if context.parent is None else context.parent.info_name  # 'log report' is the same
-        page = report_history(survey, keys, profile=PROFILES[profile_name], command=f"{group} explain")
-    target.write_text(page, encoding="utf-8", newline="\n")
-    click.echo(f"{printable(str(target))}: {counted(len(keys), 'share partition')}, {len(page) / 10**6:.1f} MB")
-
-
-def surveyed(source: Path, bar: Progress) -> Survey:
-    """Read a history, and show progress: how much was read."""
-    return Survey(source, lambda history: watched(history, bar))
-
-
 def _print_record(explanation: Explanation, header: Header, *, as_json: bool) -> None:
     title = f"Record {explanation.offset} of {_named(explanation.key, header)}"
     _print([_json(explanation, header)] if as_json else [title, "", *explanation.lines()])
@@ -199,32 +131,6 @@ def _list_lines(overview: Overview, name: str, listed: Sequence[ListedRecords]) 
     most = "" if shown == in_all else f"; {first}"
     lines = (f"    {each.line(overview.members.name)}" for each in listed)
     return [f"  {LISTS[name]}: {counted(in_all, 'record')}{most}", *lines]
-
-
-def chosen(survey: Survey, wanted: Wanted, source: Path, *, needs_one: bool = False) -> list[Key]:
-    """Return the share partitions that the options name; just one if *needs_one*."""
-    group_id, topic, partition = wanted
-    topic_id = None if topic is None else survey.header.topic_id(topic)
-    exact = (group_id, topic_id, partition)
-    keys = [key for key in survey.keys if all(want in {None, each} for want, each in zip(exact, key, strict=True))]
-    if not keys:
-        message = f"no such share partition is in {source}; there are: {listed_keys(survey.keys, survey.header.topics)}"
-        raise NoVerdict(message)
-    if needs_one and len(keys) > 1:
-        message = f"{len(keys)} share partitions are in {source}; choose one: {listed_keys(keys, survey.header.topics)}"
-        raise NoVerdict(message)
-    return keys
-
-
-def listed_keys(keys: Sequence[Key], names: Mapping[str, str]) -> str:
-    """Return the options that choose the first of *keys*, and how many more there are; *names* are those of topics."""
-    if not keys:
-        return "none"
-    named = (
-        (group_id, names.get(topic_id, topic_id), partition) for group_id, topic_id, partition in keys[:_SHOWN_KEYS]
-    )
-    more = f"; and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-    return "; ".join(starmap("--group {} --topic {} --partition {}".format, named)) + more
 
 
 def _print(lines: list[str]) -> None:

@@ -11,8 +11,10 @@ import click
 from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import explain_command, listed_keys, report_command
+from sharestate.cli.explain import explain_command
+from sharestate.cli.partition_choice import listed_keys
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
+from sharestate.cli.report import report_command
 from sharestate.errors import MalformedInputError
 from sharestate.history import DEFAULT_OUTPUTS, OUTPUTS, Event, OutputRow, Replay, ReplaySettings, ReplaySummary
 from sharestate.history.events import write_event

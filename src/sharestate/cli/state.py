@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.explain import group_option, listed_keys, partition_option, topic_option
+from sharestate.cli.partition_choice import group_option, listed_keys, partition_option, topic_option
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
 from sharestate.errors import ShareStateError, UnreadableFileError

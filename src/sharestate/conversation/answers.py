@@ -31,7 +31,7 @@ from sharestate.json_checks import (
 )
 from sharestate.json_lines import Json
 from sharestate.leader.answers import Failed, Loaded, ReadAnswer, Refused, WriteAnswer, Written
-from sharestate.values.config import OffsetReset
+from sharestate.values.offset_reset import OffsetReset
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState, StateBatch
 
 M = TypeVar("M")

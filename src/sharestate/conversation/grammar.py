@@ -43,8 +43,9 @@ from sharestate.json_checks import (
 from sharestate.json_lines import Json, brief
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.config import ShareConfig, read_auto_offset_reset
+from sharestate.values.config import ShareConfig
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.offset_reset import read_auto_offset_reset
 from sharestate.values.records import NO_PRODUCER_ID, AbortedTransaction, AcquireMode, ControlType, RecordBatch
 
 E = TypeVar("E", bound=Enum)

@@ -28,9 +28,9 @@ from sharestate.errors import ExternalError, OffsetNotAvailableError
 from sharestate.json_lines import Json
 from sharestate.leader.answers import Failed, Written, answer_read, answer_write
 from sharestate.partition.share_partition import SharePartition
-from sharestate.values.config import AutoOffsetReset
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
+from sharestate.values.offset_reset import AutoOffsetReset
 from sharestate.values.requests import WriteShareGroupState
 
 

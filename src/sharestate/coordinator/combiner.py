@@ -4,21 +4,36 @@ Stored and written state batches combined into one list, as the share coordinato
 Where two batches name a record the higher delivery count wins, and with equal counts the higher number of the state:
 Archived before Acknowledged before Available. Releases differ only in where the list is cut into batches.
 
+A write touches little of a long list, and the rest stays as it is: so what a record of the state topic costs depends on
+its own batches, and hardly on how many are stored.
+
 Source:
     PersisterStateBatchCombiner (Kafka 4.3.1 and 4.4.0).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from sharestate.values.checks import refuse
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+_SOME_STEPS: Final = 2**8
+_STEPS_OF_BATCH: Final = 2**3
+"""The most times that two batches are combined are these, and so many for each batch: one or two of each if neither the
+stored ones nor the written ones overlap each other, as it is with brokers; what 32 that all overlap may take."""
+
+_FEW: Final = 4
+"""How many stored batches are combined faster than it is found out which of them are touched. [state batches]"""
+
+_first, _last = itemgetter(0), itemgetter(1)
 
 
 class _Ranked(NamedTuple):
@@ -44,6 +59,31 @@ class _Ranked(NamedTuple):
 
     def after(self, offset: int) -> _Ranked:
         return _Ranked(offset + 1, self.last, self.delivery_count, self.state)
+
+
+class CombinedBatches(tuple[StateBatch, ...]):  # noqa: SLOT001 - no subclass of tuple may have slots with names
+    """
+    State batches as a combiner has left them: in ascending order, without overlap.
+
+    Attributes:
+        seams: Where a batch is continued by the next one, which the next write merges with it.
+    """
+
+    seams: tuple[int, ...]
+
+    def __new__(cls, batches: Iterable[StateBatch] = (), seams: Iterable[int] = ()) -> Self:
+        """Return *batches* with their seams."""
+        combined = super().__new__(cls, batches)
+        combined.seams = tuple(seams)
+        return combined
+
+
+class _Window(NamedTuple):
+    """Stored batches, from one index to another, and what is combined with them."""
+
+    begin: int
+    end: int
+    written: list[_Ranked]
 
 
 class Combine(Protocol):
@@ -77,12 +117,13 @@ def combine(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_o
         Batches that do not overlap, in ascending order.
 
     Raises:
-        MalformedInputError: A batch is reversed.
+        MalformedInputError: A batch is reversed, or so many end in each other that Kafka would take O(n²).
 
     Complexity:
-        O(n log n) in the batches if few overlap, O(n²) if many end in each other, as in Kafka.
+        O(m log n) in n stored batches and m others that are written, and a copy of the stored ones, if they were
+        returned by a combiner; O((m + n) log n) if not.
     """
-    return _batches(_combined(_kept(stored, written, start_offset)))
+    return _changed(stored, written, start_offset, _combined)
 
 
 def combine_to_fewest(
@@ -109,23 +150,70 @@ def combine_to_fewest(
         MalformedInputError: A batch is reversed.
 
     Complexity:
-        O(n log n) in the batches.
+        As of ``combine``.
     """
-    kept = sorted(_kept(stored, written, start_offset))
-    overlap = any(after.first <= before.last for before, after in pairwise(kept))
-    return _batches(_merged(_pieces(kept) if overlap else kept))
+    return _changed(stored, written, start_offset, _fewest)
 
 
-def _kept(stored: Iterable[StateBatch], written: Iterable[StateBatch], start_offset: int) -> list[_Ranked]:
-    batches = [_Ranked(first, last, count, state) for first, last, state, count in (*stored, *written)]
-    for first, last, _, _ in batches:
+def _changed(
+    stored: Iterable[StateBatch],
+    written: Iterable[StateBatch],
+    start_offset: int,
+    combined: Callable[[list[_Ranked]], Iterable[_Ranked]],
+) -> CombinedBatches:
+    """Combine what is written with the stored batches that it touches, and leave the others as they are."""
+    if not isinstance(stored, CombinedBatches) or len(stored) < _FEW:
+        stored, written = CombinedBatches(), (*stored, *written)
+    batches: list[StateBatch] = []
+    seams: list[int] = []
+    end = 0 if start_offset == UNINITIALIZED_START_OFFSET else bisect_left(stored, start_offset, key=_last)
+    for window in _windows(stored, end, _kept(written, start_offset), start_offset):
+        batches += stored[end : window.begin]
+        end = window.end
+        before: _Ranked | None = None
+        for batch in combined(_kept(stored[window.begin : end], start_offset) + window.written):
+            if before is not None and before.touches(batch):
+                seams.append(len(batches) - 1)
+            batches.append(StateBatch(batch.first, batch.last, batch.state, batch.delivery_count))
+            before = batch
+    batches += stored[end:]
+    return CombinedBatches(batches, seams)
+
+
+def _windows(stored: CombinedBatches, begin: int, written: list[_Ranked], start_offset: int) -> list[_Window]:
+    """
+    Return the parts of *stored*, from *begin* on, that do not stay as they are.
+
+    What ends just before a written batch, or begins just after it, may be merged with it. The neighbors of a part end
+    before that, and continue nothing: no part touches another.
+    """
+    if not stored:
+        return [_Window(0, 0, written)]
+    windows = [_Window(seam, seam + 2, []) for seam in stored.seams if seam >= begin]
+    if begin < len(stored) and stored[begin].first_offset < start_offset:
+        windows.append(_Window(begin, begin + 1, []))
+    for batch in written:
+        first = bisect_left(stored, batch.first - 1, begin, key=_last)
+        windows.append(_Window(first, bisect_right(stored, batch.last + 1, first, key=_first), [batch]))
+    windows.sort(key=_first)
+    apart: list[_Window] = []
+    for window in windows:
+        if apart and window.begin <= apart[-1].end:
+            last = apart[-1]
+            last.written.extend(window.written)
+            apart[-1] = last._replace(end=max(last.end, window.end))
+        else:
+            apart.append(window)
+    return apart
+
+
+def _kept(batches: Iterable[StateBatch], start_offset: int) -> list[_Ranked]:
+    """Return what of *batches* is not below the SPSO."""
+    ranked = [_Ranked(first, last, count, state) for first, last, state, count in batches]
+    for first, last, _, _ in ranked:
         if last < first:
             refuse(f"the state batch is reversed: {first}-{last}", "state_batches")
-    return list(_pruned(batches, start_offset))
-
-
-def _batches(ranked: Iterable[_Ranked]) -> tuple[StateBatch, ...]:
-    return tuple(StateBatch(first, last, state, count) for first, last, count, state in ranked)
+    return list(_pruned(ranked, start_offset))
 
 
 def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
@@ -138,10 +226,14 @@ def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
 
 def _combined(batches: list[_Ranked]) -> Iterator[_Ranked]:
     """Combine the first two batches that touch, and yield those before them, until none touch."""
+    steps = _SOME_STEPS + _STEPS_OF_BATCH * len(batches)
     heapify(batches)
     while batches:
         batch = heappop(batches)
         if batches and batch.touches(batches[0]):
+            steps -= 1
+            if steps < 0:
+                refuse("too many state batches end in each other", "state_batches")
             for part in _combined_pair(batch, heappop(batches)):
                 heappush(batches, part)
         else:
@@ -162,6 +254,13 @@ def _combined_pair(a: _Ranked, b: _Ranked) -> Iterator[_Ranked]:
         yield b
         if a.last > b.last:
             yield a.after(b.last)
+
+
+def _fewest(batches: list[_Ranked]) -> list[_Ranked]:
+    """Combine the batches by sweeping over them, if any two overlap, and merge neighbors."""
+    batches.sort()
+    overlap = any(after.first <= before.last for before, after in pairwise(batches))
+    return _merged(_pieces(batches) if overlap else batches)
 
 
 def _pieces(batches: list[_Ranked]) -> Iterator[_Ranked]:

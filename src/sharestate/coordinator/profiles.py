@@ -7,12 +7,14 @@ The logic asks a profile for a rule, never for its name.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from attrs import evolve, field, frozen
 
 from sharestate.coordinator.combiner import Combine, combine, combine_to_fewest
 from sharestate.values.checks import a_callable, instance, number
+from sharestate.values.config_keys import RELEASES
+from sharestate.values.effective_configs import effective_configs
 from sharestate.values.profiles import constant_name, fields_repr
 
 if TYPE_CHECKING:
@@ -108,3 +110,26 @@ class CoordinatorConfig:
     updates_per_snapshot: int = field(default=500, validator=number(0, 500))
     cold_snapshot_interval_ms: int = field(default=300_000, validator=number(1))
     prune_interval_ms: int = field(default=300_000, validator=number(1))
+
+    @classmethod
+    def from_kafka(cls, settings: Mapping[str, str], *, release: str = RELEASES[-1]) -> Self:
+        """
+        Return the settings that a broker's share coordinator has.
+
+        >>> CoordinatorConfig.from_kafka({"share.coordinator.snapshot.update.records.per.snapshot": "100"})
+        CoordinatorConfig(updates_per_snapshot=100, cold_snapshot_interval_ms=300000, prune_interval_ms=300000)
+
+        Args:
+            settings: The broker's settings by Kafka's names, as texts.
+            release: The broker's release, such as ``"4.3.1"``, or its line: ``"4.3"``.
+
+        Raises:
+            InvalidConfigurationError: As ``effective_configs`` raises it.
+            MalformedInputError: Likewise.
+        """
+        values: Mapping[str, Any] = effective_configs(settings, release=release)
+        return cls(
+            updates_per_snapshot=values["share.coordinator.snapshot.update.records.per.snapshot"],
+            cold_snapshot_interval_ms=values["share.coordinator.cold.partition.snapshot.interval.ms"],
+            prune_interval_ms=values["share.coordinator.state.topic.prune.interval.ms"],
+        )

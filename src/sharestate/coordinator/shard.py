@@ -5,7 +5,7 @@ A request changes nothing by itself: it returns its answer and the records to be
 them too, and rolls back if that fails.
 
 Source:
-    ShareCoordinatorShard, ShareCoordinatorOffsetsManager (Kafka 4.3.1).
+    ShareCoordinatorShard (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from attrs import evolve
-
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
+from sharestate.coordinator.pruning import cold_snapshots, least_needed_offset, redundant_offset
 from sharestate.coordinator.records import RecordType, ShareSnapshot, ShareUpdate, StateRecord
 from sharestate.coordinator.stored_state import NO_EPOCH, StoredState, after_snapshot, after_update
-from sharestate.errors import ErrorCode, RecordFormatError
+from sharestate.errors import ErrorCode, MalformedInputError, RecordFormatError
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET, StateBatch
 
@@ -189,7 +188,8 @@ class CoordinatorShard:
             leader_epoch: The leader's epoch; -1 for none, if the release has that.
             start_offset: The SPSO; -1 leaves the stored one as it is.
             state_batches: The ranges that have changed. A reversed one is refused with INVALID_REQUEST; Kafka 4.2 and
-                4.3 never come to an end if it meets another batch.
+                4.3 never come to an end if it meets another batch. So are more than 32 that all overlap, for which
+                they take long.
             delivery_complete_count: The number of terminal records at or above the SPSO; -1 for none. [records]
             now_ms: The time. [ms since 1970]
 
@@ -206,9 +206,12 @@ class CoordinatorShard:
             return refusal
         if any(last < first for first, last, _, _ in state_batches):
             return Outcome(ErrorCode.INVALID_REQUEST, REVERSED_BATCH)
-        record = self._changed(
-            key, state, state.leader_epoch, start_offset, delivery_complete_count, state_batches, now_ms
-        )
+        try:
+            record = self._changed(
+                key, state, state.leader_epoch, start_offset, delivery_complete_count, state_batches, now_ms
+            )
+        except MalformedInputError as error:  # too many of them overlap
+            return Outcome(ErrorCode.INVALID_REQUEST, error.message)
         return Outcome(records=(record,))
 
     def delete(self, key: SharePartitionKey) -> Outcome:
@@ -234,18 +237,8 @@ class CoordinatorShard:
         Complexity:
             O(n) in the share partitions.
         """
-        if all(state.is_cold for state in self.states.values()):
-            return Outcome()
-        return Outcome(
-            records=tuple(
-                StateRecord(
-                    key,
-                    evolve(state.snapshot(), snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms),
-                )
-                for key, state in self.states.items()
-                if now_ms - state.write_timestamp_ms >= self._config.cold_snapshot_interval_ms
-            )
-        )
+        interval_ms = self._config.cold_snapshot_interval_ms
+        return Outcome(records=cold_snapshots(self.states, interval_ms, now_ms=now_ms))
 
     # ---- records
 
@@ -293,14 +286,11 @@ class CoordinatorShard:
         Complexity:
             O(n) in the share partitions.
         """
-        return self.least_needed_offset() or None
+        return redundant_offset(self.states.values(), self._last_snapshot)
 
     def least_needed_offset(self) -> int | None:
         """Return the least offset of a share partition's last snapshot, or of the last snapshot or tombstone of all."""
-        if self._last_snapshot is None:
-            return None
-        offsets = (state.snapshot_offset for state in self.states.values() if state.snapshot_offset is not None)
-        return min(self._last_snapshot, min(offsets, default=self._last_snapshot))
+        return least_needed_offset(self.states.values(), self._last_snapshot)
 
     def _store(self, key: SharePartitionKey, state: StoredState | None) -> None:
         self._before.setdefault(key, self.states.get(key))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorConfig, CoordinatorProfile
-from sharestate.coordinator.records import ShareUpdate, StateRecord, decode_record, encode_record
+from sharestate.coordinator.pruning import fencing_updates
+from sharestate.coordinator.records import decode_record, encode_record
 from sharestate.coordinator.shard import CoordinatorShard, Outcome
 from sharestate.coordinator.state_log import LoggedRecord, StateLog
 from sharestate.coordinator.stored_state import StoredState
 from sharestate.errors import MalformedInputError, RecordFormatError, StateLogError, UnknownRecordTypeError
 from sharestate.values.records import SharePartitionKey
-from sharestate.values.requests import UNINITIALIZED_START_OFFSET
 
 T = TypeVar("T")
 
@@ -153,25 +153,5 @@ class ShareCoordinator:
         offset = self._shard.redundant_offset()
         if offset is None or offset <= self._log.offsets().start:
             return 0
-        self._apply([_fence_for_good])
+        self._apply([lambda shard: Outcome(records=fencing_updates(shard.states))])
         return self._log.prune(offset)
-
-
-def _fence_for_good(shard: CoordinatorShard) -> Outcome:
-    """
-    Write the highest leader epochs that only records to be deleted may have.
-
-    An initialization has stored leader epoch 0, and the leaders before it stay fenced. Kafka forgets that with the
-    records.
-    """
-    updates = {
-        key: ShareUpdate(
-            snapshot_epoch=state.snapshot_epoch,
-            leader_epoch=state.highest_leader_epoch,
-            start_offset=UNINITIALIZED_START_OFFSET,
-            delivery_complete_count=state.delivery_complete_count,
-        )
-        for key, state in shard.states.items()
-        if state.leader_epoch < state.highest_leader_epoch
-    }
-    return Outcome(records=tuple(map(StateRecord, updates, updates.values())))

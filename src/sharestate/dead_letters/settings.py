@@ -12,6 +12,8 @@ from sharestate.values.checks import expect, instance
 RESERVED_PREFIX: Final = "__"
 """The beginning of the names of Kafka's own topics."""
 
+_TOPIC_NAME: Final = "errors.deadletterqueue.topic.name"
+
 
 @frozen(kw_only=True)
 class DeadLetterSettings:
@@ -101,5 +103,5 @@ def check_topic_name(topic_name: str) -> None:
         GroupConfig.validate (Kafka 4.4.0).
     """
     if expect(topic_name, str, "topic_name").startswith(RESERVED_PREFIX):
-        message = "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'"
-        raise InvalidConfigurationError(message)
+        message = f"{_TOPIC_NAME}: DLQ topic name must not start with '__'"
+        raise InvalidConfigurationError(message, _TOPIC_NAME)

@@ -7,7 +7,8 @@ They are made of histories of any writer, or of the state topic alone.
 from sharestate.explain.life import Explanation, Moment, RecordLife, explain_record
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.outcomes import End, Lived
-from sharestate.explain.overview import HeldRecords, NearLimit, Overview, PartitionLife
+from sharestate.explain.overview import HeldRecords, NearLimit, Overview
+from sharestate.explain.partition_life import PartitionLife
 from sharestate.explain.sentences import Happening, Outlook, Reason, StatedReason, StoredReason, Unsaid
 from sharestate.explain.stored import (
     StoredExplanation,

@@ -6,9 +6,10 @@ imported to, and what a program that embeds the library can write.
 """
 
 from sharestate.errors import HistoryError, HistoryOrderError
-from sharestate.history.columns import EVENT_COLUMNS, HISTORY_VERSION, KINDS, AppendedBatch, Order
-from sharestate.history.events import Event, Header
+from sharestate.history.columns import EVENT_COLUMNS, KINDS, AppendedBatch
+from sharestate.history.events import Event
 from sharestate.history.files import HistoryFile, HistoryReader, create_history, open_history
+from sharestate.history.header import HISTORY_VERSION, Header, Order
 from sharestate.history.history_writer import HistoryWriter
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.replay import Replay

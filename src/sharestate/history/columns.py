@@ -9,7 +9,6 @@ in Arrow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -25,24 +24,11 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
-HISTORY_VERSION: Final = 2
-"""The version of the format that is written, and the only one that is read."""
-
 LONGEST_TEXT: Final = 2**15 - 1
 """The largest size of a text in UTF-8: that of Kafka's strings. [bytes]"""
 
 MOST_ITEMS: Final = 2**18
 """The most items of a list in Parquet; the longest line of JSON has room for about as many batches of a log."""
-
-
-class Order(Enum):
-    """The order of the events of each share partition in a history."""
-
-    ARRIVAL = "arrival"
-    """As they seem to have come: brokers log times that are not exact, so nothing can be computed from this order."""
-
-    CAUSAL = "causal"
-    """As they took effect, one after the other: this is what replays read."""
 
 
 @frozen

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Protocol, Self
 
 from sharestate.errors import HistoryError
-from sharestate.history.columns import Order
-from sharestate.history.events import Event, Header
+from sharestate.history.events import Event
+from sharestate.history.header import Header, Order
 from sharestate.history.json_files import JsonHistory, JsonHistoryFile
 
 

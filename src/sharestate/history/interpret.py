@@ -158,7 +158,7 @@ class Interpreter:
 
     def _carry_out(self, effects: Effects, at_us: int | None = None) -> None:
         if effects.transitions:
-            self._budget.count_ranges(len(effects.transitions))
+            self._budget.count_transitions(len(effects.transitions))
             self.rows.add_transitions(effects.transitions, at_us)
         for write in effects.writes:
             self._add_write(write, at_us)

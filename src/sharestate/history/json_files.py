@@ -16,13 +16,12 @@ from attrs import evolve
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.events import (
     Event,
-    Header,
     PartSequenceCheck,
     SequenceCheck,
     read_event,
-    read_header,
     write_event,
 )
+from sharestate.history.header import Header, read_header
 from sharestate.json_lines import Json, bounded_lines, is_blank, most_lines, read_json, write_json
 
 _COPIED: Final = 2**20

@@ -16,8 +16,8 @@ from sharestate.history.columns import LOG_BATCHES, AppendedBatch
 from sharestate.history.events import check_of, json_of
 from sharestate.json_checks import Field, integer, list_of, record, row
 from sharestate.json_lines import Json
-from sharestate.values.config import AutoOffsetReset, OffsetReset
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.records import AbortedTransaction, RecordBatch
 from sharestate.values.transaction_index import TransactionIndex
 

@@ -21,10 +21,11 @@ from sharestate.history.arrow import (
     expect_columns,
     moved,
 )
-from sharestate.history.events import MARK, Event, Header, SequenceCheck, read_header
+from sharestate.history.events import Event, SequenceCheck
+from sharestate.history.header import MARK, Header, read_header
 from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
 from sharestate.history.rows import ROWS_MARK, ROWS_VERSION, OutputRow
-from sharestate.json_lines import read_json, write_json
+from sharestate.json_lines import most_lines, read_json, write_json
 
 _UNREADABLE: Final = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What Arrow raises that cannot read a file; a name in its metadata may be none."""
@@ -98,7 +99,7 @@ class ParquetHistory:
         for chunks in groups:
             pages = check_row_group(self._stream, chunks)
             rows += pages.rows
-            if rows > size:  # an event takes 2.5 bytes if there are many that are nearly the same, else 20 and more
+            if rows > most_lines(size):  # an event takes 17 bytes and more
                 message = f"{rows} events in a file of {size} bytes"
                 raise HistoryError(message)
             yield max(1, min(BATCH_ROWS, BATCH_ITEMS * pages.rows // max(1, pages.items)))

@@ -28,6 +28,18 @@ class OffsetRuns(Generic[T]):
         """Start with no runs."""
         self._runs: SortedDict[int, tuple[int, T]] = SortedDict()
 
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._runs)
+
+    def at(self, offset: int) -> T | None:
+        """Return the value of the run that has *offset*; None if there is none."""
+        index = self._runs.bisect_right(offset) - 1
+        if index < 0:
+            return None
+        _, (last, value) = self._runs.peekitem(index)
+        return value if offset <= last else None
+
     def put(self, first: int, last: int, value: T) -> None:
         """Add a run of offsets that are in no other one."""
         self._runs[first] = last, value

@@ -147,7 +147,7 @@ class Replay:
             self._seq = seq
             partition = share.partition
             records = 0 if partition is None else partition.splittable_count()
-            budget.count_event(records, self._records)
+            budget.count_event(event, records, self._records)
             self._records = records
             if notes_start and self._start_offset() != self._last_start_offset:
                 self._note_start_offset()
@@ -228,7 +228,7 @@ class Replay:
             if rows.states is not None:
                 rows.states.load(share.partition)
             replay._records = share.partition.splittable_count()
-            replay._budget.count_event(replay._records, 0)
+            replay._budget.count_records(replay._records, 0)
         return replay
 
     # ---- inside

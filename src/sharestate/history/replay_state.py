@@ -27,8 +27,9 @@ from sharestate.json_checks import (
     version,
 )
 from sharestate.json_lines import Json, read_json, write_json
-from sharestate.values.config import ShareConfig, read_auto_offset_reset
+from sharestate.values.config import ShareConfig
 from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.offset_reset import read_auto_offset_reset
 from sharestate.values.profiles import PROFILES, Profile
 from sharestate.values.requests import StateBatch, StateRun, WriteShareGroupState, runs_of
 from sharestate.values.snapshot import Snapshot

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 from attrs import Factory, define, field, frozen
 
 from sharestate.errors import ErrorCode, RequestRefusedError
-from sharestate.history.events import Event, Header
+from sharestate.history.events import Event
 from sharestate.history.files import create_history, is_parquet, parquet_files
+from sharestate.history.header import Header
 from sharestate.history.history_writer import HistoryWriter
 from sharestate.leader.leader import Leader
 from sharestate.partition.share_partition import SharePartition

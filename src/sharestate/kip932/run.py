@@ -41,7 +41,7 @@ from sharestate.values.snapshot import Snapshot
 if TYPE_CHECKING:
     from sharestate.json_checks import Check
     from sharestate.json_lines import Json
-    from sharestate.values.config import AutoOffsetReset
+    from sharestate.values.offset_reset import AutoOffsetReset
 
 Write: TypeAlias = tuple[SharePartitionKey, PartitionStateBatchData]
 """A share partition and a write to it."""

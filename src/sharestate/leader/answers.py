@@ -40,9 +40,9 @@ from sharestate.persister.requests import (
     Result,
     WriteStateParameters,
 )
-from sharestate.values.config import AutoOffsetReset
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import Effects
+from sharestate.values.offset_reset import AutoOffsetReset
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import PersistedState, ReadShareGroupState, WriteShareGroupState
 

@@ -16,9 +16,10 @@ from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartitio
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import a_callable, integer
-from sharestate.values.config import AutoOffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Transition
 from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.offset_reset import AutoOffsetReset
 from sharestate.values.records import AcquiredRecords, AcquireMode
 
 

@@ -50,10 +50,11 @@ from sharestate.partition.share_partition import MAX_POLL_RECORDS, SharePartitio
 from sharestate.persister.protocol import Persister
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.checks import a_callable, brief_repr, expect, refuse
-from sharestate.values.config import AutoOffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.effects import NOTHING, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
+from sharestate.values.offset_reset import AutoOffsetReset
 from sharestate.values.records import AcquiredRecords, AcquireMode
 from sharestate.values.requests import WriteShareGroupState
 

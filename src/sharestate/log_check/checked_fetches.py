@@ -10,11 +10,11 @@ from attrs import evolve
 from sharestate.history.columns import MODES
 from sharestate.history.kafka_defects import does_acquire_throw
 from sharestate.log_check.checked_state import CheckedState
+from sharestate.log_check.fetch_reads import Way, Ways
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import LATE_US, Step
 from sharestate.log_check.search_state import SNAPSHOT, Defect
 from sharestate.log_check.visible_log import MAX_BYTES
-from sharestate.log_check.ways import Way, Ways
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.snapshot import Snapshot

@@ -26,8 +26,8 @@ from sharestate.log_check.visible_log import VisibleLog
 from sharestate.partition.share_partition import SharePartition
 from sharestate.values.acknowledgements import is_refused_by_broker
 from sharestate.values.checks import MAX_INT64
-from sharestate.values.config import OffsetReset
 from sharestate.values.effects import Effects
+from sharestate.values.offset_reset import OffsetReset
 from sharestate.values.requests import PersistedState
 
 _MOST_RECENT: Final = 12

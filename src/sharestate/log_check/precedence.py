@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sharestate.log_check.availability import Availability, Limits
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.complete_counts import writes_in_order
+from sharestate.log_check.fetch_order import Availability, Limits
 from sharestate.log_check.partial_order import PartialOrder
 from sharestate.log_check.schedule import LIVES, Schedule, Step, What
 from sharestate.log_check.seen_records import TERMINAL, SeenRecords, acquired_by

@@ -19,8 +19,7 @@ from attrs import define, field, frozen
 
 from sharestate.log_check.budget import BudgetSpentError, Part
 from sharestate.log_check.checked_partition import CheckedPartition
-from sharestate.log_check.observed_writes import Mismatch
-from sharestate.log_check.orders import (
+from sharestate.log_check.moves import (
     MOST_AHEAD,
     MOST_BACK,
     Order,
@@ -29,6 +28,7 @@ from sharestate.log_check.orders import (
     orders_with_a_move,
     other_orders,
 )
+from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Saved
 

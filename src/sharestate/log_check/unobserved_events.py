@@ -6,9 +6,9 @@ from typing import Final
 
 from sharestate.errors import RequestRefusedError
 from sharestate.log_check.checked_state import CheckedState
+from sharestate.log_check.fetch_reads import EARLY_US
 from sharestate.log_check.schedule import LATE_US, QUEUED_AFTER_US, Allowed, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Delay, Saved
-from sharestate.log_check.ways import EARLY_US
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.dead_letters import DeadLetterRequest
 from sharestate.values.records import RecordState

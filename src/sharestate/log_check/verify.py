@@ -17,8 +17,8 @@ from sharestate.history.kafka_defects import REASONS
 from sharestate.json_lines import Json
 from sharestate.log_check.budget import LEAST_WORK, Budget, BudgetSpentError
 from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.found_order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.lock_durations import wrong_durations
-from sharestate.log_check.order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.partition_events import HELD, Key, Located, PartitionEvents
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import Schedule, Step, What, schedule

@@ -3,7 +3,7 @@ An acquisition lock expires.
 
 One expired lock is handled at a time, because the write that it causes may be answered, and the SPSO may move, before
 the next one. The transition is final, whether or not that write succeeds. A record with a pending write only keeps in
-mind that its lock has expired; what a failed write then does to it is in ``writes``.
+mind that its lock has expired; what a failed write then does to it is in ``write_outcomes``.
 
 Source:
     SharePartition.releaseAcquisitionLockOnTimeout (Kafka 4.3.1).
@@ -36,12 +36,12 @@ def expire_next(state: PartitionState) -> Effects | None:
         O(log n), n the locks; the records of one lock are walked once.
     """
     # rules 10, 16 and 24.5
-    lock = _first_expired(state)
+    lock = state.locks.first_expired(state.now_ms)
     if lock is None:
         return None
     entries = _expire(state, lock)
     if state.profile.expires_per_call:
-        while (lock := _first_expired(state)) is not None:
+        while (lock := state.locks.first_expired(state.now_ms)) is not None:
             entries += _expire(state, lock)
     if not entries:
         return NOTHING
@@ -50,12 +50,6 @@ def expire_next(state: PartitionState) -> Effects | None:
     if not writes:  # the KIP's policy may have nothing to write: then no answer follows that would advance the SPSO
         advance(state)
     return Effects(writes=writes, wake=True)
-
-
-def _first_expired(state: PartitionState) -> Lock | None:
-    # rule 24.5
-    lock = state.locks.first()
-    return None if lock is None or lock.deadline_ms >= state.now_ms else lock
 
 
 def _expire(state: PartitionState, lock: Lock) -> list[StateBatch]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sortedcontainers import SortedList
 
+from sharestate.values.checks import MAX_INT64
 from sharestate.values.named_tuples import new_tuple
 
 
@@ -132,9 +133,17 @@ class Locks:
             lock.records.cursor = min(lock.records.cursor, first_offset)
         self.count += holders
 
-    def first(self) -> Lock | None:
-        """Return the lock that expires next, or None."""
-        return self._by_expiry[0] if self._by_expiry else None
+    def first_expired(self, now_ms: int) -> Lock | None:
+        """Return the lock that has expired first, or None: at its deadline it still holds (rule 24.5)."""
+        if not self._by_expiry or (lock := self._by_expiry[0]).deadline_ms >= now_ms:
+            return None
+        return lock
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the first instant at which a lock has expired; None if none ever does (rule 24.5). [ms]"""
+        if not self._by_expiry or (deadline_ms := self._by_expiry[0].deadline_ms) == MAX_INT64:
+            return None
+        return deadline_ms + 1
 
     def batches_of(self, *member_ids: str) -> list[int]:
         """Return the first offsets of the batches of which *member_ids* have locks, in ascending order."""

@@ -18,7 +18,7 @@ from sharestate.partition import (
     log_start,
     next_fetch,
     outlook,
-    writes,
+    write_outcomes,
 )
 from sharestate.partition import release as release_
 from sharestate.partition.acknowledgement_form import acknowledgements
@@ -313,7 +313,7 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        return self._with_transitions(writes.write_succeeded(self._state, integer(number, "number")))
+        return self._with_transitions(write_outcomes.write_succeeded(self._state, integer(number, "number")))
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -333,7 +333,7 @@ class SharePartition:
             UnknownWriteError: It was never issued, or was answered already.
         """
         passed_on = _error_of(error, message)
-        effects = writes.write_failed(self._state, integer(number, "number"))
+        effects = write_outcomes.write_failed(self._state, integer(number, "number"))
         return self._with_transitions(effects._replace(error=passed_on))
 
     def dead_letter_answered(self, number: int) -> Effects:
@@ -367,8 +367,7 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which ``expire_next`` has something to do; None if no lock ever expires. [ms]"""
-        lock = self._state.locks.first()
-        return None if lock is None or lock.deadline_ms == MAX_INT64 else lock.deadline_ms + 1
+        return self._state.locks.next_deadline_ms()
 
     # ---- copies
 

@@ -1,14 +1,12 @@
 """
-A change of records, the write that carries it, and what its outcome does.
+A change of records, and the write that carries it; what its outcome does is in ``write_outcomes``.
 
 A command builds one ``Change``: every transition that it begins shows at once and is pending. Issuing the change makes
-one numbered write of it, and what is left of it is a ``PendingWrite``. If the write succeeds the locks are
-cancelled and the SPSO may advance. If it fails the records are rolled back to their owner, unless they were archived or
-their lock has expired meanwhile. The write of a change that stands whatever its outcome is a ``FinalWrite``.
+one numbered write of it, and what is left of it is a ``PendingWrite``. The write of a change that stands whatever its
+outcome is a ``FinalWrite``.
 
 Source:
-    SharePartition.PersisterBatch, writeShareGroupState, rollbackOrProcessStateUpdates;
-    InFlightState.completeStateTransition (Kafka 4.3.1).
+    SharePartition.PersisterBatch, writeShareGroupState (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -17,24 +15,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, TypeVar
 
-from sharestate.errors import UnknownWriteError
-from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch, is_uniform
 from sharestate.partition.cells import Cell
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
+from sharestate.partition.write_outcomes import commit
 from sharestate.values.dead_letters import DeadLetter
-from sharestate.values.effects import NOTHING, WAKE, Cause, Effects, with_writes
+from sharestate.values.effects import NOTHING, WAKE, Effects, with_writes
 from sharestate.values.named_tuples import new_tuple
-from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-
-_STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COMPACTION})
-"""The quirks of what archives records while a write of them is pending; which of the two did is not kept."""
 
 _NEAR: Final = 32
 """Ranges of a batch closer than this are kept as one: walking over the gap costs less than a range. [records]"""
@@ -237,7 +230,7 @@ def issue(state: PartitionState, change: Change) -> Effects:
     if state.recorder is not None:
         change.record(pending.ranges, None if content is None else change.number)
     if content is None:
-        return WAKE if _commit(state, pending, None) else NOTHING
+        return WAKE if commit(state, pending, None) else NOTHING
     return with_writes((issue_content(state, content, pending),))
 
 
@@ -265,110 +258,3 @@ def issue_content(
     count = state.delivery_complete_count
     fields = (state.key, number, start_offset, count, state.state_epoch, state.leader_epoch, batches)
     return new_tuple(WriteShareGroupState, fields)
-
-
-# ---- outcomes
-
-
-def write_succeeded(state: PartitionState, number: int) -> Effects:
-    """Commit the change of write *number* (rules 11 and 16)."""
-    pending = _answered(state, number)
-    state.writer.on_answer(number, is_confirmed=True)
-    wakes = advance(state) and pending.wakes if isinstance(pending, FinalWrite) else _commit(state, pending, number)
-    return _with_dead_letters(state, pending, WAKE if wakes else NOTHING)
-
-
-def write_failed(state: PartitionState, number: int) -> Effects:
-    """Roll back the change of write *number*; a final one stands, written or not (rules 10, 11 and 16)."""
-    pending = _answered(state, number)
-    state.writer.on_answer(number, is_confirmed=False)
-    if isinstance(pending, FinalWrite):
-        has_advanced = _advances_after_failed_expiry(state) and advance(state)
-        return _with_dead_letters(state, pending, WAKE if has_advanced and pending.wakes else NOTHING)
-    has_archived = False
-    for batch, first_offset, last_offset in pending.ranges:
-        has_archived |= _roll_back_range(state, pending, batch, first_offset, last_offset)
-    if not has_archived or state.profile.quirks >= _STALLS:
-        return NOTHING
-    return WAKE if advance(state) else NOTHING  # rule 24.1: what was archived meanwhile has waited for this answer
-
-
-def _advances_after_failed_expiry(state: PartitionState) -> bool:
-    # rule 10: where it does not, a later write moves the SPSO. With nothing left that could lead to one, nothing would.
-    return state.profile.advances_after_failed_expiry or not (state.writes or state.locks.count)
-
-
-def _with_dead_letters(state: PartitionState, answered: PendingWrite | FinalWrite, effects: Effects) -> Effects:
-    """Return *effects* with what goes to the dead-letter queue because of *answered*."""
-    # rules 16 and 21.2
-    letters = answered.dead_letters
-    return effects._replace(dead_letters=state.hand_over(letters)) if letters else effects
-
-
-def _answered(state: PartitionState, number: int) -> PendingWrite | FinalWrite:
-    """
-    Return what write *number* carries, which is answered now.
-
-    Raises:
-        UnknownWriteError: It was never issued, or was answered already.
-    """
-    pending = state.writes.pop(number, None)
-    if pending is None:
-        message = f"write {number} was never issued, or was answered already; the next one is {state.next_write}"
-        raise UnknownWriteError(message, number)
-    return pending
-
-
-def _commit(state: PartitionState, pending: PendingWrite, write: int | None) -> bool:
-    """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
-    # rule 1.5, step 1
-    for batch, first_offset, last_offset in pending.ranges:
-        is_one = first_offset == last_offset or not batch.is_split
-        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to tally
-            after = cell.committed()
-            state.release_lock(cell, 1)
-            state.put_cell(batch, first_offset, after)
-            if state.recorder is not None:
-                state.record(batch, first_offset, last_offset, {after: Cause.CONFIRMED}, write)
-            continue
-        replacements = {}
-        for cell, references in batch.tally(first_offset, last_offset).items():
-            if cell.write == pending.number:
-                replacements[cell] = cell.committed()
-                state.release_lock(cell, references)
-        state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
-    return advance(state)
-
-
-def _roll_back_range(
-    state: PartitionState, pending: PendingWrite, batch: Batch, first_offset: int, last_offset: int
-) -> bool:
-    """Roll back a range; return whether records of it stay archived."""
-    # rules 11 and 20.4
-    replacements = {}
-    for cell, references in batch.tally(first_offset, last_offset).items():
-        if cell.write == pending.number:
-            replacements[cell] = after = _rolled_back(state, pending, cell)
-            if cell.lock_expired and after.lock is not None:  # without B15 the expired lock is due at once
-                state.locks.requeue(after.lock, references, first_offset)
-    reopened = [cell for cell, after in replacements.items() if cell.state in TERMINAL and after.state not in TERMINAL]
-    if reopened:
-        state.count_completed(-batch.record_count(max(first_offset, state.start_offset), last_offset, reopened))
-    # rule 24.1, B23: with B15 alone, what did not count while it was ARCHIVING does once it is ARCHIVED
-    archived = [cell for cell, after in replacements.items() if after.state in TERMINAL and cell.state not in TERMINAL]
-    if archived and not state.profile.has(Quirk.ARCHIVES_UNCOUNTED):
-        state.count_completed(batch.record_count(max(first_offset, state.start_offset), last_offset, archived))
-    state.replace_cells(batch, first_offset, last_offset, replacements, Cause.ROLLED_BACK, pending.number)
-    if any(after is not cell.rollback for cell, after in replacements.items()):  # B15, or archived meanwhile
-        state.writer.on_unwritten(first_offset, last_offset)
-    return any(cell.rollback is None for cell in replacements)
-
-
-def _rolled_back(state: PartitionState, pending: PendingWrite, cell: Cell) -> Cell:
-    # rules 1.5 and 24.1
-    if cell.rollback is None:
-        return cell.committed()
-    if cell.lock_expired and state.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
-        # Kafka changes its memory and writes nothing: another leader would not know.
-        return cell.rollback.immediate(Input.LOCK_TIMEOUT, pending.delivery_count_limit)
-    return cell.rollback

@@ -169,8 +169,14 @@ class StateTopicFile:
         from sharestate.segments import LogReader  # noqa: PLC0415 - needs an extra
 
         self._log = LogReader(self.file)
+        left = None if self.size is None else most_lines(self.size)
         for batch in self._log:
             self.position += batch.size
+            if left is not None:
+                left -= batch.record_count
+                if left < 0:
+                    message = f"more than {most_lines(self.size or 0)} records in {self.size} bytes"
+                    raise SegmentError(message, batch.file, byte_offset=batch.byte_offset)
             yield from records_of(batch, self.state_partition)
 
 

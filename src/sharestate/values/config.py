@@ -1,126 +1,19 @@
-"""The settings of a share group."""
+"""The settings of a share group: what its share partitions take, and what its coordinator takes."""
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
-from enum import Enum
-from typing import Final, Self
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
 from attrs import field, frozen
-from attrs.validators import optional
 
-from sharestate import json_checks
-from sharestate.json_lines import Json
-from sharestate.values.checks import instance, number, refuse
+from sharestate.values.checks import instance, number
+from sharestate.values.config_keys import RELEASES
+from sharestate.values.effective_configs import effective_configs
+from sharestate.values.offset_reset import AutoOffsetReset, read_auto_offset_reset
 
-_BY_DURATION: Final = "by_duration:"
-_ISO_8601: Final = re.compile(
-    r"P(?=.)(?:(?P<days>\d+)D)?(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
-    re.ASCII | re.IGNORECASE,
-)
-
-
-class OffsetReset(Enum):
-    """The kinds of ``share.auto.offset.reset``: where to start if nothing is persisted."""
-
-    LATEST = "latest"
-    """At the end of the log: only what comes from now on."""
-
-    EARLIEST = "earliest"
-    """At the start of the log."""
-
-    BY_DURATION = "by_duration"
-    """At the first record that is not older than a given duration."""
-
-
-@frozen
-class AutoOffsetReset:
-    """
-    The strategy of ``share.auto.offset.reset``; the caller who knows the log follows it.
-
-    >>> AutoOffsetReset.by_duration(timedelta(hours=1))
-    AutoOffsetReset(strategy=<OffsetReset.BY_DURATION: 'by_duration'>, duration=datetime.timedelta(seconds=3600))
-
-    Attributes:
-        strategy: The kind of reset.
-        duration: The age of the oldest record to start with, for BY_DURATION; else None.
-
-    Raises:
-        MalformedInputError: A field is of the wrong type, there is a duration without BY_DURATION or none with it, or
-            it is negative.
-
-    Source:
-        ShareGroupAutoOffsetResetStrategy (Kafka 4.3.1).
-    """
-
-    strategy: OffsetReset = field(validator=instance(OffsetReset, such_as="OffsetReset.EARLIEST"))
-    duration: timedelta | None = field(default=None, validator=optional(instance(timedelta)))
-
-    @duration.validator
-    def _only_by_duration(self, _attribute: object, value: timedelta | None) -> None:
-        if (value is not None) != (self.strategy is OffsetReset.BY_DURATION):
-            refuse(
-                f"a duration goes with by_duration and with nothing else: {self.strategy.value}, {value}", "duration"
-            )
-        if value is not None and value < timedelta():
-            refuse(f"expected a duration that is not negative, got {value}", "duration")
-
-    @classmethod
-    def latest(cls) -> Self:
-        """Start at the end of the log: only records that are produced from now on. Kafka's default."""
-        return cls(OffsetReset.LATEST)
-
-    @classmethod
-    def earliest(cls) -> Self:
-        """Start at the start of the log."""
-        return cls(OffsetReset.EARLIEST)
-
-    @classmethod
-    def by_duration(cls, duration: timedelta) -> Self:
-        """Start at the first record that is not older than *duration*."""
-        return cls(OffsetReset.BY_DURATION, duration)
-
-    def __str__(self) -> str:
-        """
-        Return the strategy as it stands in a group's configuration.
-
-        >>> str(AutoOffsetReset.by_duration(timedelta(hours=1)))
-        'by_duration:PT3600S'
-        """
-        if self.duration is None:
-            return self.strategy.value
-        seconds, rest = divmod(self.duration // timedelta(microseconds=1), 10**6)
-        fraction = f".{rest:06}".rstrip("0") if rest else ""
-        return f"{_BY_DURATION}PT{seconds}{fraction}S"
-
-
-_named_reset: Final = json_checks.one_of({"latest": AutoOffsetReset.latest(), "earliest": AutoOffsetReset.earliest()})
-
-
-def read_auto_offset_reset(value: Json, path: str) -> AutoOffsetReset:
-    """
-    Check the strategy as it stands in a group's configuration; null is latest.
-
-    >>> read_auto_offset_reset("by_duration:PT1H30M", "").duration
-    datetime.timedelta(seconds=5400)
-    """
-    if value is None:
-        return AutoOffsetReset.latest()
-    name = json_checks.text(value, path)
-    if not name.startswith(_BY_DURATION):
-        return _named_reset(name, path)
-    return AutoOffsetReset.by_duration(_duration(name.removeprefix(_BY_DURATION), path))
-
-
-def _duration(value: str, path: str) -> timedelta:
-    match = _ISO_8601.fullmatch(value)
-    if match is None:
-        json_checks.refuse("a duration as PnDTnHnMn.nS", value, path)
-    try:
-        return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
-    except OverflowError:
-        json_checks.refuse(f"a duration up to {timedelta.max.days} days", value, path)
+_LOCKS: Final = "share.partition.max.record.locks"
+_LIMIT: Final = "share.delivery.count.limit"
 
 
 @frozen(kw_only=True)
@@ -128,7 +21,11 @@ class ShareConfig:
     """
     The settings of a group for its share partitions.
 
-    Brokers keep the numbers within bounds of their own; here 0 is legal and taken as it is.
+    Brokers keep the numbers within bounds of their own; here 0 is legal and taken as it is. ``from_kafka`` has brokers'
+    bounds.
+
+    >>> ShareConfig.from_kafka({"group.share.delivery.count.limit": "7", "share.record.lock.duration.ms": "45000"})
+    ShareConfig(max_record_locks=2000, delivery_count_limit=7, record_lock_duration_ms=45000, ...)
 
     Attributes:
         max_record_locks: ``share.partition.max.record.locks``: the number of records in flight at which no more are
@@ -159,3 +56,90 @@ class ShareConfig:
         default=AutoOffsetReset.latest(), validator=instance(AutoOffsetReset, such_as="AutoOffsetReset.earliest()")
     )
     dead_letter_queue: bool = field(default=False, validator=instance(bool))
+
+    @classmethod
+    def from_kafka(cls, settings: Mapping[str, str], *, release: str = RELEASES[-1], is_loaded: bool = False) -> Self:
+        """
+        Return the settings that a broker has for a group.
+
+        Args:
+            settings: The broker's settings and the group's, by Kafka's names, as texts.
+            release: The broker's release, such as ``"4.3.1"``, or its line: ``"4.3"``.
+            is_loaded: Whether a broker finds the group's settings in the metadata, and moves into its bounds what is
+                outside (from 4.3 on); else they are refused as a controller refuses them.
+
+        Raises:
+            InvalidConfigurationError: As ``effective_configs`` raises it.
+            MalformedInputError: Likewise.
+        """
+        values: Mapping[str, Any] = effective_configs(settings, release=release, is_loaded=is_loaded)
+        # 4.2 has these two for brokers only, and lets members of all groups renew.
+        of_brokers = {name: values[f"group.{name}"] for name in (_LOCKS, _LIMIT)}
+        of_group = {**of_brokers, **values}
+        return cls(
+            max_record_locks=of_group[_LOCKS],
+            delivery_count_limit=of_group[_LIMIT],
+            record_lock_duration_ms=values["share.record.lock.duration.ms"],
+            renew_acknowledge_enable=values.get("share.renew.acknowledge.enable", True),
+            auto_offset_reset=read_auto_offset_reset(values["share.auto.offset.reset"], "share.auto.offset.reset"),
+            dead_letter_queue=bool(values.get("errors.deadletterqueue.topic.name")),
+        )
+
+
+@frozen(kw_only=True)
+class GroupCoordinatorConfig:
+    """
+    The settings of a group for its coordinator, and those of the broker's share sessions.
+
+    >>> GroupCoordinatorConfig.from_kafka({"share.heartbeat.interval.ms": "6000"}).heartbeat_interval_ms
+    6000
+
+    Attributes:
+        session_timeout_ms: ``share.session.timeout.ms``: the time without a heartbeat after which a member is removed.
+            [ms]
+        heartbeat_interval_ms: ``share.heartbeat.interval.ms``: the time between two heartbeats that members are told.
+            [ms]
+        assignment_interval_ms: ``share.assignment.interval.ms``: the shortest time between two target assignments; 0
+            in Kafka 4.2, which has no such setting. [ms]
+        max_size: ``group.share.max.size``: the number of members at which no more may join. [members]
+        assignor: ``group.share.assignors``: the name of the assignor, or its class; brokers take exactly one.
+        initialize_retry_interval_ms: ``group.share.initialize.retry.interval.ms``: the time after which the state of a
+            share partition is initialized again if nothing was heard of it; at least ``offsets.commit.timeout.ms``.
+            [ms]
+        max_share_sessions: ``group.share.max.share.sessions``: the number of share sessions at which a broker opens no
+            more. [sessions]
+
+    Raises:
+        MalformedInputError: A field is of the wrong type or out of bounds.
+
+    Source:
+        GroupCoordinatorConfig, GroupConfig, ShareGroupConfig (Kafka 4.4.0).
+    """
+
+    session_timeout_ms: int = field(default=45_000, validator=number(1))
+    heartbeat_interval_ms: int = field(default=5_000, validator=number(1))
+    assignment_interval_ms: int = field(default=1_000, validator=number(0))
+    max_size: int = field(default=200, validator=number(1))
+    assignor: str = field(default="simple", validator=instance(str))
+    initialize_retry_interval_ms: int = field(default=30_000, validator=number(1))
+    max_share_sessions: int = field(default=2_000, validator=number(1))
+
+    @classmethod
+    def from_kafka(cls, settings: Mapping[str, str], *, release: str = RELEASES[-1], is_loaded: bool = False) -> Self:
+        """
+        Return the settings that a group's coordinator has for it; arguments and errors as for ``ShareConfig``.
+
+        Raises:
+            InvalidConfigurationError: As ``effective_configs`` raises it.
+            MalformedInputError: Likewise.
+        """
+        values: Mapping[str, Any] = effective_configs(settings, release=release, is_loaded=is_loaded)
+        return cls(
+            session_timeout_ms=values["share.session.timeout.ms"],
+            heartbeat_interval_ms=values["share.heartbeat.interval.ms"],
+            assignment_interval_ms=values.get("share.assignment.interval.ms", 0),
+            max_size=values["group.share.max.size"],
+            assignor=values["group.share.assignors"][0],
+            initialize_retry_interval_ms=values["group.share.initialize.retry.interval.ms"],
+            max_share_sessions=values["group.share.max.share.sessions"],
+        )

@@ -18,8 +18,9 @@ from sharestate.input_errors import MalformedInputError, SnapshotError
 from sharestate.json_checks import Check, Field, boolean, integer, list_of, nullable, one_of, record, row, text, version
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.checks import expect
-from sharestate.values.config import AutoOffsetReset, OffsetReset, ShareConfig
+from sharestate.values.config import ShareConfig
 from sharestate.values.dead_letters import DeadLetter, DeadLetterCause
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.profiles import Amendment, BrokerWritePolicy, KipWritePolicy, Profile, Quirk, WritePolicy
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch

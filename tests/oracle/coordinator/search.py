@@ -90,7 +90,7 @@ class Subject:
     profiles: Mapping[str, Any]
     """The profiles that follow the releases, by their lines."""
 
-    view: Callable[[Json], Json] = partial(coordinator_view, level=Level.FULL)
+    view: Callable[[Json], Json] = partial(coordinator_view, level=Level.FULL)  # noqa: RUF009 - it is not called here
     """Returns the part of a response that is compared."""
 
     planted: Mapping[str, Planted] = field(factory=dict)

@@ -24,22 +24,13 @@ def _view(response: Json) -> Json:
     Return the part of a response that is compared: of an error that was raised, the code.
 
     A persister may answer for a group that has been deleted meanwhile. It is told nothing; in Kafka that is due to a
-    NullPointerException, which is logged. And offsets may be altered of no partition of a topic, of which Kafka then
-    asks to delete no state; the library does not ask.
+    NullPointerException, which is logged.
     """
     match response:
         case {"result": {"raised": {"exception": "NullPointerException"}}}:
             return {**response, "result": None}
-        case {"result": {"delete": delete} as result}:
-            return {**response, "result": {**result, "delete": _with_partitions(delete)}}
-        case {"result": {**result}} if all(isinstance(each, list) for each in result.values()):
-            return {**response, "result": _with_partitions(result) or None}
         case _:
             return coordinator_view(response, Level.FULL)
-
-
-def _with_partitions(topics: Json) -> Json:
-    return {topic: partitions for topic, partitions in topics.items() if partitions}
 
 
 def _requests(number: int) -> list[Any]:

@@ -59,7 +59,7 @@ class Sequence:
     """A sequence of requests that mostly fit the groups, as far as their answers show them; some are more orderly."""
 
     def __init__(self, number: int, answer: Callable[[Json], Json] | None = None) -> None:
-        """Make the sequence with this number; *answer* is asked each request, or else the library by the latest rules."""
+        """Make the sequence with this number; *answer* is asked each request, else the latest library."""
         self._random = Random(number)  # noqa: S311 - a replayable sequence
         self._answer = answer or partial(GroupConversation(GROUPS_4_4).answer, number=1)
         self._wild = self._random.choice((0.0, 0.05, 0.2))

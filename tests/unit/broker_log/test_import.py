@@ -246,4 +246,6 @@ def test_properties_that_make_no_sense_are_named(tmp_path: Path) -> None:
     with pytest.raises(RequestLogError) as caught:
         read_properties(path)
 
-    assert str(caught.value) == (f"{path}:2: group.share.partition.max.record.locks: expected a number, got 'many'")
+    name = "group.share.partition.max.record.locks"
+    said = f"Invalid value many for configuration {name}: Not a number of type INT"
+    assert str(caught.value) == f"{path}:2: {name}: {said}"

@@ -148,10 +148,13 @@ def test_described_groups_have_nothing_assumed(tmp_path: Path) -> None:
         (DESCRIBED + "Error while executing config command\n", "groups.txt:5: expected what kafka-configs.sh"),
         (
             DESCRIBED.replace("=1000 ", "=soon "),
-            "groups.txt:3: share.record.lock.duration.ms: 'soon' is no value",
+            "groups.txt:3: share.record.lock.duration.ms: Invalid value soon for",
         ),
-        (DESCRIBED.replace("=1000 ", "=-1 "), "groups.txt:3: share.record.lock.duration.ms: '-1' is no value of it"),
-        (DESCRIBED.replace("=earliest s", "=first s"), "groups.txt:2: share.auto.offset.reset: 'first' is no value"),
+        (DESCRIBED.replace("=1000 ", "=-1 "), "groups.txt:3: share.record.lock.duration.ms: Invalid value -1 for"),
+        (
+            DESCRIBED.replace("=earliest s", "=first s"),
+            "groups.txt:2: share.auto.offset.reset: Invalid value first",
+        ),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, text: str, said: str) -> None:

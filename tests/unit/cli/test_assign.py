@@ -56,6 +56,21 @@ def test_a_second_table_shows_what_is_under_shared(tmp_path: Path) -> None:
     assert "1 partitions under-shared, 1 members unfilled" in result.stdout
 
 
+def test_tables_have_as_many_rows_as_a_group_has_members(tmp_path: Path) -> None:
+    """Of 1,500 members a thousand are shown, and of 120 single partitions 50; the last line counts all."""
+    members = [{"id": f"m{number:04}", "topics": ["t"]} for number in range(1_500)]
+    document = {"assignment": 1, "topics": {"t": 1}, "members": members}
+
+    lines = assign(tmp_path, document).stdout.splitlines()
+
+    assert sum("m0" in line for line in lines) == 1_000
+    assert lines[-2] == "The first 1000 rows of each table; --json prints all."
+    assert "1500 members" in lines[-1]
+    members = [{"id": name, "topics": ["t"]} for name in "AB"]
+    cells = assign(tmp_path, {"assignment": 1, "topics": {"t": 240}, "members": members}).stdout
+    assert (" 98 " in cells, "..." in cells, " 100 " in cells, "240 gained" in cells) == (True, True, False, True)
+
+
 def test_json_has_the_same(tmp_path: Path) -> None:
     """One document, with the version of its form."""
     report = json.loads(assign(tmp_path, JOINED, "--json").stdout)

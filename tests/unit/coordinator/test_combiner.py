@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
 import pytest
 
 from sharestate import MalformedInputError, StateBatch
 from sharestate.coordinator import combine, combine_to_fewest
+from sharestate.coordinator import combiner as combiner_module
 from sharestate.coordinator.combiner import Combine
 
 Rows = list[tuple[int, int, int, int]]
@@ -100,3 +105,53 @@ def test_a_reversed_batch_is_refused(order: tuple[str, str], combiner: Combine) 
         combiner(**lists, start_offset=-1)
 
     assert refused.value.field == "state_batches"
+
+
+every_combiner = pytest.mark.parametrize("combiner", [combine, combine_to_fewest])
+
+
+@every_combiner
+@pytest.mark.parametrize("seed", range(200))
+def test_what_a_write_does_not_touch_stays_as_the_whole_list_would_leave_it(combiner: Combine, seed: int) -> None:
+    """Write after write, the result of a combiner is added to as a plain list of the same batches is."""
+    random = Random(seed)  # noqa: S311 - a replayable choice
+    stored: tuple[StateBatch, ...] = ()
+    for _ in range(20):
+        firsts = [random.randrange(40) for _ in range(random.choice([0, 1, 1, 2, 3]))]
+        written = [
+            StateBatch(at, at + random.randrange(5), random.choice([0, 2]), random.choice([1, 2])) for at in firsts
+        ]
+        start_offset = random.choice([-1, 0, random.randrange(20)])
+        whole = combiner(list(stored), written, start_offset)
+        stored = combiner(stored, written, start_offset)
+        assert stored == whole
+
+
+@every_combiner
+def test_a_write_looks_at_what_it_touches(combiner: Combine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10,000 stored batches, a write between two of them and one that continues another are combined with three."""
+    stored = combiner((), [StateBatch(10 * each, 10 * each + 4, 0, 1) for each in range(10_000)], -1)
+    looked_at = 0
+    kept = combiner_module._kept  # noqa: SLF001 - it is given what is combined
+
+    def counted(batches: Iterable[StateBatch], start_offset: int) -> Any:  # noqa: ANN401 - as ``_kept``
+        nonlocal looked_at
+        batches = list(batches)
+        looked_at += len(batches)
+        return kept(batches, start_offset)
+
+    monkeypatch.setattr(combiner_module, "_kept", counted)
+    combined = combiner(stored, [StateBatch(7, 7, 0, 1), StateBatch(50_003, 50_005, 2, 1)], 0)
+
+    assert len(combined) == 10_002
+    assert looked_at == 2 + 1
+
+
+@pytest.mark.parametrize("count", [1_000, 2_000])
+def test_batches_that_all_overlap_are_refused(count: int) -> None:
+    """Kafka 4.3 combines any two of a thousand; brokers write none that overlap."""
+    overlapping = [StateBatch(0, count + each, 0, 30_000 - each) for each in range(count)]
+
+    with pytest.raises(MalformedInputError, match="too many state batches end in each other"):
+        combine((), overlapping, -1)
+    assert len(combine_to_fewest((), overlapping, -1)) == count

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
-from typing import Any
-
 import pytest
 
 from sharestate import ErrorCode, MalformedInputError, RecordFormatError, SharePartitionKey, StateBatch
@@ -16,7 +12,6 @@ from sharestate.coordinator import (
     COORDINATOR_PROFILES,
     CoordinatorConfig,
     CoordinatorProfile,
-    CoordinatorShard,
     Outcome,
     RecordType,
     ShareSnapshot,
@@ -25,76 +20,11 @@ from sharestate.coordinator import (
     StoredState,
 )
 from sharestate.coordinator.shard import malformed_key
+from tests.support.logged_shard import KEY, OTHER, TOPIC_ID, Coordinator, led
 
-TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
-KEY = SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=0)
-OTHER = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", partition=0)
 ALL = list(COORDINATOR_PROFILES.values())
 
 every_release = pytest.mark.parametrize("profile", ALL, ids=lambda profile: profile.name)
-
-
-class Coordinator:
-    """A shard whose records are logged as they come."""
-
-    def __init__(
-        self,
-        profile: CoordinatorProfile = COORDINATOR_4_3,
-        *,
-        updates_per_snapshot: int = 500,
-        has_partition: Callable[[SharePartitionKey], bool] = lambda _: True,
-    ) -> None:
-        """Make one that stores nothing."""
-        config = CoordinatorConfig(updates_per_snapshot=updates_per_snapshot, cold_snapshot_interval_ms=100)
-        self.shard = CoordinatorShard(profile, config, has_partition=has_partition)
-        self.now_ms = 1000
-        self.offsets = count()
-
-    def log(self, outcome: Outcome) -> Outcome:
-        """Log the records of *outcome*."""
-        for record in outcome.records:
-            self.shard.replay(next(self.offsets), record)
-        self.shard.commit()
-        return outcome
-
-    def begin(self, key: SharePartitionKey = KEY, *, state_epoch: int = 1, start_offset: int = 10) -> Outcome:
-        """Initialize a share partition."""
-        return self.log(
-            self.shard.initialize(key, state_epoch=state_epoch, start_offset=start_offset, now_ms=self.now_ms)
-        )
-
-    def read(self, leader_epoch: int) -> Outcome:
-        """Read the share partition."""
-        return self.log(self.shard.read(KEY, leader_epoch=leader_epoch, now_ms=self.now_ms))
-
-    def write(
-        self, *rows: tuple[int, int, int, int], start: int = -1, complete: int = -1, leader: int = 5, state: int = 1
-    ) -> Outcome:
-        """Write state batches."""
-        return self.log(
-            self.shard.write(
-                KEY,
-                state_epoch=state,
-                leader_epoch=leader,
-                start_offset=start,
-                state_batches=[StateBatch(*row) for row in rows],
-                delivery_complete_count=complete,
-                now_ms=self.now_ms,
-            )
-        )
-
-    @property
-    def state(self) -> StoredState:
-        """What is stored of the share partition."""
-        return self.shard.states[KEY]
-
-
-def led(profile: CoordinatorProfile = COORDINATOR_4_3, **options: Any) -> Coordinator:  # noqa: ANN401 - as Coordinator's
-    """Return a coordinator with a share partition that starts at 10 and was read with leader epoch 5."""
-    coordinator = Coordinator(profile, **options)
-    coordinator.begin()
-    coordinator.read(5)
-    return coordinator
 
 
 def code(outcome: Outcome) -> str:
@@ -390,74 +320,6 @@ def test_the_state_of_deleted_topics_is_deleted() -> None:
 
     assert coordinator.log(coordinator.shard.delete_topics({TOPIC_ID})).records == (StateRecord(KEY, None),)
     assert list(coordinator.shard.states) == [OTHER]
-
-
-# ---- snapshots of what is cold
-
-
-def test_an_old_snapshot_is_written_again() -> None:
-    """The state is written as it is, with a new epoch and time; the time of its creation stays."""
-    coordinator = led()
-    coordinator.write((10, 19, 2, 1))
-    assert coordinator.shard.snapshot_cold(now_ms=1099).records == ()
-    (record,) = coordinator.log(coordinator.shard.snapshot_cold(now_ms=1100)).records
-
-    assert record.value == ShareSnapshot(
-        snapshot_epoch=1,
-        state_epoch=1,
-        leader_epoch=5,
-        start_offset=10,
-        create_timestamp_ms=1000,
-        write_timestamp_ms=1100,
-        state_batches=(StateBatch(10, 19, 2, 1),),
-    )
-    assert coordinator.state.update_count == 2
-
-
-def test_nothing_is_written_when_all_is_cold() -> None:
-    """Cold snapshots are not repeated until some share partition is written to by its leader."""
-    coordinator = led()
-    coordinator.log(coordinator.shard.snapshot_cold(now_ms=2000))
-    assert coordinator.shard.snapshot_cold(now_ms=9000).records == ()
-
-    coordinator.begin(OTHER)
-    again = coordinator.shard.snapshot_cold(now_ms=9000).records
-    assert [record.key for record in again] == [KEY, OTHER]
-
-
-def test_an_empty_shard_has_nothing_cold() -> None:
-    """Without share partitions nothing is written."""
-    assert Coordinator().shard.snapshot_cold(now_ms=10**9) == Outcome()
-
-
-# ---- redundant records
-
-
-def test_records_before_the_oldest_snapshot_are_redundant() -> None:
-    """Updates keep nothing, a share partition's newest snapshot does, and offset 0 is never reported."""
-    coordinator = Coordinator(updates_per_snapshot=1)
-    assert coordinator.shard.redundant_offset() is None
-    coordinator.begin()
-    coordinator.begin(OTHER)
-    assert coordinator.shard.redundant_offset() is None
-    coordinator.write((10, 10, 2, 1))
-    coordinator.write((11, 11, 2, 1))
-    assert coordinator.shard.redundant_offset() == 1
-    coordinator.begin(OTHER)
-    assert coordinator.shard.redundant_offset() == 3
-
-
-def test_a_tombstone_keeps_its_own_offset_until_the_next_snapshot() -> None:
-    """As long as a tombstone is the last of all snapshots and tombstones, records from it on are needed."""
-    coordinator = Coordinator()
-    coordinator.begin()
-    coordinator.begin(OTHER)
-    coordinator.log(coordinator.shard.delete(KEY))
-    assert coordinator.shard.redundant_offset() == 1
-    coordinator.log(coordinator.shard.delete(OTHER))
-    assert coordinator.shard.redundant_offset() == 3
-    coordinator.begin()
-    assert coordinator.shard.redundant_offset() == 4
 
 
 # ---- replay

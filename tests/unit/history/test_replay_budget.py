@@ -10,14 +10,15 @@ from typing import Any, Final
 
 import pytest
 
-from sharestate import AcknowledgementBatch
+from sharestate import AcknowledgementBatch, AcquiredRecords, StateBatch
 from sharestate.errors import HistoryError, MalformedInputError
-from sharestate.explain.overview import PartitionLife
+from sharestate.explain.partition_life import PartitionLife
 from sharestate.explain.survey import Survey
 from sharestate.history import AppendedBatch, Event, Header, Replay, ReplaySettings, replay_events, replay_files
 from sharestate.history.arrow import encode_events
 from sharestate.history.arrow_replay import replay_batches
 from sharestate.history.events import write_event
+from sharestate.history.rows import DEFAULT_OUTPUTS
 from sharestate.history.synthetic import SyntheticHistory
 
 TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -27,7 +28,7 @@ LARGEST: Final = 2**20
 
 READ: Final = {"state_epoch": 0, "start_offset": 0, "state_batches": ()}
 TOO_MANY: Final = "more than 1048576 records in flight that may be split, beside 16384 of each"
-TOO_MUCH: Final = "it and the events before it concern too many records one by one: more than 2048 for each event"
+TOO_MUCH: Final = "it and the events before it concern too many ranges of records that no event names"
 
 
 class Group:
@@ -121,21 +122,60 @@ def test_records_that_are_passed_are_not_in_flight(monkeypatch: pytest.MonkeyPat
     assert replayed(events) == 41
 
 
-def test_records_that_are_acquired_one_by_one_again_and_again_are_too_much() -> None:
-    """A line for a fetch and one for a session that ends are 250 bytes, and name a quarter of a million records."""
+def in_parts(size: int, times: int, *, is_named: bool) -> list[Event]:
+    """Return a session that acquires so many ranges and ends, again and again; its fetches name them, or not."""
     group = Group()
-    events = [group.event("config", request={"delivery_count_limit": 100}), *group.splits(2**18)]
-    request = {"fetch_offset": 0, "read_to": 2**18 - 1, "max_records": 2**31 - 1}
-    for _ in range(10):
-        events += [group.event("close"), group.event("fetch", request=request)]
+    rows = tuple(StateBatch(each, each, 0, 1 + each % 2) for each in range(size))
+    events = [
+        group.event("config", request={"delivery_count_limit": 2**15}),
+        group.event("log", request={"batches": (AppendedBatch(0, size - 1),)}),
+        group.event("initialize", response=READ | {"state_batches": rows}),
+    ]
+    request = {"fetch_offset": 0, "read_to": size - 1, "max_records": 2**31 - 1}
+    for number in range(times):
+        acquired = tuple(AcquiredRecords(each, each, 2 + each % 2 + number) for each in range(size))
+        response = {"acquired": acquired} if is_named else None
+        events += [group.event("fetch", request=request, response=response), group.event("close")]
+    return events
+
+
+@pytest.mark.parametrize("size", [100, 2_000])
+def test_ranges_that_no_event_names_are_counted(size: int) -> None:
+    """Two lines of 250 bytes may stand for 4,000 ranges: 16 of each are free, and 131,072 of all."""
+    allowed = 2**17 // (size - 16)
+    events = in_parts(size, allowed, is_named=False)
 
     with pytest.raises(MalformedInputError, match=TOO_MUCH):
         replayed(events)
+    assert replayed(events[: allowed * 9 // 10]) == allowed * 9 // 10
+
+
+@pytest.mark.parametrize("outputs", [DEFAULT_OUTPUTS, frozenset({"transition"})])
+def test_a_session_with_all_that_it_acquired_one_by_one_is_not_too_much(
+    outputs: frozenset[str],
+) -> None:
+    """Of 2,000 records in flight, as many as Kafka has by default, each is acquired and released again and again."""
+    events = in_parts(2_000, 30, is_named=True)
+    replay = Replay(events[0][:3], lacks=LACKS, outputs=outputs)
+
+    replay.apply_all(events)
+
+    assert replay.seq == 62
+
+
+def test_records_with_a_type_each_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An acknowledgement whose types differ from record to record is written in as many ranges."""
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 0)
+    group = Group()
+    types = (1, 2) * 1_000
+
+    batches = (AcknowledgementBatch(0, 1_999, types),)
+    assert replayed([*group.begins(2_000), group.event("acknowledge", request={"batches": batches})]) == 4
 
 
 def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each record of a split batch has a lock, and its expiry a write: the event that makes them due is refused."""
-    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 0)
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**20)
     group = Group()
     replay = Replay(group.key, lacks=LACKS)
     replay.apply_all(group.splits(10_000))
@@ -144,27 +184,11 @@ def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPat
         replay.apply(group.event("close", at_ms=40_000))
 
     metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
-    # What four events have, less 10,000 records in flight after two, and a range that was acquired and one written;
-    # for each lock 128, and 32 for what is written of it.
-    left = 4 * 2**16 - 2 * 10_000 - 2 * 32
-    assert (replay.seq, metrics["locks_expired"]) == (3, left // (128 + 32) + 1)
-
-
-def test_a_session_with_all_that_it_acquired_one_by_one_is_not_too_much() -> None:
-    """Of 2,000 records in flight, as many as Kafka has by default, a write names each at every event."""
-    group = Group()
-    events = group.splits(2_000)
-    request = {"fetch_offset": 0, "read_to": 1_999, "max_records": 2**31 - 1}
-    config = {"delivery_count_limit": 2_000_000}
-    events.insert(0, Event.of(group.key, -1, "config", request=config))
-    events = [event._replace(seq=event.seq + 1) for event in events]
-    for seq in range(5, 305, 2):
-        events += [
-            Event.of(group.key, seq, "close", member_id="m"),
-            Event.of(group.key, seq + 1, "fetch", member_id="m", request=request),
-        ]
-
-    assert replayed(events) == 305
+    # What four events have, two ranges for the batch of the log, and two for that of the acknowledgement, whose type
+    # stands for what it wrote; less 10,000 records in flight after two, and a range that was acquired; for each lock
+    # 4096, and 1024 for what is written of it.
+    left = 2**20 + 4 * 2**14 + 2 * 2 * 2**10 - 2 * 10_000 - 2**10
+    assert (replay.seq, metrics["locks_expired"]) == (3, left // (4096 + 1024) + 1)
 
 
 def test_what_brokers_do_leaves_the_budget_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ from click.testing import CliRunner, Result
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
-from sharestate.history import AppendedBatch, Event, Header, Order, create_history
+from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
 from sharestate.log_check.budget import Budget
-from sharestate.log_check.order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.precedence import in_order
-from sharestate.log_check.schedule import What, schedule
+from sharestate.log_check.schedule import schedule
 from sharestate.log_check.verify import check_partition, repeated_requests
-from sharestate.log_check.visible_log import VisibleLog
 from tests.support.broker_logs import RUN, lines, rewritten
 from tests.support.hand_made_events import HandMadeLife
 
@@ -240,27 +237,6 @@ def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     for most in (counted.spent - 1, counted.spent, counted.spent + 1):
         checked = check_partition((GROUP, TOPIC, 0), own, "history.jsonl", Header(order=Order.ARRIVAL), Budget(most))
         assert checked.report.verdict is Verdict.BOUND_REACHED
-
-
-def test_a_log_batch_that_shows_what_does_not_fit_is_there_once() -> None:
-    """A lock may have expired by then, with a write that nobody has seen: what was appended follows after that."""
-    events = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id=GROUP)
-    own = [*enumerate((event for event in events if event.topic_id == TOPIC and event.partition == 0), 2)]
-    arrived = [event for _, event in own]
-    log = VisibleLog(event for event in arrived if event.kind == "log")
-    plan = in_order(schedule(own), log)
-    stop = next(step for step in plan.steps if step.what is What.LOG)
-    verdict = Stopped(Verdict.CONTRADICTION.value, "a write says something else", is_for_good=True)
-    found = FoundOrder(plan, log, plan.steps, {(stop.line, stop.what): verdict})
-
-    ordered = list(ordered_events((GROUP, TOPIC, 0), arrived, verdict, found))
-
-    assert batches_of(ordered) == batches_of(arrived)
-
-
-def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:
-    """Return the batches of the log, in the order of the events."""
-    return [row for event in events if event.kind == "log" for row in (event.request or {})["batches"]]
 
 
 def test_a_run_whose_groups_were_altered_before_the_log_began_is_not_checked(tmp_path: Path) -> None:

@@ -7,7 +7,14 @@ import pytest
 from attrs import evolve
 from attrs.exceptions import FrozenInstanceError
 
-from sharestate import AutoOffsetReset, MalformedInputError, OffsetReset, ShareConfig
+from sharestate import (
+    AutoOffsetReset,
+    GroupCoordinatorConfig,
+    InvalidConfigurationError,
+    MalformedInputError,
+    OffsetReset,
+    ShareConfig,
+)
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -116,3 +123,80 @@ def test_the_two_plain_resets_have_names() -> None:
     """The classmethods make the two strategies without a duration."""
     assert (AutoOffsetReset.latest().strategy, AutoOffsetReset.latest().duration) == (OffsetReset.LATEST, None)
     assert (AutoOffsetReset.earliest().strategy, AutoOffsetReset.earliest().duration) == (OffsetReset.EARLIEST, None)
+
+
+def test_a_groups_settings_are_read_from_kafkas() -> None:
+    """The group's stand before the broker's, which stand before Kafka's defaults."""
+    config = ShareConfig.from_kafka(
+        {
+            "group.share.partition.max.record.locks": "200",
+            "group.share.delivery.count.limit": "7",
+            "share.delivery.count.limit": "3",
+            "share.auto.offset.reset": "by_duration:PT1H",
+            "share.renew.acknowledge.enable": "false",
+            "errors.deadletterqueue.topic.name": "dlq.orders",
+        }
+    )
+
+    assert config == ShareConfig(
+        max_record_locks=200,
+        delivery_count_limit=3,
+        renew_acknowledge_enable=False,
+        auto_offset_reset=AutoOffsetReset.by_duration(timedelta(hours=1)),
+        dead_letter_queue=True,
+    )
+
+
+@pytest.mark.parametrize("release", ["4.2.1", "4.3.1", "4.4.0"])
+def test_the_defaults_are_those_of_each_release(release: str) -> None:
+    """Nothing given, nothing changed; but that 4.2 makes assignments at once."""
+    assert ShareConfig.from_kafka({}, release=release) == ShareConfig()
+    interval_ms = 0 if release == "4.2.1" else 1_000
+    assert GroupCoordinatorConfig.from_kafka({}, release=release) == GroupCoordinatorConfig(
+        assignment_interval_ms=interval_ms
+    )
+
+
+def test_4_2_has_two_settings_for_brokers_only() -> None:
+    """The delivery count limit and the record locks are the broker's for all groups (KIP-1240 came with 4.3)."""
+    settings = {"group.share.delivery.count.limit": "7", "group.share.partition.max.record.locks": "300"}
+
+    config = ShareConfig.from_kafka(settings, release="4.2")
+
+    assert (config.delivery_count_limit, config.max_record_locks) == (7, 300)
+
+
+def test_a_coordinators_settings_are_read_from_kafkas() -> None:
+    """A short interval for trying again is no shorter than a commit may take."""
+    config = GroupCoordinatorConfig.from_kafka(
+        {
+            "group.share.session.timeout.ms": "50000",
+            "share.session.timeout.ms": "60000",
+            "share.heartbeat.interval.ms": "6000",
+            "group.share.assignment.interval.ms": "2000",
+            "group.share.max.size": "20",
+            "group.share.assignors": "org.example.Sticky",
+            "group.share.initialize.retry.interval.ms": "100",
+            "group.share.max.share.sessions": "30",
+        }
+    )
+
+    assert config == GroupCoordinatorConfig(
+        session_timeout_ms=60_000,
+        heartbeat_interval_ms=6_000,
+        assignment_interval_ms=2_000,
+        max_size=20,
+        assignor="org.example.Sticky",
+        initialize_retry_interval_ms=5_000,
+        max_share_sessions=30,
+    )
+
+
+def test_a_loaded_group_is_moved_into_bounds_and_a_made_one_refused() -> None:
+    """Both ways to read a group's settings are there for each value."""
+    settings = {"share.heartbeat.interval.ms": "1", "share.record.lock.duration.ms": "1000"}
+
+    assert GroupCoordinatorConfig.from_kafka(settings, is_loaded=True).heartbeat_interval_ms == 5_000
+    assert ShareConfig.from_kafka(settings, is_loaded=True).record_lock_duration_ms == 15_000
+    with pytest.raises(InvalidConfigurationError, match=r"share\.heartbeat\.interval\.ms must be in the range"):
+        ShareConfig.from_kafka(settings)

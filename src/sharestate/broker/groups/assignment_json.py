@@ -45,7 +45,7 @@ ASSIGNMENT_VERSION: Final = 1
 MAX_MEMBERS: Final = 16_384
 """The most members of a group; brokers allow 1,000 (``group.share.max.size``). [members]"""
 
-MAX_PARTITIONS: Final = 2**20
+MAX_PARTITIONS: Final = 2**18
 """The most partitions of all topics; a cluster of Kafka has some hundred thousand. [partitions]"""
 
 MAX_NAME: Final = 256

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class GroupQuirk(StrEnum):
     """
-    A bug of Kafka's group coordinator, which a profile has because brokers of that release have it (groups 12).
+    A bug of Kafka's group coordinator, which a profile has because brokers of that release have it (groups 11).
 
     The values are its names on the page of share groups.
     """

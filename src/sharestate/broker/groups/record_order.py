@@ -105,6 +105,7 @@ class RecordOrder:
         topics = JavaHashMap(TOPIC_IDS, len(before))  # AssignorHelpers.deepCopyAssignment
         for topic_id in before:
             topics.put(topic_id)
+        topics = topics.without({topic_id for topic_id in before if topic_id not in target})
         came: dict[str, list[int]] = {}
         for topic_id, number in arrivals:
             if number not in before.get(topic_id, ()):
@@ -113,7 +114,6 @@ class RecordOrder:
         return {
             topic_id: self._changed(before.get(topic_id, ()), came.get(topic_id, ()), target[topic_id])
             for topic_id in topics
-            if topic_id in target
         }
 
     def _changed(self, before: Sequence[int], came: Iterable[int], numbers: Collection[int]) -> tuple[int, ...]:

@@ -9,16 +9,7 @@ from sharestate.broker.sessions.acknowledgements import (
     plan_acknowledgements,
     with_acknowledgements,
 )
-from sharestate.broker.sessions.cache import (
-    DEFAULT_MAX_SESSIONS,
-    REQUESTS,
-    Change,
-    Check,
-    Disconnection,
-    RequestRow,
-    Rpc,
-    ShareSessionCache,
-)
+from sharestate.broker.sessions.cache import DEFAULT_MAX_SESSIONS, Disconnection, ShareSessionCache
 from sharestate.broker.sessions.contexts import (
     Candidates,
     ContextKind,
@@ -28,6 +19,7 @@ from sharestate.broker.sessions.contexts import (
     response_size,
     rotated,
 )
+from sharestate.broker.sessions.epoch_checks import REQUESTS, Change, Check, RequestRow, Rpc
 from sharestate.broker.sessions.partitions import TOPIC_CHECKS, TopicIdPartition, TopicMetadata, topic_error
 from sharestate.broker.sessions.profiles import (
     LATEST_SESSIONS,
@@ -38,7 +30,7 @@ from sharestate.broker.sessions.profiles import (
     SessionProfile,
     SessionQuirk,
 )
-from sharestate.broker.sessions.requests import (
+from sharestate.broker.sessions.request_form import (
     MAX_MEMBER_ID,
     RENEW_VERSION,
     REQUEST_CHECKS,

@@ -1,17 +1,16 @@
 """
 The share sessions of a broker: what opens, advances and closes them.
 
-The table ``REQUESTS`` decides by the epoch of a request what is checked and what is changed.
+What a request does with them depends on its epoch: the table for that is in ``epoch_checks``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum, auto
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from sharestate.broker.sessions.contexts import ContextKind, ShareFetchContext
+from sharestate.broker.sessions.contexts import ShareFetchContext
+from sharestate.broker.sessions.epoch_checks import Change, Check, Rpc, checked, refusal
 from sharestate.broker.sessions.partitions import TopicIdPartition, checked_partitions, partition_id
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.broker.sessions.share_session import (
@@ -22,121 +21,14 @@ from sharestate.broker.sessions.share_session import (
     ShareSessionKey,
     next_epoch,
 )
-from sharestate.errors import (
-    DuplicatePartitionError,
-    InvalidSessionRequestError,
-    InvalidShareSessionEpochError,
-    ShareSessionLimitReachedError,
-    ShareSessionNotFoundError,
-    ShareStateError,
-)
+from sharestate.errors import DuplicatePartitionError, InvalidSessionRequestError, ShareSessionLimitReachedError
 from sharestate.values.checks import expect, integer, text
 
 DEFAULT_MAX_SESSIONS: Final = 2000
 """``group.share.max.share.sessions`` of a broker that sets none (ShareGroupConfig, Kafka 4.3.1)."""
 
-
-class Rpc(Enum):
-    """The requests that belong to a share session."""
-
-    SHARE_FETCH = 78
-    """ShareFetch, with its number on the wire."""
-
-    SHARE_ACKNOWLEDGE = 79
-    """ShareAcknowledge."""
-
-
-class Check(Enum):
-    """What is checked before a request changes anything; the first check that fails is the answer."""
-
-    NOT_OPENING = auto()
-    """Only a fetch opens a session: INVALID_SHARE_SESSION_EPOCH."""
-
-    NO_ACKNOWLEDGEMENTS = auto()
-    """A session that is being opened has acquired nothing: INVALID_REQUEST."""
-
-    EXISTS = auto()
-    """The member has a session: SHARE_SESSION_NOT_FOUND."""
-
-    EPOCH = auto()
-    """The epoch is the one that the session expects: INVALID_SHARE_SESSION_EPOCH."""
-
-
-class Change(Enum):
-    """What a request changes about the sessions, once all checks have passed."""
-
-    NOTHING = auto()
-    """The session stays; it is closed when the response is built."""
-
-    OPEN = auto()
-    """A session is opened in the place of the member's last one."""
-
-    UPDATE = auto()
-    """Partitions join and leave, and the next epoch is expected."""
-
-    ADVANCE = auto()
-    """The next epoch is expected."""
-
-
-class RequestRow(NamedTuple):
-    """What becomes of a request with a kind of epoch."""
-
-    checks: tuple[Check, ...]
-    """The checks, in their order."""
-
-    change: Change
-    """The change."""
-
-
-# fmt: off
-REQUESTS: Final[Mapping[tuple[Rpc, ContextKind], RequestRow]] = MappingProxyType({  # sessions 3
-    (Rpc.SHARE_FETCH, ContextKind.INITIAL):          RequestRow((Check.NO_ACKNOWLEDGEMENTS,), Change.OPEN),
-    (Rpc.SHARE_FETCH, ContextKind.SUBSEQUENT):       RequestRow((Check.EXISTS, Check.EPOCH), Change.UPDATE),
-    (Rpc.SHARE_FETCH, ContextKind.FINAL):            RequestRow((Check.EXISTS,), Change.NOTHING),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.INITIAL):    RequestRow((Check.NOT_OPENING,), Change.NOTHING),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.SUBSEQUENT): RequestRow((Check.EXISTS, Check.EPOCH), Change.ADVANCE),
-    (Rpc.SHARE_ACKNOWLEDGE, ContextKind.FINAL):      RequestRow((Check.EXISTS,), Change.NOTHING),
-})
-# fmt: on
-"""
-What becomes of a request, by its kind of epoch.
-
-Source:
-    SharePartitionManager.newContext, acknowledgeSessionUpdate (Kafka 4.3.1).
-"""
-
-
-class _Asked(NamedTuple):
-    """What checks look at."""
-
-    session: ShareSession | None
-    epoch: int
-    has_acknowledgements: bool
-
-
-_HOLDS: Final[Mapping[Check, Callable[[_Asked], bool]]] = MappingProxyType(
-    {
-        Check.NOT_OPENING: lambda _: False,  # it is in the row of requests that open one
-        Check.NO_ACKNOWLEDGEMENTS: lambda asked: not asked.has_acknowledgements,
-        Check.EXISTS: lambda asked: asked.session is not None,
-        Check.EPOCH: lambda asked: asked.session is not None and asked.session.epoch == asked.epoch,
-    }
-)
-
-_NOT_FOUND: Final = "The share session was not found."
-_WRONG_EPOCH: Final = "The share session epoch is invalid."
 _LIMIT_REACHED: Final = "The limit of share sessions has been reached."
-"""The texts of the errors (Errors, Kafka 4.3.1)."""
-
-REFUSALS: Final[Mapping[Check, tuple[type[ShareStateError], str]]] = MappingProxyType(
-    {
-        Check.NOT_OPENING: (InvalidShareSessionEpochError, _WRONG_EPOCH),
-        Check.NO_ACKNOWLEDGEMENTS: (InvalidSessionRequestError, "acknowledgements in the request that opens a session"),
-        Check.EXISTS: (ShareSessionNotFoundError, _NOT_FOUND),
-        Check.EPOCH: (InvalidShareSessionEpochError, _WRONG_EPOCH),
-    }
-)
-"""The error of a check that fails, with its text."""
+"""The text of the error (Errors, Kafka 4.3.1)."""
 
 
 class Disconnection(NamedTuple):
@@ -242,7 +134,8 @@ class ShareSessionCache:
         text(connection_id, "connection_id")
         expect(has_acknowledgements, bool, "has_acknowledgements")
         due_ms = integer(now_ms, "now_ms", 0) + integer(max_wait_ms, "max_wait_ms", 0, MAX_EPOCH)
-        kind, change, session = self._checked(Rpc.SHARE_FETCH, key, epoch, has_acknowledgements=has_acknowledgements)
+        session = self.sessions.get(key)
+        kind, change = checked(Rpc.SHARE_FETCH, epoch, session, has_acknowledgements=has_acknowledgements)
         if change is Change.OPEN:
             self._open(key, listed, connection_id, due_ms)
             return ShareFetchContext(kind=kind, epoch=epoch, listed=listed, session=None)
@@ -268,7 +161,8 @@ class ShareSessionCache:
             ShareSessionNotFoundError: There is no session; nothing was changed.
             InvalidShareSessionEpochError: The session expects another epoch, or this one is 0; nothing was changed.
         """
-        _, change, session = self._checked(Rpc.SHARE_ACKNOWLEDGE, _key(group_id, member_id), epoch)
+        session = self.sessions.get(_key(group_id, member_id))
+        _, change = checked(Rpc.SHARE_ACKNOWLEDGE, epoch, session)
         if change is Change.ADVANCE and session is not None:
             session.epoch = next_epoch(session.epoch)
 
@@ -282,7 +176,7 @@ class ShareSessionCache:
         """
         session = self.sessions.get(_key(group_id, member_id))
         if session is None:
-            raise ShareSessionNotFoundError(_NOT_FOUND)
+            raise refusal(Check.EXISTS)
         self._remove(session)
         return session.listed()
 
@@ -312,19 +206,6 @@ class ShareSessionCache:
         self.partition_count = 0
         if not self._profile.has(SessionQuirk.REMEMBERS_CONNECTIONS):
             self.connections.clear()
-
-    def _checked(
-        self, rpc: Rpc, key: ShareSessionKey, epoch: int, *, has_acknowledgements: bool = False
-    ) -> tuple[ContextKind, Change, ShareSession | None]:
-        """Return what *epoch* makes of a request, and the member's session; or raise the first refusal."""
-        kind = ContextKind.of(integer(epoch, "epoch", -(2**31), MAX_EPOCH))
-        row = REQUESTS[rpc, kind]
-        asked = _Asked(self.sessions.get(key), epoch, has_acknowledgements)
-        for check in row.checks:
-            if not _HOLDS[check](asked):
-                error, message = REFUSALS[check]
-                raise error(message)
-        return kind, row.change, asked.session
 
     def _open(
         self, key: ShareSessionKey, listed: tuple[TopicIdPartition, ...], connection_id: str, due_ms: int

@@ -15,7 +15,6 @@ from sharestate.broker.groups import (
     GroupCoordinatorSettings,
     GroupEffects,
     GroupProfile,
-    GroupRecord,
     PartitionOffset,
     ShareGroupHeartbeat,
     TopicOffsets,
@@ -23,6 +22,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
 from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
+from sharestate.broker.groups.records import GroupRecord
 from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
@@ -81,16 +81,26 @@ class GroupConversation(LineServer):
         self._records: list[GroupRecord] = []
         self._log: list[GroupRecord] = []
 
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """
+        The coordinator; for reading.
+
+        Raises:
+            MalformedInputError: None is open yet.
+        """
+        if self._coordinator is None:
+            message = "no group coordinator is open"
+            raise MalformedInputError(message, "op")
+        return self._coordinator
+
     def _answer(self, value: Json) -> Json:
         request = read_request(value)
         self._records = []
         if request.op == "open":
             result = self._open(**request.fields)
         else:
-            coordinator = self._coordinator
-            if coordinator is None:
-                message = "no group coordinator is open"
-                raise MalformedInputError(message, "op")
+            coordinator = self.coordinator
             self._note_group(request.fields.get("group"))
             result = self._result(coordinator, self._HANDLERS[request.op], request.fields)
         if self._coordinator is not None:

@@ -11,13 +11,12 @@ from attrs import asdict
 from sharestate.broker.groups import (
     DescribedGroup,
     DescribedMember,
-    GroupRecord,
     GroupTables,
     InitializedTopic,
     ShareGroup,
     ShareGroupMember,
-    encode_record,
 )
+from sharestate.broker.groups.records import GroupRecord, encode_record
 from sharestate.error_codes import ErrorCode
 from sharestate.json_lines import Json
 from sharestate.persister import InitializeStateParameters

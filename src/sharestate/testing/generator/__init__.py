@@ -1,8 +1,8 @@
 """Random sequences of requests: see `sharestate.testing.generator.operations`."""
 
 from sharestate.testing.generator.mix import ORDINARY, STEPS, WILD, Mix, mix_for
-from sharestate.testing.generator.model import Request, Response, Steps
 from sharestate.testing.generator.operations import converse, operations, seeded
+from sharestate.testing.generator.surroundings import Request, Response, Steps
 
 __all__ = [
     "ORDINARY",

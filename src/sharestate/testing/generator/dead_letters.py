@@ -8,8 +8,8 @@ from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
-    from sharestate.testing.generator.model import Model
     from sharestate.testing.generator.randomness import Choices
+    from sharestate.testing.generator.surroundings import Surroundings
 
 TOPIC: Final = "dlq.t"
 """The topic of the queue."""
@@ -62,9 +62,9 @@ def late_answer(choices: Choices) -> str | dict[str, Any]:
     return choices.one_of(FAILURES) if choices.chance(40) else "ok"
 
 
-def answers(model: Model) -> dict[str, Any]:
+def answers(surroundings: Surroundings) -> dict[str, Any]:
     """Return the field ``dlq_answers`` of a request that may hand records over; nothing if the default answer does."""
-    choices = model.choices
-    if not (model.has_queue and choices.chance(max(model.mix.trouble, LEAST_TROUBLE))):
+    choices = surroundings.choices
+    if not (surroundings.has_queue and choices.chance(max(surroundings.mix.trouble, LEAST_TROUBLE))):
         return {}
     return {"dlq_answers": [answer(choices) for _ in range(choices.between(1, 4))]}

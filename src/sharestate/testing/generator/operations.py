@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from sharestate.testing.generator import ordinary, wild
 from sharestate.testing.generator.mix import ORDINARY, Mix
-from sharestate.testing.generator.model import Log, Model, Request, Response, Steps
 from sharestate.testing.generator.randomness import Choices
+from sharestate.testing.generator.surroundings import Log, Request, Response, Steps, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
     ('open', 'k', 'fifo')
     """
     choices = Choices(random)
-    model = Model(
+    surroundings = Surroundings(
         choices,
         mix,
         Log(choices, mix.longest_batch),
@@ -54,11 +54,11 @@ def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
         committed=choices.chance(40),
         has_queue=mix.dead_letters > 0 and choices.chance(mix.dead_letters),
     )
-    yield from begin(model)
+    yield from begin(surroundings)
     for _ in range(mix.most_steps):
         if choices.between(1, mix.mean_steps) == 1:
             return
-        yield from step(model, mix.steps)
+        yield from step(surroundings, mix.steps)
 
 
 def seeded(seed: int, mix: Mix = ORDINARY) -> Steps[None]:
@@ -84,57 +84,57 @@ def converse(sequence: Steps[None], answer: Callable[[Request], Response]) -> It
         return
 
 
-def begin(model: Model) -> Steps[None]:
+def begin(surroundings: Surroundings) -> Steps[None]:
     """Open the share partition for the first time; the log may have a history by then."""
-    choices = model.choices
+    choices = surroundings.choices
     if choices.chance(50):
-        model.log.grow_to(choices.between(0, 40))
+        surroundings.log.grow_to(choices.between(0, 40))
     if choices.chance(20):
-        model.log.move_start(choices.between(0, model.log.end))
-    if choices.chance(model.mix.wild):
-        yield from wild.open_as(model)
+        surroundings.log.move_start(choices.between(0, surroundings.log.end))
+    if choices.chance(surroundings.mix.wild):
+        yield from wild.open_as(surroundings)
     else:
-        yield from ordinary.take_over(model)
+        yield from ordinary.take_over(surroundings)
 
 
-def step(model: Model, weights: Mapping[str, int]) -> Steps[None]:
+def step(surroundings: Surroundings, weights: Mapping[str, int]) -> Steps[None]:
     """Take one step, chosen by *weights*, or now and then a wild one."""
-    if model.choices.chance(model.mix.wild):
-        yield from wild.step(model)
-    elif not model.is_active and model.choices.chance(25):
-        yield from ordinary.take_over(model)
+    if surroundings.choices.chance(surroundings.mix.wild):
+        yield from wild.step(surroundings)
+    elif not surroundings.is_active and surroundings.choices.chance(25):
+        yield from ordinary.take_over(surroundings)
     else:
-        yield from ORDINARY_STEPS[model.choices.weighted(weights)](model)
+        yield from ORDINARY_STEPS[surroundings.choices.weighted(weights)](surroundings)
 
 
-def fetch(model: Model) -> Steps[None]:
+def fetch(surroundings: Surroundings) -> Steps[None]:
     """Fetch for a member; another step may come between the fetch offset and the acquisition."""
-    fetch_offset = yield from ordinary.where_to_fetch(model)
+    fetch_offset = yield from ordinary.where_to_fetch(surroundings)
     if fetch_offset is None:
         return
-    if model.choices.chance(12):
-        yield from step(model, dict.fromkeys(INTERLEAVED, 1))
-    yield from ordinary.acquire_at(model, fetch_offset)
+    if surroundings.choices.chance(12):
+        yield from step(surroundings, dict.fromkeys(INTERLEAVED, 1))
+    yield from ordinary.acquire_at(surroundings, fetch_offset)
 
 
-def query(model: Model) -> Steps[None]:
+def query(surroundings: Surroundings) -> Steps[None]:
     """Send a query; it changes nothing but ``find_next``."""
-    yield from model.ask(model.choices.one_of(QUERIES))
+    yield from surroundings.ask(surroundings.choices.one_of(QUERIES))
 
 
-def fetch_lock(model: Model) -> Steps[None]:
+def fetch_lock(surroundings: Surroundings) -> Steps[None]:
     """Take the fetch lock or free it, whichever fetch has it."""
-    op = model.choices.one_of(("lock_fetch", "unlock_fetch"))
-    yield from model.ask(op, id=model.choices.one_of(FETCHES))
+    op = surroundings.choices.one_of(("lock_fetch", "unlock_fetch"))
+    yield from surroundings.ask(op, id=surroundings.choices.one_of(FETCHES))
 
 
-def take_over(model: Model) -> Steps[None]:
+def take_over(surroundings: Surroundings) -> Steps[None]:
     """Replace the leader; half of the time it is fenced first and lives on for a few steps."""
-    if model.choices.chance(50):
-        yield from ordinary.fence(model)
-        for _ in range(model.choices.between(0, 3)):
-            yield from step(model, dict.fromkeys(INTERLEAVED, 1))
-    yield from ordinary.take_over(model)
+    if surroundings.choices.chance(50):
+        yield from ordinary.fence(surroundings)
+        for _ in range(surroundings.choices.between(0, 3)):
+            yield from step(surroundings, dict.fromkeys(INTERLEAVED, 1))
+    yield from ordinary.take_over(surroundings)
 
 
 ORDINARY_STEPS: Final = {

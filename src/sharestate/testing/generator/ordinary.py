@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sharestate.testing.generator import dead_letters
-from sharestate.testing.generator.model import batch_to_json
+from sharestate.testing.generator.surroundings import batch_to_json
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.records import AcquireMode, RecordState
 
 if TYPE_CHECKING:
-    from sharestate.testing.generator.model import Holding, Model, Response, Steps
     from sharestate.testing.generator.randomness import Choices
+    from sharestate.testing.generator.surroundings import Holding, Response, Steps, Surroundings
     from sharestate.values.records import RecordBatch
 
 RECORD_LOCKS: Final = (200, 20, 10, 5, 100)
@@ -80,132 +80,136 @@ MOST_PERSISTED: Final = 6
 # ---- leadership and config
 
 
-def take_over(model: Model) -> Steps[None]:
+def take_over(surroundings: Surroundings) -> Steps[None]:
     """Open the share partition as a new leader, again if its initialization failed."""
     for _ in range(MOST_TRIES):
-        yield from open_new(model)
-        yield from initialize(model)
-        if model.is_active:
+        yield from open_new(surroundings)
+        yield from initialize(surroundings)
+        if surroundings.is_active:
             return
 
 
-def open_new(model: Model, **fields: Any) -> Steps[None]:  # noqa: ANN401 - the fields of a request are JSON
+def open_new(surroundings: Surroundings, **fields: Any) -> Steps[None]:  # noqa: ANN401 - the fields of a request are JSON
     """Open the share partition with the next leader epoch."""
-    model.reset()
-    model.leader_epoch += 1
-    model.opened_with = config(model)
-    model.lock_duration_ms = model.opened_with["record_lock_duration_ms"]
-    yield from model.ask("open", leader_epoch=model.leader_epoch, config=model.opened_with, timer="fifo", **fields)
+    surroundings.reset()
+    surroundings.leader_epoch += 1
+    surroundings.opened_with = config(surroundings)
+    surroundings.lock_duration_ms = surroundings.opened_with["record_lock_duration_ms"]
+    yield from surroundings.ask(
+        "open", leader_epoch=surroundings.leader_epoch, config=surroundings.opened_with, timer="fifo", **fields
+    )
 
 
-def initialize(model: Model) -> Steps[None]:
+def initialize(surroundings: Surroundings) -> Steps[None]:
     """Read the persisted state; a read that is held is answered at the end."""
-    choices = model.choices
-    fields = read_answer(model)
+    choices = surroundings.choices
+    fields = read_answer(surroundings)
     if "lookup" in fields and choices.chance(60):
         reset = choices.one_of(OFFSET_RESETS)
-        yield from model.ask("configure", config={"auto_offset_reset": reset})
-    yield from model.ask("initialize", **fields, **answers_to_resumed(model))
-    if model.is_read_held:
+        yield from surroundings.ask("configure", config={"auto_offset_reset": reset})
+    yield from surroundings.ask("initialize", **fields, **answers_to_resumed(surroundings))
+    if surroundings.is_read_held:
         if choices.chance(30):
-            yield from pass_time(model)
+            yield from pass_time(surroundings)
         if choices.chance(10):
-            yield from model.ask("fence")
-        yield from complete_read(model)
+            yield from surroundings.ask("fence")
+        yield from complete_read(surroundings)
 
 
-def fence(model: Model) -> Steps[None]:
+def fence(surroundings: Surroundings) -> Steps[None]:
     """Fence the share partition; its pending writes may still be answered."""
-    yield from model.ask("fence")
-    model.is_active = False
+    yield from surroundings.ask("fence")
+    surroundings.is_active = False
 
 
-def config(model: Model) -> dict[str, Any]:
+def config(surroundings: Surroundings) -> dict[str, Any]:
     """Return the config with which a share partition is opened."""
-    choices = model.choices
+    choices = surroundings.choices
     return {
         "max_record_locks": choices.one_of(RECORD_LOCKS),
-        "delivery_count_limit": choices.one_of(dead_letters.DELIVERY_LIMITS if model.has_queue else DELIVERY_LIMITS),
+        "delivery_count_limit": choices.one_of(
+            dead_letters.DELIVERY_LIMITS if surroundings.has_queue else DELIVERY_LIMITS
+        ),
         "record_lock_duration_ms": choices.one_of(LOCK_DURATIONS_MS),
-        **(dead_letters.settings(choices) if model.has_queue else {}),
+        **(dead_letters.settings(choices) if surroundings.has_queue else {}),
     }
 
 
-def configure(model: Model) -> Steps[None]:
+def configure(surroundings: Surroundings) -> Steps[None]:
     """Change some of the group's settings, or remove them all."""
-    choices = model.choices
-    settings: dict[str, Any] = {**config(model), "renew_acknowledge_enable": choices.chance(60)}
+    choices = surroundings.choices
+    settings: dict[str, Any] = {**config(surroundings), "renew_acknowledge_enable": choices.chance(60)}
     if choices.chance(30):
         settings["auto_offset_reset"] = choices.one_of(OFFSET_RESETS)
     chosen = {name: value for name, value in settings.items() if choices.chance(50)}
-    yield from use_config(model, None if choices.chance(10) else chosen)
+    yield from use_config(surroundings, None if choices.chance(10) else chosen)
 
 
-def use_config(model: Model, chosen: dict[str, Any] | None) -> Steps[None]:
+def use_config(surroundings: Surroundings, chosen: dict[str, Any] | None) -> Steps[None]:
     """Set a group's config; a setting that it leaves out is as it was when the share partition was opened."""
-    opened_with = model.opened_with["record_lock_duration_ms"]
-    model.lock_duration_ms = (chosen or {}).get("record_lock_duration_ms", opened_with)
-    yield from model.ask("configure", config=chosen)
+    opened_with = surroundings.opened_with["record_lock_duration_ms"]
+    surroundings.lock_duration_ms = (chosen or {}).get("record_lock_duration_ms", opened_with)
+    yield from surroundings.ask("configure", config=chosen)
 
 
 # ---- time
 
 
-def pass_time(model: Model) -> Steps[None]:
+def pass_time(surroundings: Surroundings) -> Steps[None]:
     """Advance the clock: a little, up to the next deadline, just past it, or past all of them."""
-    choices = model.choices
-    deadlines = [holding.deadline_ms - model.now_ms for holding in model.holdings]
-    due = min((ms for ms in deadlines if ms >= 0), default=model.lock_duration_ms)
+    choices = surroundings.choices
+    deadlines = [holding.deadline_ms - surroundings.now_ms for holding in surroundings.holdings]
+    due = min((ms for ms in deadlines if ms >= 0), default=surroundings.lock_duration_ms)
     kind = choices.weighted({"little": 40, "past": 30, "to": 15, "far": 15})
     ms = {
-        "little": choices.between(1, max(1, model.lock_duration_ms // 4)),
+        "little": choices.between(1, max(1, surroundings.lock_duration_ms // 4)),
         "past": due + 1,
         "to": due,
-        "far": model.lock_duration_ms + 1,
+        "far": surroundings.lock_duration_ms + 1,
     }[kind]
-    yield from advance(model, ms)
+    yield from advance(surroundings, ms)
 
 
-def advance(model: Model, ms: int) -> Steps[None]:
+def advance(surroundings: Surroundings, ms: int) -> Steps[None]:
     """Advance the clock by *ms* [ms]."""
-    model.now_ms += ms
-    yield from model.ask("advance", ms=ms, **write_answers(model))
-    model.expire()
+    surroundings.now_ms += ms
+    yield from surroundings.ask("advance", ms=ms, **write_answers(surroundings))
+    surroundings.expire()
 
 
 # ---- the log
 
 
-def change_log(model: Model) -> Steps[None]:
+def change_log(surroundings: Surroundings) -> Steps[None]:
     """Append to the log, compact it, or delete its beginning, which the share partition does not always learn."""
-    choices, log = model.choices, model.log
-    kind = choices.weighted({"append": 30, "compact": 30 if model.mix.compaction else 0, "move_start": 40})
+    choices, log = surroundings.choices, surroundings.log
+    kind = choices.weighted({"append": 30, "compact": 30 if surroundings.mix.compaction else 0, "move_start": 40})
     if kind == "append":
         log.append()
     elif kind == "compact":
         log.compact()
     else:
-        log.move_start(new_log_start(model))
+        log.move_start(new_log_start(surroundings))
         if choices.chance(60):
-            yield from model.ask("log_start", offset=log.start)
+            yield from surroundings.ask("log_start", offset=log.start)
 
 
-def new_log_start(model: Model) -> int:
+def new_log_start(surroundings: Surroundings) -> int:
     """Return a new log start offset: near the old one, or within a range that is being released or held."""
-    choices, log = model.choices, model.log
-    near = [(holding.first_offset, holding.last_offset) for holding in model.holdings]
-    near = being_released(model) or near if choices.chance(70) else near
+    choices, log = surroundings.choices, surroundings.log
+    near = [(holding.first_offset, holding.last_offset) for holding in surroundings.holdings]
+    near = being_released(surroundings) or near if choices.chance(70) else near
     if near and choices.chance(80):
         first, last = choices.one_of(near)
         return max(log.start, choices.between(first + 1, last + 1))
     return choices.between(log.start, min(log.end, log.start + choices.one_of((10, 40))))
 
 
-def being_released(model: Model) -> list[tuple[int, int]]:
+def being_released(surroundings: Surroundings) -> list[tuple[int, int]]:
     """Return the ranges whose release, or way to the dead-letter queue, is pending."""
     return [
         (first, last)
-        for write in model.held_writes.values()
+        for write in surroundings.held_writes.values()
         for first, last, state, _ in write["state_batches"]
         if state in {RecordState.AVAILABLE, RecordState.ARCHIVING} and first < last
     ]
@@ -214,35 +218,35 @@ def being_released(model: Model) -> list[tuple[int, int]]:
 # ---- fetches
 
 
-def where_to_fetch(model: Model) -> Steps[int | None]:
+def where_to_fetch(surroundings: Surroundings) -> Steps[int | None]:
     """Ask for the next fetch offset; None if the share partition takes no fetch now."""
-    if model.choices.chance(25):
-        response = yield from model.ask("can_acquire")
-        if response.get("result") is False and model.choices.chance(70):
+    if surroundings.choices.chance(25):
+        response = yield from surroundings.ask("can_acquire")
+        if response.get("result") is False and surroundings.choices.chance(70):
             return None
-    response = yield from model.ask("next_fetch_offset")
+    response = yield from surroundings.ask("next_fetch_offset")
     offset = response.get("result")
     return offset if isinstance(offset, int) else None
 
 
-def acquire_at(model: Model, fetch_offset: int) -> Steps[None]:
+def acquire_at(surroundings: Surroundings, fetch_offset: int) -> Steps[None]:
     """Read the log at *fetch_offset* and acquire; out of range, send the log start offset instead."""
-    log, choices = model.log, model.choices
+    log, choices = surroundings.log, surroundings.choices
     if choices.chance(80):
         log.grow_to(min(fetch_offset, log.end + FARTHEST) + choices.between(0, 20))
-    if model.committed and choices.chance(80):
+    if surroundings.committed and choices.chance(80):
         log.decide_below(fetch_offset + 1)
     if not log.start <= fetch_offset <= log.end:
-        yield from model.ask("log_start", offset=log.start)
+        yield from surroundings.ask("log_start", offset=log.start)
         return
-    batches = log.read(fetch_offset, most=choices.between(1, 5), committed=model.committed)
-    yield from acquire(model, choices.one_of(model.members), fetch_offset, batches)
+    batches = log.read(fetch_offset, most=choices.between(1, 5), committed=surroundings.committed)
+    yield from acquire(surroundings, choices.one_of(surroundings.members), fetch_offset, batches)
 
 
-def acquire(model: Model, member: str, fetch_offset: int, batches: list[RecordBatch]) -> Steps[None]:
+def acquire(surroundings: Surroundings, member: str, fetch_offset: int, batches: list[RecordBatch]) -> Steps[None]:
     """Acquire from *batches* for *member*."""
-    choices = model.choices
-    response = yield from model.ask(
+    choices = surroundings.choices
+    response = yield from surroundings.ask(
         "acquire",
         member=member,
         mode=mode(choices).value,
@@ -250,9 +254,9 @@ def acquire(model: Model, member: str, fetch_offset: int, batches: list[RecordBa
         max_records=choices.one_of(LIMITS),
         fetch_offset=fetch_offset,
         batches=[batch_to_json(batch) for batch in batches],
-        **isolation(model, batches),
+        **isolation(surroundings, batches),
     )
-    note_acquired(model, member, response)
+    note_acquired(surroundings, member, response)
 
 
 def mode(choices: Choices) -> AcquireMode:
@@ -260,60 +264,60 @@ def mode(choices: Choices) -> AcquireMode:
     return AcquireMode.RECORD_LIMIT if choices.chance(30) else AcquireMode.BATCH_OPTIMIZED
 
 
-def isolation(model: Model, batches: list[RecordBatch]) -> dict[str, Any]:
+def isolation(surroundings: Surroundings, batches: list[RecordBatch]) -> dict[str, Any]:
     """Return the fields ``aborted`` and ``isolation`` of a fetch that found *batches*."""
-    if not model.committed:
+    if not surroundings.committed:
         return {"aborted": None, "isolation": IsolationLevel.READ_UNCOMMITTED.value}
-    found = model.log.aborted_in(batches[0].first_offset, batches[-1].last_offset) if batches else []
+    found = surroundings.log.aborted_in(batches[0].first_offset, batches[-1].last_offset) if batches else []
     aborted = [[entry.producer_id, entry.first_offset] for entry in found]
     return {"aborted": aborted, "isolation": IsolationLevel.READ_COMMITTED.value}
 
 
-def note_acquired(model: Model, member: str, response: Response) -> None:
+def note_acquired(surroundings: Surroundings, member: str, response: Response) -> None:
     """Note the ranges that *member* has acquired by *response*."""
     result = response.get("result")
     if isinstance(result, dict) and "acquired" in result:
-        model.hold(member, [(first, last) for first, last, _ in result["acquired"]])
+        surroundings.hold(member, [(first, last) for first, last, _ in result["acquired"]])
 
 
 # ---- acknowledgements and releases
 
 
-def acknowledge_held(model: Model) -> Steps[None]:
+def acknowledge_held(surroundings: Surroundings) -> Steps[None]:
     """Acknowledge some of the ranges that a member holds."""
-    choices = model.choices
-    owners = sorted({holding.member for holding in model.holdings})
+    choices = surroundings.choices
+    owners = sorted({holding.member for holding in surroundings.holdings})
     if not owners:
         return
     member = choices.one_of(owners)
     held = sorted(
-        (holding for holding in model.holdings if holding.member == member),
+        (holding for holding in surroundings.holdings if holding.member == member),
         key=lambda holding: holding.first_offset,
     )
     begin = choices.between(0, len(held) - 1)
     chosen = held[begin : begin + choices.between(1, MOST_ENTRIES)]
-    batches = entries(model, chosen)
-    response = yield from acknowledge(model, member, batches)
-    note_acknowledged(model, chosen, batches, response)
+    batches = entries(surroundings, chosen)
+    response = yield from acknowledge(surroundings, member, batches)
+    note_acknowledged(surroundings, chosen, batches, response)
 
 
-def acknowledge_late(model: Model) -> Steps[None]:
+def acknowledge_late(surroundings: Surroundings) -> Steps[None]:
     """Acknowledge a range that is no longer held: a repeated request, or one after the lock has expired."""
-    if model.recently_held:
-        choices = model.choices
-        late = choices.one_of(model.recently_held)
-        member = choices.one_of(model.members) if choices.chance(20) else late.member
-        yield from acknowledge(model, member, entries(model, [late]))
+    if surroundings.recently_held:
+        choices = surroundings.choices
+        late = choices.one_of(surroundings.recently_held)
+        member = choices.one_of(surroundings.members) if choices.chance(20) else late.member
+        yield from acknowledge(surroundings, member, entries(surroundings, [late]))
 
 
-def acknowledge(model: Model, member: str, batches: list[list[Any]]) -> Steps[Response]:
+def acknowledge(surroundings: Surroundings, member: str, batches: list[list[Any]]) -> Steps[Response]:
     """Send an acknowledgement."""
-    return (yield from model.ask("acknowledge", member=member, batches=batches, **write_answers(model)))
+    return (yield from surroundings.ask("acknowledge", member=member, batches=batches, **write_answers(surroundings)))
 
 
-def entries(model: Model, held: list[Holding]) -> list[list[Any]]:
+def entries(surroundings: Surroundings, held: list[Holding]) -> list[list[Any]]:
     """Return the entries of a request for *held*, which ascend: whole ranges, parts of them, or one across all."""
-    choices = model.choices
+    choices = surroundings.choices
     ranges = [(holding.first_offset, holding.last_offset) for holding in held]
     if len(ranges) > 1 and choices.chance(30):
         ranges = [(ranges[0][0], max(last for _, last in ranges))]
@@ -321,31 +325,33 @@ def entries(model: Model, held: list[Holding]) -> list[list[Any]]:
     for first, last in ranges:
         begin, end = choices.part_of(first, last) if choices.chance(35) else (first, last)
         if not batches or begin > batches[-1][1]:
-            batches.append([begin, end, types(model, end - begin + 1)])
+            batches.append([begin, end, types(surroundings, end - begin + 1)])
     return batches
 
 
-def types(model: Model, size: int) -> list[int]:
+def types(surroundings: Surroundings, size: int) -> list[int]:
     """Return one acknowledgement type for a range of *size* records, or one for each."""
-    choices, weights = model.choices, dead_letters.TYPES if model.has_queue else TYPES
+    choices, weights = surroundings.choices, dead_letters.TYPES if surroundings.has_queue else TYPES
     if choices.chance(30):
         few = [choices.weighted(weights) for _ in range(choices.between(1, 4))]
         return [int(choices.one_of(few)) for _ in range(size)]
     return [int(choices.weighted(weights))]
 
 
-def note_acknowledged(model: Model, held: list[Holding], batches: list[list[Any]], response: Response) -> None:
+def note_acknowledged(
+    surroundings: Surroundings, held: list[Holding], batches: list[list[Any]], response: Response
+) -> None:
     """Note what was acknowledged; now and then a member forgets to, and later sends the same again."""
-    if model.choices.chance(10):
+    if surroundings.choices.chance(10):
         return
     renewed = [(first, last) for first, last, kinds in batches if kinds[0] == AcknowledgeType.RENEW]
     member = held[0].member
     rest = [piece for holding in held for piece in parts_not_in(holding, batches)]
-    model.drop(held)
-    model.holdings += rest
+    surroundings.drop(held)
+    surroundings.holdings += rest
     result = response.get("result")
     if isinstance(result, dict) and result.get("status") == "ok":
-        model.hold(member, renewed)
+        surroundings.hold(member, renewed)
 
 
 def parts_not_in(holding: Holding, batches: list[list[Any]]) -> list[Holding]:
@@ -360,12 +366,12 @@ def parts_not_in(holding: Holding, batches: list[list[Any]]) -> list[Holding]:
     return pieces
 
 
-def release(model: Model) -> Steps[None]:
+def release(surroundings: Surroundings) -> Steps[None]:
     """Close a member's session."""
-    members = [holding.member for holding in model.holdings] or model.members
-    member = model.choices.one_of(members)
-    yield from model.ask("release", member=member, **write_answers(model))
-    model.drop([holding for holding in model.holdings if holding.member == member])
+    members = [holding.member for holding in surroundings.holdings] or surroundings.members
+    member = surroundings.choices.one_of(members)
+    yield from surroundings.ask("release", member=member, **write_answers(surroundings))
+    surroundings.drop([holding for holding in surroundings.holdings if holding.member == member])
 
 
 # ---- the persister
@@ -384,77 +390,77 @@ def write_answer(choices: Choices) -> str | dict[str, Any]:
     return failure(choices) if kind == "failure" else kind
 
 
-def write_answers(model: Model) -> dict[str, Any]:
+def write_answers(surroundings: Surroundings) -> dict[str, Any]:
     """Return the fields ``answers`` and ``dlq_answers`` of a request that may write; none if the default answers do."""
-    choices = model.choices
+    choices = surroundings.choices
     fields: dict[str, Any] = {}
-    if choices.chance(model.mix.trouble):
+    if choices.chance(surroundings.mix.trouble):
         fields["answers"] = [write_answer(choices) for _ in range(choices.between(1, 3))]
-    return fields | dead_letters.answers(model)
+    return fields | dead_letters.answers(surroundings)
 
 
-def complete(model: Model) -> Steps[None]:
+def complete(surroundings: Surroundings) -> Steps[None]:
     """Answer the held read, one of the held writes, or what the dead-letter queue holds, not always the oldest."""
-    choices = model.choices
-    held: list[tuple[str, int | str]] = [("write", number) for number in model.held_writes]
-    if model.is_read_held:
+    choices = surroundings.choices
+    held: list[tuple[str, int | str]] = [("write", number) for number in surroundings.held_writes]
+    if surroundings.is_read_held:
         held.append(("write", "read"))
-    held += [("dlq", number) for number in model.held_dead_letters]
+    held += [("dlq", number) for number in surroundings.held_dead_letters]
     if not held:
         return
     what, number = choices.one_of(held)
     if number == "read":
-        yield from complete_read(model)
+        yield from complete_read(surroundings)
     elif what == "dlq":
         answer = dead_letters.late_answer(choices)
-        yield from model.ask("complete", dlq=number, answer=answer, **write_answers(model))
+        yield from surroundings.ask("complete", dlq=number, answer=answer, **write_answers(surroundings))
     else:
         answer = failure(choices) if choices.chance(40) else "ok"
-        yield from model.ask("complete", write=number, answer=answer, **write_answers(model))
+        yield from surroundings.ask("complete", write=number, answer=answer, **write_answers(surroundings))
 
 
-def complete_read(model: Model) -> Steps[None]:
+def complete_read(surroundings: Surroundings) -> Steps[None]:
     """Answer the read of the initialization."""
-    fields = read_answer(model)
+    fields = read_answer(surroundings)
     if fields["answer"] == "hold":
         fields["answer"] = "ok"
-    yield from model.ask("complete", write="read", **fields, **answers_to_resumed(model))
+    yield from surroundings.ask("complete", write="read", **fields, **answers_to_resumed(surroundings))
 
 
-def answers_to_resumed(model: Model) -> dict[str, Any]:
+def answers_to_resumed(surroundings: Surroundings) -> dict[str, Any]:
     """Return the answers to what an initialization causes: it hands over what the leader before had not finished."""
-    return write_answers(model) if model.has_queue else {}
+    return write_answers(surroundings) if surroundings.has_queue else {}
 
 
-def change_default(model: Model) -> Steps[None]:
+def change_default(surroundings: Surroundings) -> Steps[None]:
     """Change the default answer of the persister to writes, or that of the dead-letter queue."""
-    choices = model.choices
-    if model.has_queue and choices.chance(50):
-        yield from model.ask("default_dlq_answer", answer=dead_letters.answer(choices))
+    choices = surroundings.choices
+    if surroundings.has_queue and choices.chance(50):
+        yield from surroundings.ask("default_dlq_answer", answer=dead_letters.answer(choices))
         return
     answer = write_answer(choices) if choices.chance(50) else "ok"
-    yield from model.ask("default_answer", answer=answer)
+    yield from surroundings.ask("default_answer", answer=answer)
 
 
-def read_answer(model: Model) -> dict[str, Any]:
+def read_answer(surroundings: Surroundings) -> dict[str, Any]:
     """Return the fields ``answer`` and ``lookup`` for the read of the persisted state."""
-    choices, held = model.choices, 20 if model.has_queue else 7
+    choices, held = surroundings.choices, 20 if surroundings.has_queue else 7
     kind = choices.weighted({"stored": 35, "made_up": 35, "ok": 10, "fresh": 10, "hold": held, "failure": 3})
     if kind == "failure":
         return {"answer": failure(choices)}
     if kind in {"ok", "hold"}:
         return {"answer": kind}
     if kind == "made_up":
-        return {"answer": made_up_state(model)}
-    answer = model.stored.as_answer()
+        return {"answer": made_up_state(surroundings)}
+    answer = surroundings.stored.as_answer()
     if kind == "fresh":
         answer = {"state_epoch": 0, "start_offset": -1, "state_batches": []}
-    return {"answer": answer, "lookup": lookup(model)} if answer["start_offset"] < 0 else {"answer": answer}
+    return {"answer": answer, "lookup": lookup(surroundings)} if answer["start_offset"] < 0 else {"answer": answer}
 
 
-def lookup(model: Model) -> dict[str, Any]:
+def lookup(surroundings: Surroundings) -> dict[str, Any]:
     """Return the log's answers to a look-up of the start offset."""
-    log, choices = model.log, model.choices
+    log, choices = surroundings.log, surroundings.choices
     table: dict[str, Any] = {
         "earliest": log.start,
         "latest": log.end,
@@ -465,24 +471,24 @@ def lookup(model: Model) -> dict[str, Any]:
     return table
 
 
-def made_up_state(model: Model) -> dict[str, Any]:
+def made_up_state(surroundings: Surroundings) -> dict[str, Any]:
     """Return a state as a coordinator could have stored it: sorted, disjoint, with gaps, within the log."""
-    choices, log = model.choices, model.log
+    choices, log = surroundings.choices, surroundings.log
     if choices.chance(70):
         log.grow_to(log.end + choices.between(0, 30))
     start = choices.between(log.start, log.end)
     return {
         "state_epoch": choices.between(0, 3),
         "start_offset": start,
-        "state_batches": state_batches(model, start, log.end - 1),
+        "state_batches": state_batches(surroundings, start, log.end - 1),
     }
 
 
-def state_batches(model: Model, first_offset: int, last_offset: int) -> list[list[int]]:
+def state_batches(surroundings: Surroundings, first_offset: int, last_offset: int) -> list[list[int]]:
     """Return state batches within *first_offset* .. *last_offset*."""
-    choices, batches = model.choices, []
-    states = PERSISTED_STATES + (dead_letters.PERSISTED_STATES if model.has_queue else ())
-    most_deliveries = model.opened_with.get("delivery_count_limit", 5)
+    choices, batches = surroundings.choices, []
+    states = PERSISTED_STATES + (dead_letters.PERSISTED_STATES if surroundings.has_queue else ())
+    most_deliveries = surroundings.opened_with.get("delivery_count_limit", 5)
     for _ in range(choices.between(0, MOST_PERSISTED)):
         first = first_offset + (choices.between(1, 6) if choices.chance(40) else 0)
         last = first + choices.between(0, 7)

@@ -12,7 +12,7 @@ from sharestate.testing.generator.operations import seeded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
 
 PLAIN: Final = Mix(
     trouble=0,

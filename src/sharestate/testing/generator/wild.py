@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sharestate.testing.generator import dead_letters, ordinary
-from sharestate.testing.generator.model import PRODUCERS, batch_to_json
+from sharestate.testing.generator.surroundings import PRODUCERS, batch_to_json
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.records import ControlType, RecordBatch
 
 if TYPE_CHECKING:
-    from sharestate.testing.generator.model import Model, Steps
     from sharestate.testing.generator.randomness import Choices
+    from sharestate.testing.generator.surroundings import Steps, Surroundings
 
 STEPS: Final = {
     "acknowledge": 30,
@@ -55,36 +55,36 @@ NULL_ANSWERS: Final[tuple[str | dict[str, Any], ...]] = (
 """Answers of the persister in the wrong form; the last is a right one, written out."""
 
 
-def step(model: Model) -> Steps[None]:
+def step(surroundings: Surroundings) -> Steps[None]:
     """Take one wild step."""
-    yield from WILD_STEPS[model.choices.weighted(STEPS)](model)
+    yield from WILD_STEPS[surroundings.choices.weighted(STEPS)](surroundings)
 
 
-def offset(model: Model) -> int:
+def offset(surroundings: Surroundings) -> int:
     """Return any offset up to FAR beyond the log end."""
-    return model.choices.between(0, model.log.end + FAR)
+    return surroundings.choices.between(0, surroundings.log.end + FAR)
 
 
-def member(model: Model) -> str:
+def member(surroundings: Surroundings) -> str:
     """Return a member, or now and then one that never joined."""
-    choices = model.choices
-    return choices.one_of(STRANGERS) if choices.chance(15) else choices.one_of(model.members)
+    choices = surroundings.choices
+    return choices.one_of(STRANGERS) if choices.chance(15) else choices.one_of(surroundings.members)
 
 
-def acknowledge(model: Model) -> Steps[None]:
+def acknowledge(surroundings: Surroundings) -> Steps[None]:
     """Acknowledge anything in any order with any types."""
-    choices = model.choices
-    batches = [entry(model) for _ in range(choices.weighted({1: 50, 2: 30, 3: 15, 0: 5}))]
-    yield from ordinary.acknowledge(model, member(model), batches)
+    choices = surroundings.choices
+    batches = [entry(surroundings) for _ in range(choices.weighted({1: 50, 2: 30, 3: 15, 0: 5}))]
+    yield from ordinary.acknowledge(surroundings, member(surroundings), batches)
 
 
-def entry(model: Model) -> list[Any]:
+def entry(surroundings: Surroundings) -> list[Any]:
     """Return an entry of an acknowledgement; most overlap a range that some member holds."""
-    choices = model.choices
-    first = offset(model)
+    choices = surroundings.choices
+    first = offset(surroundings)
     last = first + choices.between(0, 12)
-    if model.holdings and choices.chance(60):
-        near = choices.one_of(model.holdings)
+    if surroundings.holdings and choices.chance(60):
+        near = choices.one_of(surroundings.holdings)
         first = max(0, near.first_offset + choices.between(-3, 3))
         last = max(first, near.last_offset + choices.between(-3, 3))
     if choices.chance(4):
@@ -99,16 +99,16 @@ def types(choices: Choices, size: int) -> list[int]:
     return [choices.one_of(known) for _ in range(size)]
 
 
-def acquire(model: Model) -> Steps[None]:
+def acquire(surroundings: Surroundings) -> Steps[None]:
     """Acquire from record batches that the log need not hold, at an offset that was not asked for."""
-    choices, log = model.choices, model.log
-    fetch_offset = offset(model)
+    choices, log = surroundings.choices, surroundings.log
+    fetch_offset = offset(surroundings)
     made_up = choices.chance(60)
-    batches = record_batches(model) if made_up else log.read(fetch_offset, most=choices.between(1, 5))
+    batches = record_batches(surroundings) if made_up else log.read(fetch_offset, most=choices.between(1, 5))
     if batches and choices.chance(60):
         fetch_offset = max(0, batches[0].first_offset + choices.between(-4, 4))
-    who = member(model)
-    response = yield from model.ask(
+    who = member(surroundings)
+    response = yield from surroundings.ask(
         "acquire",
         member=who,
         mode=ordinary.mode(choices).value,
@@ -116,16 +116,16 @@ def acquire(model: Model) -> Steps[None]:
         max_records=choices.one_of((*ordinary.LIMITS, 0)),
         fetch_offset=fetch_offset,
         batches=[batch_to_json(batch) for batch in batches],
-        aborted=aborted(model),
+        aborted=aborted(surroundings),
         isolation=choices.one_of(tuple(IsolationLevel)).value,
     )
-    ordinary.note_acquired(model, who, response)
+    ordinary.note_acquired(surroundings, who, response)
 
 
-def record_batches(model: Model) -> list[RecordBatch]:
+def record_batches(surroundings: Surroundings) -> list[RecordBatch]:
     """Return record batches that ascend without overlap, and are otherwise unlike the log."""
-    choices, batches = model.choices, []
-    first = offset(model)
+    choices, batches = surroundings.choices, []
+    first = offset(surroundings)
     for _ in range(choices.between(0, 5)):
         first += choices.between(1, 6) if choices.chance(30) else 0
         batches.append(record_batch(choices, first))
@@ -143,69 +143,73 @@ def record_batch(choices: Choices, first: int) -> RecordBatch:
     )
 
 
-def aborted(model: Model) -> list[list[int]] | None:
+def aborted(surroundings: Surroundings) -> list[list[int]] | None:
     """Return any list of aborted transactions."""
-    choices = model.choices
+    choices = surroundings.choices
     if choices.chance(40):
         return None
-    return [[choices.one_of(PRODUCERS[1:]), offset(model)] for _ in range(choices.between(0, 3))]
+    return [[choices.one_of(PRODUCERS[1:]), offset(surroundings)] for _ in range(choices.between(0, 3))]
 
 
-def log_start(model: Model) -> Steps[None]:
+def log_start(surroundings: Surroundings) -> Steps[None]:
     """Send any log start offset, lower ones too; half of the time the log is really deleted up to it."""
-    at = offset(model)
-    if model.choices.chance(50):
-        model.log.move_start(at)
-    yield from model.ask("log_start", offset=at)
+    at = offset(surroundings)
+    if surroundings.choices.chance(50):
+        surroundings.log.move_start(at)
+    yield from surroundings.ask("log_start", offset=at)
 
 
-def open_as(model: Model) -> Steps[None]:
+def open_as(surroundings: Surroundings) -> Steps[None]:
     """Open the share partition in any lifecycle state, often without initializing it."""
-    choices = model.choices
+    choices = surroundings.choices
     lifecycle = choices.weighted(LIFECYCLES)
-    yield from ordinary.open_new(model, lifecycle=lifecycle)
-    model.is_active = lifecycle == "ACTIVE"
+    yield from ordinary.open_new(surroundings, lifecycle=lifecycle)
+    surroundings.is_active = lifecycle == "ACTIVE"
     if choices.chance(15):
         values = {"max_record_locks": (0, 1), "delivery_count_limit": (0, 1), "record_lock_duration_ms": (0, 1)}
-        yield from ordinary.use_config(model, {name: choices.one_of(value) for name, value in values.items()})
+        yield from ordinary.use_config(surroundings, {name: choices.one_of(value) for name, value in values.items()})
     if choices.chance(70):
-        yield from initialize(model)
+        yield from initialize(surroundings)
 
 
-def initialize(model: Model) -> Steps[None]:
+def initialize(surroundings: Surroundings) -> Steps[None]:
     """Initialize in any lifecycle state, from a state that no coordinator stores."""
-    yield from model.ask("initialize", **read_answer(model))
+    yield from surroundings.ask("initialize", **read_answer(surroundings))
 
 
-def read_answer(model: Model) -> dict[str, Any]:
+def read_answer(surroundings: Surroundings) -> dict[str, Any]:
     """Return the fields of an initialization whose read is answered in any way."""
-    choices = model.choices
+    choices = surroundings.choices
     kind = choices.weighted({"state": 60, "plain": 25, "null": 10, "throws": 5})
     if kind == "plain":
-        return ordinary.read_answer(model)
+        return ordinary.read_answer(surroundings)
     if kind == "null":
-        return {"answer": choices.one_of(null_answers(model))}
+        return {"answer": choices.one_of(null_answers(surroundings))}
     if kind == "throws":
         return {"answer": {"throws": choices.one_of(ordinary.EXCEPTIONS), "message": "no"}}
-    return {"answer": persisted_state(model), "lookup": lookup(model)}
+    return {"answer": persisted_state(surroundings), "lookup": lookup(surroundings)}
 
 
-def null_answers(model: Model) -> tuple[str | dict[str, Any], ...]:
+def null_answers(surroundings: Surroundings) -> tuple[str | dict[str, Any], ...]:
     """Return the answers of the persister in the wrong form, and such as only look wrong."""
-    return (*NULL_ANSWERS, dead_letters.EQUAL) if model.has_queue else NULL_ANSWERS
+    return (*NULL_ANSWERS, dead_letters.EQUAL) if surroundings.has_queue else NULL_ANSWERS
 
 
-def lookup(model: Model) -> dict[str, Any]:
+def lookup(surroundings: Surroundings) -> dict[str, Any]:
     """Return any answers of the log to a look-up of the start offset."""
-    values = (offset(model), None, {"exception": model.choices.one_of(ordinary.EXCEPTIONS), "message": "no"})
-    return {kind: model.choices.one_of(values) for kind in ("earliest", "latest", "timestamp")}
+    values = (
+        offset(surroundings),
+        None,
+        {"exception": surroundings.choices.one_of(ordinary.EXCEPTIONS), "message": "no"},
+    )
+    return {kind: surroundings.choices.one_of(values) for kind in ("earliest", "latest", "timestamp")}
 
 
-def persisted_state(model: Model) -> dict[str, Any]:
+def persisted_state(surroundings: Surroundings) -> dict[str, Any]:
     """Return a persisted state with possible faults in order, overlap, states, counts and start offset."""
-    choices = model.choices
-    start = offset(model)
-    batches = ordinary.state_batches(model, start, start + 60)
+    choices = surroundings.choices
+    start = offset(surroundings)
+    batches = ordinary.state_batches(surroundings, start, start + 60)
     for batch in batches:
         if choices.chance(10):
             end = choices.between(0, 1)
@@ -221,32 +225,32 @@ def persisted_state(model: Model) -> dict[str, Any]:
     return {"state_epoch": choices.between(0, 3), "start_offset": start, "state_batches": batches}
 
 
-def complete(model: Model) -> Steps[None]:
+def complete(surroundings: Surroundings) -> Steps[None]:
     """Answer a held write or read in the wrong form."""
-    choices = model.choices
-    if model.held_writes:
-        write = choices.one_of(list(model.held_writes))
-        yield from model.ask("complete", write=write, answer=choices.one_of(null_answers(model)))
-    elif model.is_read_held:
-        fields = read_answer(model)
+    choices = surroundings.choices
+    if surroundings.held_writes:
+        write = choices.one_of(list(surroundings.held_writes))
+        yield from surroundings.ask("complete", write=write, answer=choices.one_of(null_answers(surroundings)))
+    elif surroundings.is_read_held:
+        fields = read_answer(surroundings)
         if fields["answer"] == "hold" or "throws" in fields["answer"]:
             fields["answer"] = "null"
-        yield from model.ask("complete", write="read", **fields)
+        yield from surroundings.ask("complete", write="read", **fields)
 
 
-def release(model: Model) -> Steps[None]:
+def release(surroundings: Surroundings) -> Steps[None]:
     """Close the session of any member."""
-    yield from model.ask("release", member=member(model), **ordinary.write_answers(model))
+    yield from surroundings.ask("release", member=member(surroundings), **ordinary.write_answers(surroundings))
 
 
-def pass_time(model: Model) -> Steps[None]:
+def pass_time(surroundings: Surroundings) -> Steps[None]:
     """Advance the clock by nothing, or beyond every deadline."""
-    yield from ordinary.advance(model, model.choices.one_of((0, 100_000)))
+    yield from ordinary.advance(surroundings, surroundings.choices.one_of((0, 100_000)))
 
 
-def query(model: Model) -> Steps[None]:
+def query(surroundings: Surroundings) -> Steps[None]:
     """Send a query in any lifecycle state."""
-    yield from model.ask(model.choices.one_of(("next_fetch_offset", "can_acquire")))
+    yield from surroundings.ask(surroundings.choices.one_of(("next_fetch_offset", "can_acquire")))
 
 
 WILD_STEPS: Final = {

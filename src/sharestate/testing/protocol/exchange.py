@@ -13,7 +13,7 @@ from sharestate.testing.generator.operations import converse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
 
 TERMINAL: Final = frozenset({"ACKNOWLEDGED", "ARCHIVED"})
 """The names of the terminal record states."""

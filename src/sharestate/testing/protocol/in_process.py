@@ -14,7 +14,7 @@ from sharestate.testing.protocol.always import demand
 if TYPE_CHECKING:
     from sharestate.conversation import requests
     from sharestate.json_lines import Json
-    from sharestate.testing.generator.model import Request, Response
+    from sharestate.testing.generator.surroundings import Request, Response
     from sharestate.values.effects import Effects
     from sharestate.values.profiles import Profile
 

@@ -13,7 +13,7 @@ from sharestate.values.profiles import BrokerWritePolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
     from sharestate.values.profiles import Profile
 
 

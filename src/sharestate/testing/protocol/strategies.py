@@ -20,9 +20,9 @@ except ModuleNotFoundError as error:
 from sharestate.testing.generator import dead_letters as queue
 from sharestate.testing.generator import ordinary
 from sharestate.testing.generator.mix import ORDINARY, Mix, mix_for
-from sharestate.testing.generator.model import MOST_BATCHES, Log, Model
 from sharestate.testing.generator.operations import operations
 from sharestate.testing.generator.randomness import Choices
+from sharestate.testing.generator.surroundings import MOST_BATCHES, Log, Surroundings
 from sharestate.testing.protocol.exchange import Exchange, exchanges
 from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from sharestate.testing.generator.model import Steps
+    from sharestate.testing.generator.surroundings import Steps
     from sharestate.values.records import RecordBatch
 
     T = TypeVar("T")
@@ -182,9 +182,11 @@ def persisted_states(
     def draw(random: Random) -> PersistedState:
         choices = Choices(random)
         opened_with = {"delivery_count_limit": delivery_count_limit}
-        model = Model(choices, ORDINARY, Log(choices), ("m1",), has_queue=dead_letters, opened_with=opened_with)
+        surroundings = Surroundings(
+            choices, ORDINARY, Log(choices), ("m1",), has_queue=dead_letters, opened_with=opened_with
+        )
         start = choices.between(start_offset, end_offset)
-        batches = ordinary.state_batches(model, start, end_offset - 1)
+        batches = ordinary.state_batches(surroundings, start, end_offset - 1)
         return PersistedState(
             start_offset=start,
             state_epoch=choices.between(0, 3),

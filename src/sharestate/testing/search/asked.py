@@ -9,7 +9,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
     from sharestate.testing.search.library import Answered
 
 NUMBERED: Final = ("write", "dlq")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from sharestate.testing.generator.model import Request, Response
+    from sharestate.testing.generator.surroundings import Request, Response
 
 
 ANSWER_S: Final = 60.0

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from sharestate.conversation.compare import Level
 from sharestate.json_lines import write_json
 from sharestate.testing.generator.mix import mix_for
-from sharestate.testing.generator.model import Request, Response
 from sharestate.testing.generator.operations import seeded
+from sharestate.testing.generator.surroundings import Request, Response
 from sharestate.testing.search.command import CommandPeer, PeerDiedError, error_response
 from sharestate.testing.search.finding import FoundDifference, smallest
 from sharestate.testing.search.judging import Judge, Judgement, lives
@@ -22,7 +22,7 @@ from sharestate.values.profiles import LATEST
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sharestate.testing.generator.model import Steps
+    from sharestate.testing.generator.surroundings import Steps
     from sharestate.testing.search.divergences import Divergence
     from sharestate.values.profiles import Profile
 

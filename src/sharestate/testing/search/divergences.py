@@ -11,7 +11,7 @@ from sharestate.json_lines import Json
 
 if TYPE_CHECKING:
     from sharestate.conversation.compare import Difference
-    from sharestate.testing.generator.model import Request
+    from sharestate.testing.generator.surroundings import Request
     from sharestate.values.profiles import Profile
 
 State: TypeAlias = dict[str, Any]

@@ -17,7 +17,7 @@ from sharestate.testing.shrinking import shrunk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sharestate.testing.generator.model import Request, Steps
+    from sharestate.testing.generator.surroundings import Request, Steps
     from sharestate.testing.search.divergences import FirstDifference
     from sharestate.testing.search.judging import Judgement
     from sharestate.testing.search.library import Answered

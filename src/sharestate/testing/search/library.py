@@ -15,7 +15,7 @@ from sharestate.testing.generator.operations import converse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sharestate.testing.generator.model import Request, Response, Steps
+    from sharestate.testing.generator.surroundings import Request, Response, Steps
     from sharestate.values.profiles import Profile
 
 

@@ -11,7 +11,7 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sharestate.testing.generator.model import Request, Response
+    from sharestate.testing.generator.surroundings import Request, Response
 
 
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}

@@ -15,7 +15,7 @@ from sharestate.testing.shrinking import Pass, Shows, with_plainer_steps, withou
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sharestate.testing.generator.model import Request
+    from sharestate.testing.generator.surroundings import Request
 
 OPTIONAL: Final = ("answers", "dlq_answers", "config", "lookup", "leader_epoch", "mode", "isolation", "aborted")
 """Members of requests that may be left out; only ``open`` has its config left out."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sharestate.json_lines import Json
-    from sharestate.testing.generator.model import Steps
+    from sharestate.testing.generator.surroundings import Steps
     from sharestate.testing.search.divergences import Divergence
     from sharestate.values.profiles import Profile
 

@@ -226,7 +226,7 @@ class Holding(NamedTuple):
 
 
 @define
-class Model:
+class Surroundings:
     """
     The surroundings of one share partition, kept up to date from the responses of the server under test.
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from attrs import field, frozen, validators
 
-from sharestate.broker.sessions.cache import Rpc
+from sharestate.broker.sessions.epoch_checks import Rpc
 from sharestate.error_codes import ErrorCode
 from sharestate.values.checks import instance, number
 

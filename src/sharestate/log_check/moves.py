@@ -1,5 +1,5 @@
 """
-Other orders of some steps, in which one of them is moved: the likely ones first.
+Which step may be moved where: other orders of some steps, in which one of them is moved, the likely ones first.
 
 What was needed of a bound at the most was needed in fourteen runs of 4.3.1 and 4.4.0: hot, of three brokers, killed.
 """
