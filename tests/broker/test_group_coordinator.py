@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import pytest
 from attrs import evolve
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 
-from sharestate import ErrorCode, ShareStateError
+from sharestate import ShareStateError
 from sharestate.broker.groups import (
     GROUP_PROFILES,
     AlteredOffsets,
@@ -25,11 +26,9 @@ from sharestate.broker.groups import (
     GroupCoordinator,
     GroupCoordinatorSettings,
     GroupEffects,
-    GroupRecord,
     OffsetDeletion,
     PartitionOffset,
     ShareGroupHeartbeat,
-    TargetAssignmentMetadataValue,
     TopicOffsets,
     alter_offsets,
     delete_groups,
@@ -40,6 +39,7 @@ from sharestate.broker.groups import (
     offsets_altered,
     offsets_deleted,
 )
+from sharestate.broker.groups.records import GroupRecord, TargetAssignmentMetadataValue
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister import InMemoryPersister
 from sharestate.segments import segment_files
@@ -120,11 +120,11 @@ class Beside:
     def _answer(self, request: ShareGroupHeartbeat) -> Beat:
         refused = heartbeat_error(request)
         if refused:
-            return Beat(ErrorCode(refused.error_code).name.lower(), 0, None)
+            return Beat(ErrorCode(refused.error_code).name, 0, None)
         try:
             effects = self.coordinator.heartbeat(request, now_ms())
         except ShareStateError as error:
-            return Beat(ErrorCode(error.code).name.lower(), 0, None)
+            return Beat(ErrorCode(error.code).name, 0, None)
         self._told(effects)
         if effects.initialize:
             result = self._persister.initialize_state(effects.initialize).result()
@@ -139,7 +139,7 @@ class Beside:
         try:
             effects = alter_offsets(self.coordinator, self.group.group_id, [asked], now_ms())
         except ShareStateError as refused:
-            expected = ErrorCode(refused.code).name.lower()
+            expected = ErrorCode(refused.code).name
         else:
             expected = "none"
             answers = self._altered(effects)
@@ -155,7 +155,7 @@ class Beside:
             final = offsets_altered(self.coordinator, altered, effects.initialize, result, now_ms())
             self._told(final)
             altered = final.response
-        return {each.topic_name: [ErrorCode(code).name.lower() for _, code in each.errors] for each in altered.topics}
+        return {each.topic_name: [ErrorCode(code).name for _, code in each.errors] for each in altered.topics}
 
     def delete_offsets(self, name: str) -> None:
         """Delete offsets at both, which answer and write the same."""
@@ -164,7 +164,7 @@ class Beside:
         try:
             effects = delete_offsets(self.coordinator, self.group.group_id, [name], now_ms())
         except ShareStateError as refused:
-            expected = ErrorCode(refused.code).name.lower()
+            expected = ErrorCode(refused.code).name
         else:
             expected = "none"
             answers = self._deleted(effects)
@@ -180,7 +180,7 @@ class Beside:
             final = offsets_deleted(self.coordinator, deletion, request, result, now_ms())
             self._told(final)
             deletion = final.response
-        return {name: ErrorCode(code).name.lower() for name, code in deletion.errors}
+        return {name: ErrorCode(code).name for name, code in deletion.errors}
 
     def delete(self) -> None:
         """Delete the group at both, which answer and write the same."""
@@ -191,7 +191,7 @@ class Beside:
         final = groups_deleted(self.coordinator, effects.response, results, now_ms())
         self._told(final)
         assert {self.group.group_id: error} == {
-            group_id: ErrorCode(code).name.lower() for group_id, code in final.response.errors.items()
+            group_id: ErrorCode(code).name for group_id, code in final.response.errors.items()
         }
         self.agree()
 
@@ -256,7 +256,7 @@ def description(coordinator: GroupCoordinator, group_id: str) -> Description:
         each.member_id: DescribedMember(each.epoch, each.rack_id, each.topic_names, each.assigned)
         for each in group.members
     }
-    error = ErrorCode(group.error_code).name.lower()
+    error = ErrorCode(group.error_code).name
     given = Description(error, group.state, group.epoch, group.assignment_epoch, group.assignor, members)
     return in_any_order(given)
 

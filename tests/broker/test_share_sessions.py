@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 import pytest
 from attrs import define
+from kio.schema.errors import ErrorCode
 from kio.schema.share_acknowledge.v2.response import ShareAcknowledgeResponse
 from kio.schema.share_fetch.v2.response import ShareFetchResponse
 
-from sharestate import AcknowledgementBatch, ErrorCode, ShareStateError
+from sharestate import AcknowledgementBatch, ShareStateError
 from sharestate.broker.sessions import (
     SESSION_PROFILES,
     FetchedPartition,
@@ -155,7 +156,7 @@ class Connection:
                 has_acknowledgements=bool(acknowledgements),
             )
         except ShareStateError as refused:
-            expected = ErrorCode(refused.code).name.lower()
+            expected = ErrorCode(refused.code).name
         else:
             expected = self._answer(fetched, context)
         assert fetched.error == expected
@@ -194,7 +195,7 @@ class Connection:
         try:
             place.cache.acknowledge(self._group_id, self.member_id, epoch)
         except ShareStateError as refused:
-            expected: dict[Partition | None, str] = {None: ErrorCode(refused.code).name.lower()}
+            expected: dict[Partition | None, str] = {None: ErrorCode(refused.code).name}
             passed: set[Partition] = set()
         else:
             expected, passed = self._planned(acknowledgements, renews=renews)
@@ -211,8 +212,9 @@ class Connection:
         names = {place.known(partition): partition for partition in acknowledgements}
         listed = {known: [AcknowledgementBatch(*each) for each in acknowledgements[at]] for known, at in names.items()}
         plan = plan_acknowledgements(listed, place, version=2, is_renew=renews, profile=place.profile)
-        answers = {names[known]: code.name.lower() for known, code in plan.answers.items()}
-        return {None: "none", **answers}, {names[known] for known in plan.passed}
+        answers: dict[Partition | None, str] = {None: "none"}
+        answers.update((names[known], code.name.lower()) for known, code in plan.answers.items())
+        return answers, {names[known] for known in plan.passed}
 
     def hang_up(self) -> None:
         """Close the connection without a word, and return when the broker knows it."""

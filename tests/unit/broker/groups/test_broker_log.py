@@ -15,17 +15,15 @@ from sharestate.broker.groups import (
     AssignmentOrder,
     ClusterTopic,
     GroupCoordinator,
-    GroupRecord,
-    GroupRecordType,
-    decode_record,
     describe_groups,
-    encode_record,
 )
+from sharestate.broker.groups.records import GroupRecord, GroupRecordType, decode_record, encode_record
 from sharestate.segments import LogReader
 from tests.support.group_data import DATA
 
 PROFILES = {"4.3.1": "kafka-4.3", "4.4.0": "kafka-4.4"}
 RACK = "rack-1"
+NAMES = {int(code): code.name.lower() for code in ErrorCode}
 Written = list[tuple[bytes, bytes | None, GroupRecord]]
 
 
@@ -79,7 +77,7 @@ def test_groups_are_described_as_the_broker_did(release: str, written: Written) 
     assert len(groups) > 10
     assert {
         group.group_id: [
-            ErrorCode(group.error_code).name.lower(),
+            NAMES[group.error_code],
             group.state,
             group.epoch,
             group.assignment_epoch,

@@ -173,7 +173,7 @@ def request(rpc: Rpc = Rpc.SHARE_FETCH, **fields: Any) -> ShareRequest:  # noqa:
     return ShareRequest(**{"rpc": rpc, "group_id": "g", "member_id": "m" * 36, **fields})
 
 
-RENEWAL = {"is_renew": True}
+RENEWAL: dict[str, Any] = {"is_renew": True}
 
 
 @pytest.mark.parametrize("rpc", Rpc)
