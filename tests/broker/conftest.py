@@ -20,11 +20,27 @@ from tests.oracle.build import OracleUnavailableError
 
 RELEASES: Final = ("4.3.1", "4.4.0")
 
+RACK: Final = "rack-1"
+"""Of the broker that tests share, as hashes of topics have it."""
+
+SETTINGS: Final = MappingProxyType(
+    {
+        "broker.rack": RACK,
+        "group.share.max.size": "10",
+        "group.share.max.share.sessions": "12",
+        "group.share.min.assignment.interval.ms": "0",
+        "group.share.min.session.timeout.ms": "1000",
+        "group.share.initialize.retry.interval.ms": "3000",
+        "offsets.commit.timeout.ms": "3000",
+    }
+)
+"""Of the broker that tests share: groups and sessions that soon are as many as may be, and times that soon are over."""
+
 
 @pytest.fixture(scope="session", params=RELEASES)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A broker that runs and logs its requests; tests with one release come before those with the next one."""
-    with running(request.param, tmp_path_factory.mktemp(f"kafka-{request.param}")) as broker:
+    with running(request.param, tmp_path_factory.mktemp(f"kafka-{request.param}"), SETTINGS) as broker:
         yield broker
 
 

@@ -27,11 +27,11 @@ def configure(broker: KafkaBroker | KafkaCluster, group_id: str, config: Mapping
     admin.incremental_alter_configs([group])[group].result(PATIENCE_S)
 
 
-def produce(broker: KafkaBroker, topic: str, count: int, batch: int = 10) -> None:
-    """Write so many records to partition 0 of a topic, so many to a *batch*."""
+def produce(broker: KafkaBroker, topic: str, count: int, batch: int = 10, partition: int = 0) -> None:
+    """Write so many records to a partition of a topic, so many to a *batch*."""
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50, "batch.num.messages": batch})
     for number in range(count):
-        producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=0)
+        producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=partition)
     assert producer.flush(PATIENCE_S) == 0
 
 

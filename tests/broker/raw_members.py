@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
-from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
-from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 
+from tests.broker.group_requests import JOIN, LEAVE, heartbeat, partitions_of
 from tests.broker.notes import Note, nobody, now
 from tests.broker.share_sessions import Acknowledgements, Fetched, FetchLimits, Partition, RawConnection, ShareSession
 
@@ -21,7 +20,6 @@ _GROUP: Final = 0
 """The type of key by which FindCoordinator finds the coordinator of a group."""
 
 _FindCoordinator: Any = FindCoordinatorRequest
-_Heartbeat: Any = ShareGroupHeartbeatRequest
 
 
 class Membership:
@@ -38,7 +36,7 @@ class Membership:
         self.member_id = member_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
         self.assigned: list[Partition] = []
         self._group_id, self._topics, self._note = group_id, tuple(topics), note
-        self._epoch = 0
+        self._epoch = JOIN
 
     def coordinator(self, connection: RawConnection | ShareSession) -> tuple[str, int, str]:
         """Return the error's name, the node and the address of the coordinator; a first question makes its topic."""
@@ -51,32 +49,19 @@ class Membership:
     def heartbeat(self, connection: RawConnection | ShareSession, *, leaves: bool = False) -> str:
         """Say that it lives, joins or *leaves*; return the error's name. What it has been assigned is taken over."""
         if leaves:
-            self._epoch = -1
-        joins = self._epoch == 0
+            self._epoch = LEAVE
+        joins = self._epoch == JOIN
         sent = now()
-        response = connection.ask(
-            _Heartbeat(
-                group_id=self._group_id,
-                member_id=self.member_id,
-                member_epoch=self._epoch,
-                rack_id=None,
-                subscribed_topic_names=self._topics if joins else None,
-            ),
-            ShareGroupHeartbeatResponse,
-        )
-        name: str = response.error_code.name
+        answer = heartbeat(connection, self._group_id, self.member_id, self._epoch, self._topics if joins else None)
+        name = answer.error
         what = "leave" if leaves else "join" if joins else "heartbeat"
         self._note({"what": what, "sent": sent, "group": self._group_id, "member": self.member_id, "error": name})
         if name in {"unknown_member_id", "fenced_member_epoch"}:
-            self._epoch = 0
+            self._epoch = JOIN
         if name == "none":
-            self._epoch = response.member_epoch
-            if response.assignment is not None:
-                self.assigned = [
-                    (topic.topic_id, partition)
-                    for topic in response.assignment.topic_partitions
-                    for partition in topic.partitions
-                ]
+            self._epoch = answer.epoch
+            if answer.assigned is not None:
+                self.assigned = partitions_of(answer.assigned)
         return name
 
 

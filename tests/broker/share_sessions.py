@@ -158,29 +158,21 @@ class ShareSession:
         known = [] if self.epoch == 0 else self._asked
         topics = dict.fromkeys([*given, *(partition for partition in assigned if partition not in known)])
         forgotten = [partition for partition in known if partition not in assigned and partition not in given]
-        request = _Fetch(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=self.epoch,
-            max_wait=timedelta(milliseconds=limits.max_wait_ms),
-            min_bytes=limits.min_bytes,
-            max_bytes=limits.max_bytes,
-            max_records=limits.max_records,
-            batch_size=limits.batch_size,
-            share_acquire_mode=limits.acquire_mode,
-            is_renew_ack=renews,
-            topics=_topics(fetch_schema, "Fetch", {partition: given.get(partition, ()) for partition in topics}),
-            forgotten_topics_data=tuple(
-                _Forgotten(topic_id=topic, partitions=tuple(indices)) for topic, indices in _by_topic(forgotten).items()
-            ),
+        request = fetch_request(
+            self._group_id,
+            self._member_id,
+            self.epoch,
+            {partition: given.get(partition, ()) for partition in topics},
+            forgotten=forgotten,
+            limits=limits,
+            renews=renews,
         )
         told = {**self._told("fetch", self.epoch), "renews": renews, "acknowledges": _written(given)}
         response = self._sent(told, request, ShareFetchResponse)
-        fetched = Fetched(response.error_code.name)
+        fetched = fetched_of(response)
         self._count(fetched.error)
         if fetched.error == "none":
             self._asked = list(dict.fromkeys([*(p for p in known if p not in forgotten), *topics]))
-        _take_over(fetched, response)
         self._note(
             {
                 **told,
@@ -208,23 +200,15 @@ class ShareSession:
             The errors' names, that of the whole with None.
         """
         given = dict(acknowledgements)
-        request = _Acknowledge(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            share_session_epoch=-1 if closes else self.epoch,
-            is_renew_ack=renews,
-            topics=_topics(acknowledge_schema, "Acknowledge", given),
-        )
-        told = {**self._told("acknowledge", -1 if closes else self.epoch), "renews": renews}
+        epoch = -1 if closes else self.epoch
+        request = acknowledge_request(self._group_id, self._member_id, epoch, given, renews=renews)
+        told = {**self._told("acknowledge", epoch), "renews": renews}
         told["acknowledges"] = _written(given)
         response = self._sent(told, request, ShareAcknowledgeResponse)
         self._count(response.error_code.name)
         if closes:
             self.epoch = 0
-        codes: dict[Partition | None, str] = {None: response.error_code.name}
-        for topic in response.responses:
-            for part in topic.partitions:
-                codes[topic.topic_id, int(part.partition_index)] = part.error_code.name
+        codes = acknowledged_of(response)
         self._note(
             {
                 **told,
@@ -272,8 +256,53 @@ class ShareSession:
             raise
 
 
-def _take_over(fetched: Fetched, response: Any) -> None:  # noqa: ANN401 - a class of kio's
-    """Put what each partition has answered into *fetched*."""
+def fetch_request(  # noqa: PLR0913 - the fields of the request
+    group_id: str | None,
+    member_id: str | None,
+    epoch: int,
+    topics: Acknowledgements,
+    *,
+    forgotten: Iterable[Partition] = (),
+    limits: FetchLimits = FetchLimits(),
+    renews: bool = False,
+) -> RequestPayload:
+    """Return a ShareFetch that lists partitions, each with what it acknowledges."""
+    request: RequestPayload = _Fetch(
+        group_id=group_id,
+        member_id=member_id,
+        share_session_epoch=epoch,
+        max_wait=timedelta(milliseconds=limits.max_wait_ms),
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        max_records=limits.max_records,
+        batch_size=limits.batch_size,
+        share_acquire_mode=limits.acquire_mode,
+        is_renew_ack=renews,
+        topics=_topics(fetch_schema, "Fetch", topics),
+        forgotten_topics_data=tuple(
+            _Forgotten(topic_id=topic, partitions=tuple(indices)) for topic, indices in _by_topic(forgotten).items()
+        ),
+    )
+    return request
+
+
+def acknowledge_request(
+    group_id: str | None, member_id: str | None, epoch: int, topics: Acknowledgements, *, renews: bool = False
+) -> RequestPayload:
+    """Return a ShareAcknowledge."""
+    request: RequestPayload = _Acknowledge(
+        group_id=group_id,
+        member_id=member_id,
+        share_session_epoch=epoch,
+        is_renew_ack=renews,
+        topics=_topics(acknowledge_schema, "Acknowledge", topics),
+    )
+    return request
+
+
+def fetched_of(response: Any) -> Fetched:  # noqa: ANN401 - a class of kio's
+    """Return what a response to a ShareFetch says."""
+    fetched = Fetched(response.error_code.name)
     for topic in response.responses:
         for part in topic.partitions:
             partition = (topic.topic_id, int(part.partition_index))
@@ -282,6 +311,16 @@ def _take_over(fetched: Fetched, response: Any) -> None:  # noqa: ANN401 - a cla
                 (int(each.first_offset), int(each.last_offset), int(each.delivery_count))
                 for each in part.acquired_records
             ]
+    return fetched
+
+
+def acknowledged_of(response: Any) -> dict[Partition | None, str]:  # noqa: ANN401 - a class of kio's
+    """Return the errors' names in a response to a ShareAcknowledge, that of the whole with None."""
+    codes: dict[Partition | None, str] = {None: response.error_code.name}
+    for topic in response.responses:
+        for part in topic.partitions:
+            codes[topic.topic_id, int(part.partition_index)] = part.error_code.name
+    return codes
 
 
 def _name(partition: Partition) -> str:

@@ -43,7 +43,6 @@ class ShareRequest:
         version: Its version.
         group_id: The share group; None for a request without one.
         member_id: The member; None for a request without one.
-        has_acknowledgements: Whether it acknowledges anything.
         is_renew: Whether it renews locks (KIP-1222).
         max_bytes: The most that a fetch may return; one that renews locks fetches nothing. [bytes]
         min_bytes: The least that a fetch may return. [bytes]
@@ -58,7 +57,6 @@ class ShareRequest:
     version: int = field(default=RENEW_VERSION, validator=number(0, 2**15 - 1))
     group_id: str | None = field(validator=validators.optional(instance(str)))
     member_id: str | None = field(validator=validators.optional(instance(str)))
-    has_acknowledgements: bool = field(default=False, validator=instance(bool))
     is_renew: bool = field(default=False, validator=instance(bool))
     max_bytes: int = field(default=0, validator=_limit)
     min_bytes: int = field(default=0, validator=_limit)
@@ -94,8 +92,6 @@ REQUEST_CHECKS: Final[tuple[tuple[RequestError, Callable[[_Received], bool]], ..
      lambda received: 0 < len(received.request.member_id or "") <= MAX_MEMBER_ID),
     (RequestError(ErrorCode.INVALID_REQUEST, "a fetch that renews locks must ask for no records"),
      lambda received: not (received.request.renews_in_fetch and received.request.asks_for_records)),
-    (RequestError(ErrorCode.INVALID_REQUEST, "a fetch that renews locks must have acknowledgements"),
-     lambda received: not received.request.renews_in_fetch or received.request.has_acknowledgements),
 )
 # fmt: on
 """

@@ -1,0 +1,188 @@
+"""What is asked of a group coordinator over the wire, request by request, with whatever epochs and names."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from kio.schema.alter_share_group_offsets.v0 import request as alter_schema
+from kio.schema.alter_share_group_offsets.v0.response import AlterShareGroupOffsetsResponse
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.delete_groups.v2.response import DeleteGroupsResponse
+from kio.schema.delete_share_group_offsets.v0 import request as delete_schema
+from kio.schema.delete_share_group_offsets.v0.response import DeleteShareGroupOffsetsResponse
+from kio.schema.describe_share_group_offsets.v1 import request as describe_schema
+from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import ShareGroupDescribeResponse
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+from kio.static.protocol import RequestPayload
+
+from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
+from tests.broker.share_sessions import Partition
+
+JOIN: Final = 0
+LEAVE: Final = -1
+"""The member epochs of heartbeats by which members join and leave (ShareGroupHeartbeatRequest.json)."""
+
+_Heartbeat: Any = ShareGroupHeartbeatRequest
+_Describe: Any = ShareGroupDescribeRequest
+_DescribeOffsets: Any = describe_schema.DescribeShareGroupOffsetsRequest
+_DescribedGroup: Any = describe_schema.DescribeShareGroupOffsetsRequestGroup
+_DescribedTopic: Any = describe_schema.DescribeShareGroupOffsetsRequestTopic
+_AlterOffsets: Any = alter_schema.AlterShareGroupOffsetsRequest
+_AlteredTopic: Any = alter_schema.AlterShareGroupOffsetsRequestTopic
+_AlteredPartition: Any = alter_schema.AlterShareGroupOffsetsRequestPartition
+_DeleteOffsets: Any = delete_schema.DeleteShareGroupOffsetsRequest
+_DeletedTopic: Any = delete_schema.DeleteShareGroupOffsetsRequestTopic
+_DeleteGroups: Any = DeleteGroupsRequest
+
+Assigned: TypeAlias = Mapping[str, tuple[int, ...]]
+"""Partitions by topic id."""
+
+
+class Asks(Protocol):
+    """A broker, or a connection to one."""
+
+    def ask(self, request: RequestPayload, schema: type[Any], /) -> Any:  # noqa: ANN401 - an instance of the schema
+        """Return the answer to a request."""
+
+
+class Beat(NamedTuple):
+    """
+    The answer to a heartbeat.
+
+    Attributes:
+        error: The error's name.
+        epoch: The epoch of the member.
+        assigned: What it is to have; None if the answer does not say.
+    """
+
+    error: str
+    epoch: int
+    assigned: Assigned | None
+
+
+def heartbeat(  # noqa: PLR0913 - the fields of the request
+    to: Asks,
+    group_id: str,
+    member_id: str,
+    epoch: int,
+    topics: Iterable[str] | None = None,
+    rack_id: str | None = None,
+) -> Beat:
+    """Return the answer to a ShareGroupHeartbeat."""
+    request = _Heartbeat(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=epoch,
+        rack_id=rack_id,
+        subscribed_topic_names=None if topics is None else tuple(topics),
+    )
+    answer = to.ask(request, ShareGroupHeartbeatResponse)
+    assigned = None if answer.assignment is None else _by_topic_id(answer.assignment.topic_partitions)
+    return Beat(answer.error_code.name, int(answer.member_epoch), assigned)
+
+
+class DescribedMember(NamedTuple):
+    """A member of a group, as ShareGroupDescribe shows it."""
+
+    epoch: int
+    rack_id: str | None
+    subscribed: tuple[str, ...]
+    assigned: Assigned
+
+
+class Description(NamedTuple):
+    """A group, as ShareGroupDescribe shows it; its members are by their ids."""
+
+    error: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: Mapping[str, DescribedMember]
+
+
+def describe(to: Asks, group_id: str) -> Description:
+    """Return the answer to a ShareGroupDescribe."""
+    request = _Describe(group_ids=(group_id,), include_authorized_operations=False)
+    (group,) = to.ask(request, ShareGroupDescribeResponse).groups
+    members = {
+        member.member_id: DescribedMember(
+            int(member.member_epoch),
+            member.rack_id,
+            tuple(member.subscribed_topic_names),
+            _by_topic_id(member.assignment.topic_partitions),
+        )
+        for member in group.members
+    }
+    return Description(
+        group.error_code.name,
+        group.group_state,
+        int(group.group_epoch),
+        int(group.assignment_epoch),
+        group.assignor_name,
+        members,
+    )
+
+
+def start_offsets(to: Asks, group_id: str, topics: Mapping[str, Iterable[int]] | None) -> dict[str, dict[int, int]]:
+    """
+    Return the start offsets of a group that DescribeShareGroupOffsets answers, by topic and partition.
+
+    Args:
+        to: Who is asked.
+        group_id: The group.
+        topics: The partitions of each topic; None for all that the group has.
+    """
+    wanted = topics and tuple(_DescribedTopic(topic_name=name, partitions=tuple(at)) for name, at in topics.items())
+    request = _DescribeOffsets(groups=(_DescribedGroup(group_id=group_id, topics=wanted),))
+    (group,) = to.ask(request, DescribeShareGroupOffsetsResponse).groups
+    assert group.error_code.name == "none", group
+    return {
+        topic.topic_name: {int(part.partition_index): int(part.start_offset) for part in topic.partitions}
+        for topic in group.topics
+    }
+
+
+def alter_offsets(to: Asks, group_id: str, topics: Mapping[str, Mapping[int, int]]) -> tuple[str, dict[str, list[str]]]:
+    """Return the errors that AlterShareGroupOffsets answers: of the whole, and of each topic's partitions."""
+    altered = tuple(
+        _AlteredTopic(
+            topic_name=name,
+            partitions=tuple(_AlteredPartition(partition_index=at, start_offset=offset) for at, offset in at.items()),
+        )
+        for name, at in topics.items()
+    )
+    answer = to.ask(_AlterOffsets(group_id=group_id, topics=altered), AlterShareGroupOffsetsResponse)
+    return answer.error_code.name, {
+        topic.topic_name: [part.error_code.name for part in topic.partitions] for topic in answer.responses
+    }
+
+
+def delete_offsets(to: Asks, group_id: str, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """Return the errors that DeleteShareGroupOffsets answers: of the whole, and of each topic."""
+    request = _DeleteOffsets(group_id=group_id, topics=tuple(_DeletedTopic(topic_name=name) for name in topics))
+    answer = to.ask(request, DeleteShareGroupOffsetsResponse)
+    return answer.error_code.name, {topic.topic_name: topic.error_code.name for topic in answer.responses}
+
+
+def delete_group(to: Asks, group_id: str) -> str:
+    """Return the error that DeleteGroups answers."""
+    (result,) = to.ask(_DeleteGroups(groups_names=(group_id,)), DeleteGroupsResponse).results
+    name: str = result.error_code.name
+    return name
+
+
+def partitions_of(assigned: Assigned) -> list[Partition]:
+    """Return the partitions that a share session fetches."""
+    return [
+        (uuid.UUID(bytes=topic_id_bytes(topic, "topic")), at) for topic, indices in assigned.items() for at in indices
+    ]
+
+
+def _by_topic_id(topics: Iterable[Any]) -> dict[str, tuple[int, ...]]:
+    return {topic_id_text(topic.topic_id.bytes): tuple(map(int, topic.partitions)) for topic in topics}
