@@ -31,7 +31,7 @@ from sharestate.leader.observed import Observer
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.protocol import Persister
-from sharestate.values.config import AutoOffsetReset, OffsetReset
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.records import SharePartitionKey
 
 K = TypeVar("K")
