@@ -136,7 +136,7 @@ class SharePartitions:
 
     def open(self, key: SharePartitionKey, now_ms: int) -> LedPartition:
         """
-        Return the share partition *key*; if it is not led, lead it, and load its state.
+        Return the share partition *key*; if it is not led, lead it, and load its state (node 3).
 
         Of one whose state could not be loaded, or not yet, ``initialization`` says so.
 

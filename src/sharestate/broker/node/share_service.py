@@ -163,7 +163,7 @@ class ShareService:
 
     def fetch(self, number: int, request: ShareFetchRequest, *, connection_id: str, now_ms: int) -> None:
         """
-        Take a ShareFetch; its answer comes in ``answers``, now or later.
+        Take a ShareFetch; its answer comes in ``answers``, now or later (node 2).
 
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
@@ -203,7 +203,7 @@ class ShareService:
 
     def acknowledge(self, number: int, request: ShareAcknowledgeRequest, *, now_ms: int) -> None:
         """
-        Take a ShareAcknowledge; its answer comes in ``answers``, now or later.
+        Take a ShareAcknowledge; its answer comes in ``answers``, now or later (node 2).
 
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
