@@ -22,7 +22,8 @@ characters for each."""
 _BYTES_OF_LINE: Final = 8
 _SOME_LINES: Final = 10_000
 """The most lines of a compressed file are these, and one for so many of its bytes. Those of the state topics of brokers
-take 14 bytes and more, compressed as well as gzip can; those of histories 27 and more. Each takes 20 µs to read and 400 bytes of memory, no matter how few bytes it came from."""
+take 14 bytes and more, compressed as well as gzip can; those of histories 27 and more. Each takes 20 µs to read and 400
+bytes of memory, no matter how few bytes it came from."""
 
 MAX_DEPTH: Final = 64
 """The largest depth of nested lists and objects; requests need less than 20."""

@@ -254,7 +254,8 @@ def request_log(count: int) -> Callable[[Path], None]:
         with gzip.open(path, "wb", 9) as file:
             for number in range(count):
                 file.write((REQUEST % (number // 1000)).encode())
-            file.write(_noise(SIZE))
+        with path.open("ab") as file:
+            file.write(gzip.compress(_noise(SIZE), 1))
 
     return make
 
@@ -366,7 +367,7 @@ INPUTS: Final = {
     ),
     "state segment, small batches": CostlyInput("__share_group_state-0.log", segment(2_500, 200), REBUILD),
     "state segment, large batches": CostlyInput("__share_group_state-0.log", segment(60, 14_000), REBUILD),
-    "request log, compressed": CostlyInput("request.log.gz", request_log(250_000), IMPORT),
+    "request log, compressed": CostlyInput("request.log.gz", request_log(80_000), IMPORT),
     "history in Parquet, a million events": CostlyInput("h.parquet", parquet(1_000_000), REPLAY),
     "history, long numbers": CostlyInput("h.jsonl", numbers, REPLAY),
     "history, many costly lives": CostlyInput("h.jsonl", history(lambda: lives(150), "arrival"), VERIFY),

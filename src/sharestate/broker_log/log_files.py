@@ -33,8 +33,8 @@ _NOT_READ: Final = (
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SIZE: Final = max(len(begin) for begin, _ in _NOT_READ)
 
-_BYTES_OF_LINE: Final = 16
-"""The bytes that each line of a compressed file has at least, but for 10,000: in those of brokers 59 and more. [bytes]"""
+_BYTES_OF_LINE: Final = 24
+"""The fewest bytes of a line of a compressed file, but for 10,000 lines: brokers write 59 and more. [bytes]"""
 
 
 class LogFile:
