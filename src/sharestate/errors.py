@@ -290,6 +290,31 @@ class NoUnfilledMemberError(AssignmentError):
     kafka_exception = "NoSuchElementException"
 
 
+# ---- nodes: a request that Kafka refuses
+
+
+@define(eq=False, slots=False)
+class NodeError(ShareStateError):
+    """
+    A request that a node of Kafka refuses; nothing was changed.
+
+    Attributes:
+        error_code: The error code that it answers.
+    """
+
+    error_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    @property
+    def code(self) -> ErrorCode:  # type: ignore[override]
+        """The error code that it answers."""
+        return self.error_code
+
+    @property
+    def exception(self) -> str:
+        """The simple name of the exception that Kafka's client raises for it."""
+        return self.error_code.exception
+
+
 # ---- settings that Kafka does not take
 
 
@@ -491,6 +516,12 @@ class ResetOffsetRequiredError(ShareStateError):
 
 class LeaderStateError(ShareStateError, RuntimeError):
     """A leader used out of order: not entered or started, or bound to a share partition with requests pending."""
+
+
+class NoAnswerError(ShareStateError, LookupError):
+    """A request to a node that is not answered at once; what it does has happened."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class WrongThreadError(ShareStateError, RuntimeError):

@@ -22,7 +22,7 @@ from sharestate import (
     spark,
     state_topic,
 )
-from sharestate.broker import groups, sessions
+from sharestate.broker import groups, node, sessions
 from sharestate.broker.groups import metadata_hash, records
 from sharestate.leader import observed
 from sharestate.persister import kafka
@@ -76,6 +76,11 @@ def test_every_name_of_groups_records_is_documented_once() -> None:
     ]
 
     assert documented("group-records.md") == sorted([*defined, "GroupRecordValue", "TaggedFields"])
+
+
+def test_every_name_of_nodes_is_documented_once() -> None:
+    """What `sharestate.broker.node` exports has its directive on one of its two pages."""
+    assert sorted(documented("node.md") + documented("node-logs.md")) == sorted(node.__all__)
 
 
 def test_every_name_of_leaders_is_documented_once() -> None:

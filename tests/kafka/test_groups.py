@@ -16,8 +16,8 @@ PROFILES: Final[dict[str, Profile]] = {"4.2.1": KAFKA_4_2, "4.3.1": KAFKA_4_3, "
 
 
 def test_all_recordings_are_here() -> None:
-    """There are some of each release (tests/data/README.md), with every operation but a reload of the coordinator."""
-    assert Counter(recording.parent.name for recording in RECORDINGS) == {"4.2.1": 12, "4.3.1": 56, "4.4.0": 58}
+    """There are some of each release (tests/data/README.md), with every operation."""
+    assert Counter(recording.parent.name for recording in RECORDINGS) == {"4.2.1": 15, "4.3.1": 59, "4.4.0": 62}
     assert {request["op"] for recording in RECORDINGS for request, _ in exchanges(recording)} == {
         "open",
         "heartbeat",
@@ -31,6 +31,7 @@ def test_all_recordings_are_here() -> None:
         "delete_state",
         "delete_group",
         "describe",
+        "reload",
         "state",
     }
 

@@ -1,9 +1,10 @@
 """
 Grade the searches: ``python -m tests.oracle.mutants [WORD]`` sees whether they notice each change within a minute.
 
-They are those of each module in ``tests/planted/rules``, beside Kafka's SharePartition, and of
-``tests/planted/share_coordinator.py``, beside its share coordinator; with WORD, those whose names have it, such as
-``coordinator``. The exit status is 1 if one goes unnoticed.
+They are those of each module in ``tests/planted/rules``, beside Kafka's SharePartition, of
+``tests/planted/share_coordinator.py``, beside its share coordinator, and of ``tests/planted/group_coordinator.py``,
+beside its group coordinator; with WORD, those whose names have it, such as ``coordinator`` or ``groups``. The exit
+status is 1 if one goes unnoticed.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from attrs import evolve
 
 from sharestate.testing.search import Plan, search
 from tests.oracle.build import OracleError, build
-from tests.oracle.coordinator import search as coordinator_search
+from tests.oracle.coordinator import search as conversations
+from tests.oracle.coordinator.search import Subject
+from tests.oracle.groups.search import GROUPS
 from tests.oracle.search.profiles import profile_of
 from tests.oracle.search.task import KafkaTask
-from tests.planted.share_coordinator import PLANTED
 
 MOST_OPERATIONS: Final = 120_000
 """About a minute's work on two cores. [operations]"""
@@ -58,11 +60,11 @@ def noticed(plan: Plan) -> str | None:
     )
 
 
-def noticed_by_coordinator(name: str) -> str | None:
-    """Search beside Kafka's share coordinator with the change *name* planted; return how it was noticed, or None."""
+def noticed_beside(subject: Subject, name: str) -> str | None:
+    """Search beside a class of Kafka's with the change *name* planted; return how it was noticed, or None."""
     begun = time.monotonic()
-    task = coordinator_search.task_of(PLANTED[name].kafka)
-    compared, finding = coordinator_search.search(evolve(task, plants=(name,)), operations=MOST_OPERATIONS)
+    task = conversations.task_of(subject.planted[name].kafka, subject)
+    compared, finding = conversations.search(evolve(task, plants=(name,)), operations=MOST_OPERATIONS)
     if finding is None:
         return None
     seconds = time.monotonic() - begun
@@ -75,9 +77,10 @@ def grades(word: str) -> Iterator[tuple[str, str | None]]:
     for module in planted():
         if word in module:
             yield module.rpartition(".")[2], noticed(plan_for(release_of(module), module))
-    for name in PLANTED:
-        if word in f"coordinator: {name}":
-            yield f"coordinator: {name}", noticed_by_coordinator(name)
+    for subject in (conversations.COORDINATOR, GROUPS):
+        for name in subject.planted:
+            if word in f"{subject.name}: {name}":
+                yield f"{subject.name}: {name}", noticed_beside(subject, name)
 
 
 def main() -> None:

@@ -7,6 +7,31 @@ The function ``plant`` of each module in ``rules`` switches off one change that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from attrs import frozen
+
+
+@frozen
+class Planted:
+    """A change to the library that a search beside Kafka has to notice."""
+
+    plant: Callable[[], None]
+    """Makes it."""
+
+    kafka: str
+    """The release of Kafka beside which it shows."""
+
+
+def adding_to(changes: dict[str, Planted], kafka: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Return a decorator that adds a change to *changes*, by its name; it shows beside the release *kafka*."""
+
+    def add(plant: Callable[[], None]) -> Callable[[], None]:
+        changes[plant.__name__] = Planted(plant, kafka)
+        return plant
+
+    return add
+
 
 def put(owner: object, name: str, replacement: object) -> None:
     """

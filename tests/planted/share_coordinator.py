@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from sharestate.coordinator import (
     CoordinatorShard,
@@ -23,19 +23,7 @@ from sharestate.coordinator import (
     shard,
     stored_state,
 )
-from tests.planted.putting import put
-
-
-@frozen
-class Planted:
-    """A change."""
-
-    plant: Callable[[], None]
-    """Makes it."""
-
-    kafka: str
-    """The release of Kafka beside which it shows."""
-
+from tests.planted.putting import Planted, adding_to, put
 
 PLANTED: Final[dict[str, Planted]] = {}
 """The changes, by their names."""
@@ -43,12 +31,7 @@ PLANTED: Final[dict[str, Planted]] = {}
 
 def planted(kafka: str = "4.3.1") -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Add a change to those that are planted beside the release *kafka*."""
-
-    def add(plant: Callable[[], None]) -> Callable[[], None]:
-        PLANTED[plant.__name__] = Planted(plant, kafka)
-        return plant
-
-    return add
+    return adding_to(PLANTED, kafka)
 
 
 def _change_profile(**rules: bool) -> None:

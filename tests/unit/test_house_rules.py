@@ -47,8 +47,12 @@ SAME_NAMES = {
     "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
+    "LogBatch": "a record batch of a log, as a segment has it and as a node keeps it; each room is about one of them",
+    "LogRecord": "a record of a log, as a segment has it and as a node keeps it; each room is about one of them",
     "Order": "the order of a history's events, and another order of some steps, which is not exported",
+    "PartitionLog": "the log of a partition, as a node keeps it, and as the adapters of the kit are given it",
     "Step": "a step of a schedule in log_check/, and a part of an acquisition in partition/; none is exported",
+    "Topics": "the topics of a node, and those that a broker's log names, which is not exported",
 }
 """Public classes of the same name in two modules, and why each is no trap."""
 

@@ -109,6 +109,8 @@ class Leader:
         notify: Called by each arrival of an answer, in the thread in which it arrives.
         observer: Called at the end of a command with what has happened since the last call, in order. It must not call
             the leader; if it raises, the command has taken place nevertheless.
+        wakes_when_stored: Whether waiting fetches look again when what a member has done is stored; in Kafka they do
+            not, unless the SPSO has advanced.
 
     Raises:
         LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
@@ -148,6 +150,7 @@ class Leader:
         dead_letter_queue: DeadLetterQueue | None = None,
         notify: Callable[[], None] | None = None,
         observer: Observer | None = None,
+        wakes_when_stored: bool = True,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
         self._partition = expect(partition, SharePartition, "partition")
@@ -157,6 +160,7 @@ class Leader:
         self._reset_offset = a_callable(reset_offset, "reset_offset")
         self._outbox = Outbox(None if notify is None else a_callable(notify, "notify"))
         self._observer = None if observer is None else a_callable(observer, "observer")
+        self._wakes_when_stored = expect(wakes_when_stored, bool, "wakes_when_stored")
         self._observations: list[Observation] = []
         self._now_ms = 0
         self._wake = False
@@ -493,7 +497,7 @@ class Leader:
         if self._observer is not None:
             self._note(observed.WriteAnswered(write, answer), effects)
         self._carry_out(effects)
-        self._wake |= is_awaited  # what a member has released can be acquired only now
+        self._wake |= is_awaited and self._wakes_when_stored  # what a member has released can be acquired only now
         if effects.error is not None and not is_awaited:
             self._errors.append(effects.error)
         elif effects.error is not None and effects.error.code in FENCING:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sharestate.values.checks import expect, integer, refuse, rows
+from sharestate.values.least_of_blocks import LeastOfBlocks
 from sharestate.values.records import (
     NO_PRODUCER_ID,
     AbortedTransaction,
@@ -63,9 +64,8 @@ class TransactionIndex:
         # The aborted transactions and the offsets of their markers, in the order of the markers.
         self._aborted: list[AbortedTransaction] = []
         self._markers: list[int] = []
-        # Their first offsets do not ascend: a long transaction begins before shorter ones and ends after them. So
-        # there is the least first offset of each 1, 2, 4, 8 ... aligned neighbors, by which they are skipped.
-        self._least: list[list[int]] = []
+        # Their first offsets do not ascend: a long transaction begins before shorter ones and ends after them.
+        self._first_offsets = LeastOfBlocks()
         for number, batch in enumerate(rows(batches, RecordBatch, "batches")):
             self._append(batch, f"batches[{number}]")
 
@@ -132,6 +132,22 @@ class TransactionIndex:
         end = bisect_right(self._markers, last_offset, begin)
         return tuple(self._aborted[begin:end] + self._aborted_later(end, last_offset))
 
+    def forget(self, markers: Collection[int]) -> None:
+        """
+        Forget the aborted transactions whose markers are at the offsets *markers*.
+
+        A compaction does that which finds no records of them any more: it may delete their markers.
+
+        Complexity: ``O(n)`` in the aborted transactions.
+
+        Source:
+            CleanedTransactionMetadata.onControlBatchRead (Kafka 4.4).
+        """
+        kept = [each for each in zip(self._markers, self._aborted, strict=True) if each[0] not in markers]
+        self._markers, self._aborted, self._first_offsets = [], [], LeastOfBlocks()
+        for marker, transaction in kept:
+            self._note_aborted(marker, transaction)
+
     def _append(self, batch: RecordBatch, field: str) -> None:
         if not is_batch_after(batch, self._next_offset - 1):
             refuse_batch(batch, self._next_offset - 1, field)
@@ -148,27 +164,17 @@ class TransactionIndex:
         first_offset = self._open.pop(producer_id, None)
         if first_offset is None or control is ControlType.COMMIT:
             return
-        self._aborted.append(AbortedTransaction(producer_id, first_offset))
+        self._note_aborted(marker, AbortedTransaction(producer_id, first_offset))
+
+    def _note_aborted(self, marker: int, transaction: AbortedTransaction) -> None:
+        self._aborted.append(transaction)
         self._markers.append(marker)
-        least = first_offset
-        for level in self._least:  # like the carries when a binary number is counted up
-            level.append(least)
-            if len(level) % 2:
-                return
-            least = min(level[-2:])
-        self._least.append([least])
+        self._first_offsets.append(transaction.first_offset)
 
     def _aborted_later(self, index: int, offset: int) -> list[AbortedTransaction]:
         """Return the transactions from *index* on that began at *offset* or before."""
         found = []
-        while index < len(self._aborted):
-            skipped = 0
-            for level, least in enumerate(self._least):
-                block, rest = divmod(index, 1 << level)
-                if rest or block == len(least) or least[block] <= offset:
-                    break
-                skipped = 1 << level
-            if not skipped:
-                found.append(self._aborted[index])
-            index += skipped or 1
+        while (index := self._first_offsets.next_at_most(index, offset)) < len(self._aborted):
+            found.append(self._aborted[index])
+            index += 1
         return found

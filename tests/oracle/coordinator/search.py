@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from itertools import count
 from multiprocessing import get_context, util
 from pathlib import Path
@@ -34,7 +33,8 @@ from sharestate.testing.search.progress import bar_of
 from sharestate.testing.shrinking import shrunk, without_ranges
 from tests.oracle.build import RELEASES, Oracle, OracleError, build
 from tests.oracle.coordinator.sequences import Sequence as RandomSequence
-from tests.planted.share_coordinator import PLANTED, Planted
+from tests.planted.putting import Planted
+from tests.planted.share_coordinator import PLANTED
 
 Json = Any
 
@@ -90,11 +90,16 @@ class Subject:
     profiles: Mapping[str, Any]
     """The profiles that follow the releases, by their lines."""
 
-    view: Callable[[Json], Json] = partial(coordinator_view, level=Level.FULL)  # noqa: RUF009 - it is not called here
+    view: Callable[[Json], Json]
     """Returns the part of a response that is compared."""
 
     planted: Mapping[str, Planted] = field(factory=dict)
     """What can be planted into the library, by name."""
+
+
+def full_view(response: Json) -> Json:
+    """Return the part of a response that is compared: of an error that was raised, the code."""
+    return coordinator_view(response, Level.FULL)
 
 
 def _requests(number: int) -> list[Json]:
@@ -110,6 +115,7 @@ COORDINATOR: Final = Subject(
     requests=_requests,
     profiles={"4.2": COORDINATOR_4_2, "4.3": COORDINATOR_4_3, "4.4": COORDINATOR_4_4},
     planted=PLANTED,
+    view=full_view,
 )
 """The share coordinator."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sharestate.broker.groups import GROUPS_4_2, GROUPS_4_3, GROUPS_4_4
-from sharestate.conversation import GroupConversation, Level
-from sharestate.conversation.compare import coordinator_view
-from tests.oracle.coordinator.search import Subject, command_of
+from sharestate.conversation import GroupConversation
+from tests.oracle.coordinator.search import Subject, command_of, full_view
 from tests.oracle.groups.sequences import Sequence
+from tests.planted.group_coordinator import PLANTED
 
 Json = Any
 
@@ -30,7 +30,7 @@ def _view(response: Json) -> Json:
         case {"result": {"raised": {"exception": "NullPointerException"}}}:
             return {**response, "result": None}
         case _:
-            return coordinator_view(response, Level.FULL)
+            return full_view(response)
 
 
 def _requests(number: int) -> list[Any]:
@@ -45,6 +45,7 @@ GROUPS: Final = Subject(
     converse=GroupConversation,
     requests=_requests,
     view=_view,
+    planted=PLANTED,
     profiles={"4.2": GROUPS_4_2, "4.3": GROUPS_4_3, "4.4": GROUPS_4_4},
 )
 """The share groups of a coordinator."""

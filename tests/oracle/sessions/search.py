@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sharestate.broker.sessions import SESSIONS_4_2, SESSIONS_4_3, SESSIONS_4_4
 from sharestate.conversation import SessionConversation
-from tests.oracle.coordinator.search import Subject, command_of
+from tests.oracle.coordinator.search import Subject, command_of, full_view
 from tests.oracle.sessions.sequences import Sequence
 
 
@@ -27,6 +27,7 @@ SESSIONS: Final = Subject(
     recorded="SharePartitionManager, ShareSessionCache",
     converse=SessionConversation,
     requests=_requests,
+    view=full_view,
     profiles={"4.2": SESSIONS_4_2, "4.3": SESSIONS_4_3, "4.4": SESSIONS_4_4},
 )
 """The share sessions of a broker."""

@@ -48,7 +48,7 @@ class GroupCoordinator:
     """
     The share groups of one partition of ``__consumer_offsets``.
 
-    >>> from sharestate.broker.groups import ClusterTopic, GroupCoordinator, ShareGroupHeartbeat, TopicChanges
+    >>> from sharestate.broker.groups import GroupCoordinator, ShareGroupHeartbeat
     >>> coordinator = GroupCoordinator()
     >>> join = ShareGroupHeartbeat(group_id="g", member_id="A", member_epoch=0, topic_names=("t",))
     >>> joined = coordinator.heartbeat(join, now_ms=0)

@@ -194,9 +194,10 @@ class GroupTables:
         """Count who subscribes to what, and note which groups a topic concerns."""
         counts = group.subscribers
         for name in old.topic_names if old is not None else ():
-            counts[name] = counts.values[name] - 1
-            if not counts.values[name]:
-                del counts.values[name]
+            if counts.values[name] == 1:
+                del counts.values[name]  # at once: a table may grow when a value is replaced
+            else:
+                counts[name] = counts.values[name] - 1
         for name in new.topic_names if new is not None else ():
             counts[name] = counts.values.get(name, 0) + 1
             self.groups_of_topics.setdefault(name, {})[group.group_id] = None

@@ -1,0 +1,360 @@
+"""One node of Kafka, as far as share groups see it: requests in, answers out when they are due."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from itertools import starmap
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, get_args
+
+from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.log_batches import Decoder
+from sharestate.broker.node.log_requests import LogRequest
+from sharestate.broker.node.log_service import LogService
+from sharestate.broker.node.node_config import GroupConfig, GroupConfigs, NodeConfig
+from sharestate.broker.node.partition_log import PartitionLog
+from sharestate.broker.node.profiles import NODE_PROFILES
+from sharestate.broker.node.share_fetch import ShareFetches
+from sharestate.broker.node.share_partitions import SharePartitions
+from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
+from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
+from sharestate.broker.node.topic_requests import DeleteTopicsRequest
+from sharestate.broker.node.topics import Topics
+from sharestate.broker.node.waiting_fetches import LogKey
+from sharestate.broker.sessions import ShareSessionCache
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator.state_log import MemoryLog
+from sharestate.errors import ErrorCode, NoAnswerError, NodeError, TimeReversedError
+from sharestate.leader.observed import Observer
+from sharestate.partition.share_partition import SharePartition
+from sharestate.persister.coordinator_persister import CoordinatorPersister
+from sharestate.persister.protocol import Persister
+from sharestate.persister.requests import (
+    DeleteStateParameters,
+    InitializeStateParameters,
+    Parameters,
+    ReadStateParameters,
+    ReadSummaryParameters,
+    WriteStateParameters,
+)
+from sharestate.values.checks import brief_repr, expect, integer, refuse, text
+from sharestate.values.records import SharePartitionKey
+
+Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | LogRequest | Parameters[Any, Any]
+"""What may be sent: ShareFetch, ShareAcknowledge, what is asked of topics and logs, and the requests of a persister."""
+
+_STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
+    {
+        InitializeStateParameters: "initialize_state",
+        ReadStateParameters: "read_state",
+        WriteStateParameters: "write_state",
+        DeleteStateParameters: "delete_state",
+        ReadSummaryParameters: "read_summary",
+    }
+)
+"""The methods of a persister that answer the requests 83 to 87."""
+
+_REQUESTS: Final = frozenset({ShareFetchRequest, ShareAcknowledgeRequest, *get_args(LogRequest), *_STATE_REQUESTS})
+
+
+class ShareBroker:
+    """
+    One node of Kafka, as far as share groups see it.
+
+    **Who asks.** The caller, who has the connections and the clock. A request gets a number; its answer comes out of
+    ``answers`` or ``advance`` as soon as it is due, exactly once. Call ``advance`` when ``next_deadline_ms`` has come.
+
+    Every command takes the caller's time: what is due by ``now_ms`` happens before the command.
+
+    Args:
+        config: The node's settings.
+        persister: Stores the state of share partitions. None for a share coordinator in memory, which is the node's.
+        decode: Returns the records of batches that come as bytes; see ``PartitionLog``.
+        observer: Gets what happens to share partitions, as ``Leader`` tells it.
+        notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
+
+    Not thread-safe: one caller at a time.
+
+    Source:
+        KafkaApis, SharePartitionManager, DelayedShareFetch (Kafka 4.4).
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig | None = None,
+        *,
+        persister: Persister | None = None,
+        decode: Decoder | None = None,
+        observer: Observer | None = None,
+        notify: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin without topics and groups."""
+        self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
+        self._now_ms = 0
+        self._persister = self._own_persister() if persister is None else persister
+        self._notify = notify
+        self._next_number = 0
+        self._unanswered: dict[int, str] = {}
+        self._of_connection: dict[str, dict[int, None]] = {}
+        self._stored: deque[tuple[int, Parameters[Any, Any], Future[Any]]] = deque()
+        self._groups = GroupConfigs(self._config)
+        self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
+        self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
+        self._share_partitions = SharePartitions(
+            self._config,
+            self._groups,
+            self._persister,
+            lambda key: self._logs.log(*key),
+            dead_letter_queue=self._dead_letters,
+            observer=observer,
+            notify=notify,
+        )
+        self._start()
+
+    def _start(self) -> None:
+        """Begin without sessions and fetches."""
+        self._fetches = ShareFetches(NODE_PROFILES[self._config.profile.name], self._share_partitions)
+        self._service = ShareService(self._config, self._groups, self.topics, self._share_partitions, self._fetches)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the last command. [ms]"""
+        return self._now_ms
+
+    # ---- requests
+
+    def send(self, request: Request, *, connection_id: str, now_ms: int) -> int:
+        """
+        Take *request*, and return its number; its answer comes out of ``answers``, at once or later (node 1).
+
+        Args:
+            request: The request.
+            connection_id: The connection on which it comes.
+            now_ms: The caller's time. [ms]
+
+        Raises:
+            MalformedInputError: An argument, or a part of the request, is of the wrong type or out of bounds; nothing
+                was changed but the time.
+        """
+        text(connection_id, "connection_id")
+        if type(request) not in _REQUESTS:
+            refuse(f"expected a request, got {brief_repr(request)}", "request")
+        self._set_time(now_ms)
+        number = self._next_number
+        if isinstance(request, ShareFetchRequest):
+            self._service.fetch(number, request, connection_id=connection_id, now_ms=now_ms)
+        elif isinstance(request, ShareAcknowledgeRequest):
+            self._service.acknowledge(number, request, now_ms=now_ms)
+        elif not isinstance(request, Parameters):
+            self._answer_about_logs(number, request, now_ms)
+        else:
+            future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+            future.add_done_callback(partial(self._note_stored, number, request))
+        self._next_number += 1
+        self._unanswered[number] = connection_id
+        self._of_connection.setdefault(connection_id, {})[number] = None
+        self._catch_up(now_ms)
+        return number
+
+    def call(self, request: Request, *, now_ms: int) -> Response:
+        """
+        Return the answer to *request*, which has to come at once.
+
+        Raises:
+            NoAnswerError: It does not: what the request does has happened, and nobody gets its answer.
+            MalformedInputError: As ``send``.
+        """
+        number = self.send(request, connection_id="", now_ms=now_ms)
+        for answer in self._service.answers:
+            if answer.number == number:
+                self._service.answers.remove(answer)
+                self._forget(number)
+                return answer.response
+        self._forget(number)
+        message = f"request {number} is not answered at once: send it, and take its answer when it comes"
+        raise NoAnswerError(message)
+
+    def answers(self) -> tuple[NodeAnswer, ...]:
+        """Return the answers that are due, and none of them again."""
+        answers = self._service.answers
+        due = tuple(answer for answer in answers if self._forget(answer.number))
+        answers.clear()
+        return due
+
+    def advance(self, now_ms: int) -> tuple[NodeAnswer, ...]:
+        """
+        Let it be *now_ms*, and return the answers that are due by then.
+
+        What is due before happens in its order, each at its own time.
+
+        Raises:
+            MalformedInputError: *now_ms* is no time.
+            TimeReversedError: It is before the time of the last command.
+        """
+        self._set_time(now_ms)
+        return self.answers()
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when ``advance`` has something to do; None if that is only after another command. [ms]"""
+        deadlines = (
+            self._share_partitions.next_deadline_ms(),
+            self._service.next_deadline_ms(),
+            self._fetches.waiting.next_deadline_ms(),
+            self._logs.next_deadline_ms(),
+        )
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def disconnect(self, connection_id: str, now_ms: int) -> None:
+        """End a connection; its requests get no answer any more, and its share sessions are closed (sessions 8)."""
+        text(connection_id, "connection_id")
+        self._set_time(now_ms)
+        numbers = self._of_connection.pop(connection_id, {})
+        for number in numbers:
+            del self._unanswered[number]
+        self._service.disconnect(connection_id, numbers, now_ms)
+        self._settle(now_ms)
+
+    # ---- what administrators do
+
+    def restart(self, now_ms: int) -> None:
+        """
+        Start again: topics, logs, and the state that the persister has, stay; connections and sessions are gone.
+
+        Requests without an answer get none.
+        """
+        self._set_time(now_ms)
+        self._share_partitions.restart()
+        for topic in self.topics:
+            for partition in range(topic.partition_count):
+                self._share_partitions.fail_over(LogKey(topic.topic_id, partition), now_ms)
+        for forgotten in (self._unanswered, self._of_connection, self._stored):
+            forgotten.clear()
+        self._start()
+
+    def fail_over(self, topic: str, partition: int, now_ms: int) -> None:
+        """Give a partition to its leader again, with the next epoch, as if it had been elsewhere meanwhile."""
+        key = self._key(topic, partition)
+        self._set_time(now_ms)
+        self._share_partitions.fail_over(key, now_ms)
+        self._settle(now_ms)
+
+    def configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
+        """Give a group settings of its own."""
+        text(group_id, "group_id")
+        expect(config, GroupConfig, "config")
+        self._set_time(now_ms)
+        self._groups.configure(group_id, config)
+        self._share_partitions.configure(group_id, now_ms)
+        self._settle(now_ms)
+
+    # ---- looking at it
+
+    @property
+    def topics(self) -> Topics:
+        """The topics, to look at."""
+        return self._logs.topics
+
+    @property
+    def sessions(self) -> ShareSessionCache:
+        """The share sessions, to look at."""
+        return self._service.sessions
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """
+        Return the log of a partition, to look at.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        log = self._logs.log(*self._key(topic, partition))
+        if log is None:  # pragma: no cover - the key is that of a partition
+            raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return log
+
+    def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
+        """
+        Return a share partition, to look at; None if no fetch has opened it.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        topic_id, _ = self._key(topic, partition)
+        led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
+        return None if led is None else led.leader.partition
+
+    # ---- inside
+
+    def _own_persister(self) -> CoordinatorPersister:
+        """Return a share coordinator in memory, of the same release as the node."""
+        profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+        return CoordinatorPersister(MemoryLog(), profile=profile, clock=lambda: self._now_ms)
+
+    def _key(self, topic: str, partition: int) -> LogKey:
+        known = self.topics.by_name(text(topic, "topic"))
+        if known is None or not 0 <= integer(partition, "partition") < known.partition_count:
+            raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return LogKey(known.topic_id, partition)
+
+    def _set_time(self, now_ms: int) -> None:
+        """Let it be *now_ms*: first locks expire, then requests are answered, both at the time that they are due."""
+        if integer(now_ms, "now_ms", 0) < self._now_ms:
+            message = f"the time goes backwards: {now_ms} after {self._now_ms}"
+            raise TimeReversedError(message, "now_ms")
+        self._catch_up(now_ms)
+
+    def _catch_up(self, now_ms: int) -> None:
+        """Let happen what is due by *now_ms*, and take what the persister has answered (node 8)."""
+        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+            self._now_ms = self._dead_letters.now_ms = max(self._now_ms, deadline_ms)
+            is_expired = (
+                self._share_partitions.expire_next(self._now_ms)
+                or self._service.expire_next(self._now_ms)
+                or self._fetches.expire_next(self._now_ms)
+            )
+            if not is_expired:
+                self._logs.advance(self._now_ms)
+            self._settle(self._now_ms)
+        self._now_ms = self._dead_letters.now_ms = now_ms
+        self._share_partitions.take_arrived(now_ms)
+        while self._stored:
+            self._answer_stored(*self._stored.popleft())
+        self._settle(now_ms)
+
+    def _settle(self, now_ms: int) -> None:
+        """Answer what can be answered, and wake fetches of logs that have changed, until nothing is left to do."""
+        self._service.settle(now_ms)
+        while changes := self._logs.take_changes():  # dead letters change logs too
+            self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
+            self._service.settle(now_ms)
+
+    def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
+        response = self._logs.answer(request, now_ms=now_ms)
+        self._service.answers.append(NodeAnswer(number, response))
+        if isinstance(request, DeleteTopicsRequest):
+            self._share_partitions.drop_deleted(now_ms)
+
+    def _forget(self, number: int) -> bool:
+        """Forget the request *number*, and return whether somebody waits for its answer."""
+        connection_id = self._unanswered.pop(number, None)
+        if connection_id is None:
+            return False
+        numbers = self._of_connection[connection_id]
+        del numbers[number]
+        if not numbers:
+            del self._of_connection[connection_id]
+        return True
+
+    def _note_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
+        """Note that the persister has answered a request of its own, in whatever thread."""
+        self._stored.append((number, request, future))
+        if self._notify is not None:
+            self._notify()
+
+    def _answer_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
+        """Answer a request of the persister; UNKNOWN_SERVER_ERROR if its future has failed."""
+        has_failed = future.cancelled() or future.exception() is not None
+        response = request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if has_failed else future.result()
+        self._service.answers.append(NodeAnswer(number, response))
