@@ -50,6 +50,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
 nitpick_ignore_regex = [
     ("py:class", r"Mapping\[str|Any\]( \| None)?"),  # annotations that cannot be evaluated without PySpark
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
+    ("py:class", r"sharestate\.broker\.groups\.(state\.R_co|timeline_map\.V|record_order\.V)"),  # type variables
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
     ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns

@@ -43,6 +43,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.coordinator": Room(PROVISIONAL, "coordinator"),
         "sharestate.broker.sessions": Room(PROVISIONAL, "sessions"),
         "sharestate.broker.groups": Room(PROVISIONAL, "groups"),
+        "sharestate.broker.node": Room(PROVISIONAL, "node"),
         "sharestate.broker.groups.metadata_hash": Room(PROVISIONAL, "group-records"),
         "sharestate.broker.groups.records": Room(PROVISIONAL, "group-records"),
         "sharestate.state_topic": Room(PROVISIONAL, "state-topic"),

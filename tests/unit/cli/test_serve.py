@@ -62,6 +62,25 @@ def test_share_sessions_are_served_too() -> None:
     assert served(twice, "sessions", "--profile", "kip-932")[1]["result"]["raised"]["error"] == "INVALID_REQUEST"
 
 
+def test_share_groups_are_served_too() -> None:
+    """With the argument 'groups', requests are for a group coordinator; the first epoch is that of the release."""
+    join = (
+        '{"op":"open","topics":{"t":["AAECAwQFBgcICQoLDA0ODw",1]}}\n'
+        '{"op":"heartbeat","group":"g","member":"m","topics":["t"]}'
+    )
+
+    assert served(join, "groups", "--profile", "kafka-4.2")[1]["result"]["epoch"] == 1
+    assert served(join, "groups")[1]["result"]["epoch"] == 2
+
+
+def test_a_profile_that_no_group_coordinator_has_is_refused() -> None:
+    """The message lists those that there are."""
+    result = CliRunner().invoke(sharestate, ["serve", "groups", "--profile", "kip-932"])
+
+    assert result.exit_code == 2
+    assert "kafka-4.4-healed" in result.output
+
+
 def test_a_bad_request_to_a_share_coordinator_is_answered() -> None:
     """It has the same form as that of a share partition."""
     bad, good = served('{"op":"open","partitions":0}\n{"op":"open"}\n', "coordinator")

@@ -48,6 +48,7 @@ from sharestate.broker.groups.profiles import (
     GroupProfile,
     GroupQuirk,
 )
+from sharestate.broker.groups.record_order import RecordOrder
 from sharestate.broker.groups.request_checks import (
     ADMINISTRATION_CHECKS,
     HEARTBEAT_CHECKS,
@@ -70,11 +71,11 @@ from sharestate.broker.groups.share_group import (
 )
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects
 from sharestate.broker.groups.tables import GroupTables
-from sharestate.broker.groups.topics import ClusterTopic, ClusterTopics
+from sharestate.broker.groups.timeline_map import TimelineMap
+from sharestate.broker.groups.topics import ClusterTopic, ClusterTopics, TopicChanges
 from sharestate.errors import (
     AssignmentError,
     FencedMemberEpochError,
-    GroupIdNotFoundError,
     GroupMaxSizeReachedError,
     GroupNotEmptyError,
     GroupRecordOrderError,
@@ -109,7 +110,6 @@ __all__ = [
     "GroupCoordinatorSettings",
     "GroupDeletion",
     "GroupEffects",
-    "GroupIdNotFoundError",
     "GroupMaxSizeReachedError",
     "GroupNotEmptyError",
     "GroupOperation",
@@ -129,6 +129,7 @@ __all__ = [
     "PartitionOffset",
     "PartitionsByTopic",
     "PoolShare",
+    "RecordOrder",
     "RefreshDeadline",
     "SessionTimer",
     "ShareGroup",
@@ -139,6 +140,8 @@ __all__ = [
     "SubscriptionType",
     "TargetAssignment",
     "TargetMetadata",
+    "TimelineMap",
+    "TopicChanges",
     "TopicOffsets",
     "TopicPartition",
     "UnderSharedPartition",

@@ -128,7 +128,7 @@ class ShareBroker:
 
     def send(self, request: Request, *, connection_id: str, now_ms: int) -> int:
         """
-        Take *request*, and return its number; its answer comes out of ``answers``, at once or later.
+        Take *request*, and return its number; its answer comes out of ``answers``, at once or later (node 1).
 
         Args:
             request: The request.
@@ -306,7 +306,7 @@ class ShareBroker:
         self._catch_up(now_ms)
 
     def _catch_up(self, now_ms: int) -> None:
-        """Let happen what is due by *now_ms*, and take what the persister has answered."""
+        """Let happen what is due by *now_ms*, and take what the persister has answered (node 8)."""
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             self._now_ms = self._dead_letters.now_ms = max(self._now_ms, deadline_ms)
             is_expired = (

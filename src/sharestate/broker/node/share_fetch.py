@@ -134,7 +134,7 @@ class ShareFetches:
 
     def wake(self, key: WatchKey, now_ms: int) -> None:
         """
-        Try the fetches that wait for *key* again.
+        Try the fetches that wait for *key* again (node 7).
 
         Complexity:
             Linear in the fetches that wait for it, and in their partitions.
@@ -218,7 +218,7 @@ class ShareFetches:
 
     def _acquire(self, fetch: ShareFetch, taken: _Taken, reads: _Reads, now_ms: int) -> None:
         """
-        Acquire for *fetch* from what was read and, before that, from what has still to be read; and answer it.
+        Acquire for *fetch* from what is still to be read, then from what was read; and answer it (node 6).
 
         Source:
             DelayedShareFetch.combineLogReadResponse, ShareFetchUtils.processFetchResponse (Kafka 4.4).
@@ -255,7 +255,7 @@ def _read(
     asked: FetchParameters, places: _Taken, acquired_count: int
 ) -> dict[TopicIdPartition, LogRead | OffsetOutOfRange]:
     """
-    Return what the logs have from *places* on, of *acquired_count* partitions that share the bytes.
+    Return what the logs have from *places* on, of *acquired_count* partitions that share the bytes (node 4).
 
     Source:
         DelayedShareFetch.readFromLog, ReplicaManager.readFromLog (Kafka 4.4).
@@ -299,7 +299,7 @@ def uniform_max_bytes(max_bytes: int, count: int, acquired_count: int) -> tuple[
 
 def _is_enough(asked: FetchParameters, taken: _Taken, reads: _Reads) -> bool:
     """
-    Return whether there are as many bytes as the member wants, or something is to be told it at once.
+    Return whether there are as many bytes as the member wants, or something is to be told it at once (node 5).
 
     Source:
         DelayedShareFetch.isMinBytesSatisfied, anyPartitionHasLogReadError (Kafka 4.4).

@@ -31,7 +31,7 @@ from sharestate.leader.observed import Observer
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.protocol import Persister
-from sharestate.values.config import AutoOffsetReset, OffsetReset
+from sharestate.values.offset_reset import AutoOffsetReset, OffsetReset
 from sharestate.values.records import SharePartitionKey
 
 K = TypeVar("K")
@@ -136,7 +136,7 @@ class SharePartitions:
 
     def open(self, key: SharePartitionKey, now_ms: int) -> LedPartition:
         """
-        Return the share partition *key*; if it is not led, lead it, and load its state.
+        Return the share partition *key*; if it is not led, lead it, and load its state (node 3).
 
         Of one whose state could not be loaded, or not yet, ``initialization`` says so.
 

@@ -163,18 +163,16 @@ class ShareService:
 
     def fetch(self, number: int, request: ShareFetchRequest, *, connection_id: str, now_ms: int) -> None:
         """
-        Take a ShareFetch; its answer comes in ``answers``, now or later.
+        Take a ShareFetch; its answer comes in ``answers``, now or later (node 2).
 
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
         """
-        has_acknowledgements = request.has_acknowledgements
         checked = ShareRequest(
             rpc=Rpc.SHARE_FETCH,
             version=request.version,
             group_id=request.group_id,
             member_id=request.member_id,
-            has_acknowledgements=has_acknowledgements,
             is_renew=request.is_renew_ack,
             max_bytes=request.max_bytes,
             min_bytes=request.min_bytes,
@@ -185,7 +183,7 @@ class ShareService:
             self.answers.append(NodeAnswer(number, ShareFetchResponse(error.error_code)))
             return
         # First, for it refuses what is malformed before anything is changed.
-        plan = self._plan(request) if has_acknowledgements else _NO_PLAN
+        plan = self._plan(request) if request.has_acknowledgements else _NO_PLAN
         try:
             context = self._context(request, connection_id, now_ms)
         except ShareSessionLimitReachedError as refusal:
@@ -205,7 +203,7 @@ class ShareService:
 
     def acknowledge(self, number: int, request: ShareAcknowledgeRequest, *, now_ms: int) -> None:
         """
-        Take a ShareAcknowledge; its answer comes in ``answers``, now or later.
+        Take a ShareAcknowledge; its answer comes in ``answers``, now or later (node 2).
 
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
@@ -314,7 +312,6 @@ class ShareService:
             [self._named(each) for each in request.partitions],
             connection_id=connection_id,
             forgotten=[self._named(each) for each in request.forgotten],
-            has_acknowledgements=request.has_acknowledgements,
             now_ms=now_ms,
             max_wait_ms=max(0, request.max_wait_ms),
         )

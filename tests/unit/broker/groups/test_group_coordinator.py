@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sharestate import MalformedInputError
+from sharestate import GroupIdNotFoundError, MalformedInputError
 from sharestate.broker.groups import (
     GROUPS_4_2,
     GROUPS_4_3,
@@ -17,7 +17,6 @@ from sharestate.broker.groups import (
     GroupCaller,
     GroupCoordinator,
     GroupCoordinatorSettings,
-    GroupIdNotFoundError,
     GroupMaxSizeReachedError,
     GroupProfile,
     GroupQuirk,

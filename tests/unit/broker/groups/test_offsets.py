@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from sharestate import MalformedInputError
+from sharestate import GroupIdNotFoundError, MalformedInputError
 from sharestate.broker.groups import (
     GROUPS_4_4,
     GroupCaller,
     GroupCoordinator,
-    GroupIdNotFoundError,
     GroupNotEmptyError,
     GroupOperation,
     GroupProfile,
