@@ -15,7 +15,7 @@ from typing import Final
 
 from bench.partitions import CONFIG, KEY, acknowledge_all, acquire, fetched, opened
 from bench.tables import table
-from bench.workloads import RECORDS, WORKLOADS
+from bench.workloads import EVERY_BATCH, READINGS, RECORDS, WORKLOADS
 from sharestate import InMemoryPersister, Leader, SharePartition
 from sharestate.broker.node import (
     CreatableTopic,
@@ -71,7 +71,7 @@ def share_partition() -> Unit:
         partition.next_fetch_offset()
         acquire(partition, first, RECORDS)
         for batches in WORKLOADS[name][0](first):
-            acknowledge_all(partition, batches)
+            acknowledge_all(partition, batches, read=READINGS[EVERY_BATCH])  # as a persister has to
 
     return run
 

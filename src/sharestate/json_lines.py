@@ -22,8 +22,8 @@ characters for each."""
 _BYTES_OF_LINE: Final = 8
 _SOME_LINES: Final = 10_000
 """The most lines of a compressed file are these, and one for so many of its bytes. Those of the state topics of brokers
-take 14 bytes and more, compressed as well as gzip can; those of histories and request logs 27 and more. Each takes 20
-µs to read and 400 bytes of memory, no matter how few bytes it came from."""
+take 14 bytes and more, compressed as well as gzip can; those of histories 27 and more. Each takes 20 µs to read and 400
+bytes of memory, no matter how few bytes it came from."""
 
 MAX_DEPTH: Final = 64
 """The largest depth of nested lists and objects; requests need less than 20."""
@@ -42,9 +42,9 @@ def _skip_line(stream: TextIO, limit: int) -> None:
         pass
 
 
-def most_lines(compressed: int) -> int:
-    """Return how many lines there may be in so many *compressed* bytes."""
-    return _SOME_LINES + compressed // _BYTES_OF_LINE
+def most_lines(compressed: int, bytes_of_line: int = _BYTES_OF_LINE) -> int:
+    """Return how many lines there may be in so many *compressed* bytes, if each takes as many as *bytes_of_line*."""
+    return _SOME_LINES + compressed // bytes_of_line
 
 
 def is_blank(line: str) -> bool:

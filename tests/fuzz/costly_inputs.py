@@ -242,7 +242,7 @@ REQUEST: Final = (
     '"correlationId":%d,"clientId":"c","requestApiKeyName":"SHARE_FETCH"},"request":{"groupId":"g","memberId":"m",'
     '"shareSessionEpoch":0,"maxWaitMs":2,"minBytes":0,"maxBytes":1,"maxRecords":7,"batchSize":1,"topics":[],"forgottenTopicsData":[]},'
     '"response":{"throttleTimeMs":0,"errorCode":0,"responses":[]},"connection":"1.1.1.1:1-1.1.1.1:2-0-9",'
-    '"totalTimeMs":1}\n'
+    '"totalTimeMs":1,"requestQueueTimeMs":0,"localTimeMs":1,"remoteTimeMs":0,"responseQueueTimeMs":0,"sendTimeMs":0}\n'
 )
 """A line of a request log."""
 
@@ -254,7 +254,8 @@ def request_log(count: int) -> Callable[[Path], None]:
         with gzip.open(path, "wb", 9) as file:
             for number in range(count):
                 file.write((REQUEST % (number // 1000)).encode())
-            file.write(_noise(SIZE))
+        with path.open("ab") as file:
+            file.write(gzip.compress(_noise(SIZE), 1))
 
     return make
 
@@ -310,7 +311,7 @@ def requests(first: Iterable[object], again: Iterable[object], times: int) -> Ca
 
 
 def sessions(size: int, times: int) -> Callable[[Path], None]:
-    """Write requests that fetch from a session of so many partitions again and again."""
+    """Write requests that fetch from a session of so many partitions, each of which is in every response."""
     partitions = [[SHARE.topic_id, number] for number in range(size)]
     begins = {"op": "fetch", "group": "g", "member": "m", "epoch": 0, "partitions": partitions}
     goes_on = [{"op": "fetch", "group": "g", "member": "m", "epoch": 1 + each, "quiet": True} for each in range(times)]
@@ -324,8 +325,14 @@ def properties(path: Path) -> None:
 
 def numbers(path: Path) -> None:
     """Write a history of numbers with as many digits as Python reads."""
-    header, *_ = lines(iter(()))
-    path.write_text(header + "".join(f'{{"seq":{"9" * 4_299}}}\n' for _ in range(230)))
+    (header,) = lines(iter(()))
+    path.write_text(
+        header.replace("arrival", "causal")
+        + "".join(
+            f'{{"group_id":"g","topic_id":"{SHARE.topic_id}","partition":0,"kind":"stop","seq":{"9" * 4_299}}}\n'
+            for _ in range(230)
+        )
+    )
 
 
 def lives(count: int) -> Iterator[Line]:
@@ -358,16 +365,16 @@ INPUTS: Final = {
     "state dump, 2,048 batches, explained": CostlyInput(
         "dump.jsonl", added_to_many(2_048, 6_000), ("state", "explain", "{}", "--offset", "4000")
     ),
-    "state segment, small batches": CostlyInput("__share_group_state-0.log", segment(4_000, 200), REBUILD),
-    "state segment, large batches": CostlyInput("__share_group_state-0.log", segment(150, 14_000), REBUILD),
-    "request log, compressed": CostlyInput("request.log.gz", request_log(250_000), IMPORT),
+    "state segment, small batches": CostlyInput("__share_group_state-0.log", segment(2_500, 200), REBUILD),
+    "state segment, large batches": CostlyInput("__share_group_state-0.log", segment(60, 14_000), REBUILD),
+    "request log, compressed": CostlyInput("request.log.gz", request_log(80_000), IMPORT),
     "history in Parquet, a million events": CostlyInput("h.parquet", parquet(1_000_000), REPLAY),
     "history, long numbers": CostlyInput("h.jsonl", numbers, REPLAY),
     "history, many costly lives": CostlyInput("h.jsonl", history(lambda: lives(150), "arrival"), VERIFY),
     "assign, ids of one hash": CostlyInput("a.json", collisions(2**14), ("assign", "--order", "java", "{}")),
     "assign, many subscriptions": CostlyInput("a.json", assignment(600, 500, 500), ("assign", "{}")),
     "assign, many partitions": CostlyInput("a.json", assignment(2, 1, 2**18), ("assign", "{}")),
-    "serve sessions, without their states": CostlyInput("s.jsonl", sessions(10_000, 6_000), ("serve", "sessions")),
+    "serve sessions, without their states": CostlyInput("s.jsonl", sessions(10_000, 100), ("serve", "sessions")),
     "settings": CostlyInput("server.properties", properties, (*IMPORT, "--config", "{}")),
 }
 

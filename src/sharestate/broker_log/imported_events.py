@@ -44,8 +44,8 @@ class ImportedEvents:
         self._of_partition: dict[tuple[str, int], dict[Key, None]] = {}
         self._waiting: list[tuple[Key, Event]] = []
 
-    def is_wanted(self, group_id: str) -> bool:
-        """Return whether a group is imported."""
+    def is_wanted(self, group_id: str | None) -> bool:
+        """Return whether a group is imported; None for that of a request which was refused because it names none."""
         return self._group_id is None or group_id == self._group_id
 
     def name(self, name: str) -> str:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
+from sharestate.error_codes import ErrorCode
 from sharestate.json_checks import refuse
 from sharestate.json_lines import Json
 
@@ -253,11 +254,11 @@ _ACKNOWLEDGED: Final = _topics(
 )
 _NAMED_TOPICS: Final = _list_of(_fields({"topicId": _TEXT, "name": _TEXT}))
 _SHARE_REQUEST: Final[Mapping[str, _Kind]] = {
-    "groupId": _TEXT,
-    "memberId": _TEXT,
     "shareSessionEpoch": _INT32,
     "topics": _ACKNOWLEDGED,
 }
+_MEMBER: Final[Mapping[str, _Kind]] = {"groupId": _TEXT, "memberId": _TEXT}
+"""Who sends such a request. A broker that is not told refuses it with INVALID_REQUEST, and logs that (sessions 2)."""
 
 _REQUESTS: Final[Mapping[str, _Kind]] = MappingProxyType(
     {
@@ -272,9 +273,9 @@ _REQUESTS: Final[Mapping[str, _Kind]] = MappingProxyType(
             ),
         ),
         "READ_SHARE_GROUP_STATE": _fields(groupId=_TEXT, topics=_topics(partition=_INT32, leaderEpoch=_INT32)),
-        "SHARE_ACKNOWLEDGE": _fields({"isRenewAck": _boolean}, **_SHARE_REQUEST),
+        "SHARE_ACKNOWLEDGE": _fields({"isRenewAck": _boolean, **_MEMBER}, **_SHARE_REQUEST),
         "SHARE_FETCH": _fields(
-            {"isRenewAck": _boolean, "shareAcquireMode": _Whole(0, 1)},
+            {"isRenewAck": _boolean, "shareAcquireMode": _Whole(0, 1), **_MEMBER},
             maxWaitMs=_INT32,
             minBytes=_INT32,
             maxBytes=_INT32,
@@ -339,6 +340,8 @@ _RESPONSES: Final[Mapping[str, _Kind]] = MappingProxyType(
 APIS: Final = frozenset({*_REQUESTS, *_RESPONSES})
 """The requests that say something of share partitions; the lines of all others are skipped."""
 
+_OF_MEMBERS: Final = frozenset({"SHARE_ACKNOWLEDGE", "SHARE_FETCH"})
+
 _CHECKS: Final = {
     name: (
         _check(_REQUESTS.get(name, _fields()), "request"),
@@ -364,6 +367,9 @@ def check_fields(api: str, request: Json, response: Json) -> None:
     check_request, check_response = _CHECKS[api]
     check_request(request)
     check_response(response)
+    if api in _OF_MEMBERS and response["errorCode"] != ErrorCode.INVALID_REQUEST:
+        for name in _MEMBER:
+            check_text(request[name], f"request.{name}")
 
 
 check_line: Final = _fields(

@@ -61,7 +61,7 @@ class RequestOrder:
 
     def ordered(self, requests: Iterable[LoggedRequest]) -> Iterator[LoggedRequest]:
         """Yield *requests*, which come in the order of lines."""
-        looked_us = 0
+        looked_us, most = 0, _MOST_WAITING
         for each in requests:
             if each.is_forwarded:  # its number is of the connection that it came over first
                 request = each._replace(connection=f"{each.connection} {each.client_id} {each.correlation_id}")
@@ -77,9 +77,10 @@ class RequestOrder:
                 self._newest_us = end_us
             elif end_us < self._newest_us - _HORIZON_US:
                 self.late += 1
-            if self._newest_us > looked_us + _LOOKED_US or len(self._times) > _MOST_WAITING:
+            if self._newest_us > looked_us + _LOOKED_US or len(self._times) > most:
                 looked_us = self._newest_us
                 yield from self._before(looked_us - _HORIZON_US)
+                most = max(_MOST_WAITING, 2 * len(self._times))  # else all are sorted again for each that comes
         yield from self._before(self._newest_us + 1)
 
     def _before(self, end_us: int) -> Iterator[LoggedRequest]:

@@ -103,13 +103,13 @@ class ShareSessions:
 
     def _share_request(self, logged: LoggedRequest, code: str) -> None:
         request, response = logged.request, logged.response
-        group_id, epoch = request["groupId"], request["shareSessionEpoch"]
-        if not self._events.is_wanted(group_id):
+        if not self._events.is_wanted(request.get("groupId")):
             return
         if response["errorCode"]:
             self._events.counts["requests_refused"] += 1
         if response["errorCode"] not in {0, _THROWN}:
             return
+        group_id, epoch = request["groupId"], request["shareSessionEpoch"]
         answers = {each[:2]: each[2] for each in entries(response["responses"], "partitionIndex")}
         acknowledged = list(entries(request["topics"], "partitionIndex"))
         for topic_id, partition, asked in acknowledged:

@@ -67,10 +67,17 @@ def is_refused_by_broker(batches: Iterable[AcknowledgementBatch], *, version: in
     """
     most = AcknowledgeType.RENEW if version >= _RENEW_VERSION else AcknowledgeType.REJECT
     previous = -1
+    single: object = None  # one type that was let pass: batch after batch often has the same tuple
     for first, last, types in batches:
-        if first > last or first < previous or len(types) not in {1, last - first + 1}:
+        if first > last or first < previous:
+            return True
+        previous = last
+        if types is single:
+            continue
+        if len(types) not in {1, last - first + 1}:
             return True
         if not 0 <= min(types) <= max(types) <= most or (AcknowledgeType.RENEW in types and not is_renew):
             return True
-        previous = last
+        if len(types) == 1:
+            single = types
     return False

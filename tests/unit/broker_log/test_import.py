@@ -232,6 +232,24 @@ def test_a_request_that_makes_no_sense_is_named(rewrite: Callable[[Rewrite], Pat
     assert [error.line for error in broken] == [caught.value.line]
 
 
+@pytest.mark.parametrize("field", ["groupId", "memberId"])
+def test_a_request_of_nobody_is_refused_by_the_broker(field: str, rewrite: Callable[[Rewrite], Path]) -> None:
+    """Brokers log it with INVALID_REQUEST, and it says nothing; one that was not refused makes no sense."""
+
+    def of_nobody(request: dict[str, Any]) -> bool:
+        is_fetch = bool(request["requestHeader"]["requestApiKeyName"] == "SHARE_FETCH")
+        if is_fetch:
+            request["request"][field] = None
+            request["response"] |= {"errorCode": 42, "responses": []} if refused else {}
+        return is_fetch
+
+    refused = True
+    assert imported(RequestLog([rewrite(of_nobody)]))
+    refused = False
+    with pytest.raises(RequestLogError, match=f"request.{field}: expected a string, got null"):
+        imported(RequestLog([rewrite(of_nobody)]))
+
+
 @pytest.fixture
 def rewrite(tmp_path: Path) -> Callable[[Rewrite], Path]:
     """A function that rewrites the first line of the run that it can."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sharestate.broker_log import LoggedRequest
@@ -67,3 +69,21 @@ def test_a_line_that_comes_too_late_is_counted(ends_s: float, late: int) -> None
     list(order.ordered([request("a", 1, 60_000), request("b", 1, 60_000 - round(ends_s * 1000))]))
 
     assert order.late == late
+
+
+def test_requests_of_one_instant_are_sorted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More wait than should, and none may go yet: they are looked through each time that there are twice as many."""
+    monkeypatch.setattr("sharestate.broker_log.request_order._MOST_WAITING", 10)
+    looked = 0
+    before = RequestOrder._before  # noqa: SLF001 - it goes through all that wait
+
+    def counted(order: RequestOrder, end_us: int) -> Iterator[LoggedRequest]:
+        nonlocal looked
+        looked += 1
+        return before(order, end_us)
+
+    monkeypatch.setattr(RequestOrder, "_before", counted)
+
+    assert len(ordered(*(request("a", number, 20) for number in range(1_000)))) == 1_000
+    # The first request; 11, 23, 47 ... 767; and the end.
+    assert looked == 1 + 7 + 1

@@ -137,8 +137,7 @@ def test_a_bad_decoded_form_is_an_error_with_its_field(
 
 def test_segments_have_no_more_records_than_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is one for eight bytes, and 10,000 more: compressed batches may have many that are nearly the same."""
-    monkeypatch.setattr("sharestate.json_lines._SOME_LINES", 0)
-    monkeypatch.setattr("sharestate.json_lines._BYTES_OF_LINE", 100)
+    monkeypatch.setattr("sharestate.state_topic.files.most_lines", lambda size: size // 100)
 
     with pytest.raises(SegmentError, match=r"zstd\.log, byte \d+: more than \d+ records in \d+ bytes"):
         list(StateTopicFile(SEGMENTS / "zstd.log"))

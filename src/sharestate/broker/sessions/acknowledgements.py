@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_topic, checked_fetched
 from sharestate.broker.sessions.partitions import (
@@ -21,8 +21,13 @@ from sharestate.broker.sessions.partitions import (
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.error_codes import ErrorCode
 from sharestate.partition.acknowledgement_form import MAX_TYPES
-from sharestate.values.acknowledgements import AcknowledgementBatch, is_refused_by_broker
-from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
+from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType, is_refused_by_broker
+from sharestate.values.checks import MAX_INT64, MIN_INT64, brief_repr, expect, integer, refuse, rows
+
+_NOTHING_YET: Final = object()
+
+_MIN_INT8: Final = -(2**7)
+_MAX_INT8: Final = 2**7 - 1
 
 
 class AcknowledgementPlan(NamedTuple):
@@ -79,7 +84,7 @@ def plan_acknowledgements(
         # Whether the member may read the topic is asked after its batches, whether there is such a topic before them.
         if code is not ErrorCode.UNKNOWN_TOPIC_ID and (
             is_refused_by_broker(batches, version=version, is_renew=is_renew)
-            or (_overlap(batches) and not profile.has(SessionQuirk.LISTS_OVERLAP))
+            or (not profile.has(SessionQuirk.LISTS_OVERLAP) and _overlap(batches))
         ):
             code = ErrorCode.INVALID_REQUEST
         if code:
@@ -96,16 +101,38 @@ def plan_acknowledgements(
 def _batches(batches: Iterable[AcknowledgementBatch], where: str) -> tuple[AcknowledgementBatch, ...]:
     """Return *batches*, or refuse what is no list of them; whether a broker takes them is another question."""
     checked = rows(batches, AcknowledgementBatch, where)
+    fine: object = _NOTHING_YET  # types that were looked at: batch after batch often has the same tuple
     for index, (first, last, types) in enumerate(checked):
-        integer(first, f"{where}[{index}].first_offset")
-        integer(last, f"{where}[{index}].last_offset")
-        of_batch = f"{where}[{index}].acknowledge_types"
-        anything: object = types
-        if not isinstance(anything, Sequence) or len(anything) > MAX_TYPES:
-            refuse(f"expected at most {MAX_TYPES} acknowledge types, got {brief_repr(types)}", of_batch)
-        for type_ in types:
-            integer(type_, of_batch, -128, 127)  # what the wire can carry
+        if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
+            if types is fine:
+                continue
+            if _are_codes(types):
+                fine = types
+                continue
+        _check_batch(first, last, types, f"{where}[{index}]")
     return checked
+
+
+def _are_codes(types: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed
+    """Return whether *types* are what they nearly always are; others may do, too."""
+    return (
+        type(types) in {tuple, list}
+        and 0 < len(types) <= MAX_TYPES
+        and {int, AcknowledgeType}.issuperset(map(type, types))
+        and _MIN_INT8 <= min(types) <= max(types) <= _MAX_INT8
+    )
+
+
+def _check_batch(first: int, last: int, types: Sequence[int], where: str) -> None:
+    """Refuse what is no batch."""
+    integer(first, f"{where}.first_offset")
+    integer(last, f"{where}.last_offset")
+    of_batch = f"{where}.acknowledge_types"
+    anything: object = types
+    if not isinstance(anything, Sequence) or len(anything) > MAX_TYPES:
+        refuse(f"expected at most {MAX_TYPES} acknowledge types, got {brief_repr(types)}", of_batch)
+    for type_ in types:
+        integer(type_, of_batch, _MIN_INT8, _MAX_INT8)  # what the wire can carry
 
 
 def _overlap(batches: Sequence[AcknowledgementBatch]) -> bool:

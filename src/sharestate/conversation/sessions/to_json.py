@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -25,9 +26,14 @@ def partition_json(partition: TopicIdPartition) -> Json:
     return list(partition)
 
 
+@lru_cache(maxsize=1024)  # each partition of a topic asks for it
+def _numbers(topic_id: str) -> tuple[int, ...]:
+    return _JAVA_UUID.unpack(topic_id_bytes(topic_id))
+
+
 def sorted_json(partitions: Iterable[TopicIdPartition]) -> Json:
     """Return *partitions* in the order of their topics' ids and of their numbers, as Java sorts them."""
-    ordered = sorted(partitions, key=lambda each: (_JAVA_UUID.unpack(topic_id_bytes(each.topic_id)), each.partition))
+    ordered = sorted(partitions, key=lambda each: (_numbers(each.topic_id), each.partition))
     return list(map(partition_json, ordered))
 
 
