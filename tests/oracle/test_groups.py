@@ -19,7 +19,7 @@ from tests.oracle.groups.search import GROUPS
 from tests.oracle.groups.sequences import Sequence
 from tests.support.group_data import DATA, exchanges
 
-OPERATIONS = 5_000
+OPERATIONS = 4_000
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_rule_of_another_release_is_found_and_made_small(task: Task, tmp_path:
 @pytest.mark.parametrize("task", ["4.4.0"], indirect=True)
 def test_a_planted_change_is_found(task: Task) -> None:
     """With a change planted a search stops, at a conversation of a few requests."""
-    _, finding = search(evolve(task, plants=("the_previous_epoch_is_fenced",)), operations=OPERATIONS)
+    _, finding = search(evolve(task, plants=("sessions_last_a_millisecond_longer",)), operations=OPERATIONS)
 
     assert finding is not None
     assert len(finding.exchanges) <= 8
