@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
+from sharestate.broker.groups import GroupCoordinatorSettings
 from sharestate.broker.sessions import DEFAULT_MAX_SESSIONS
 from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.values.checks import instance, number
@@ -28,6 +29,7 @@ class GroupConfig:
     Attributes:
         share: Those for its share partitions.
         isolation_level: Whether it reads what is not committed (``share.isolation.level``).
+        coordinator: Those for its members and assignments.
         dead_letter_topic_name: Where its dead letters go (``errors.deadletterqueue.topic.name``), which decides whether
             it has a dead-letter queue, whatever *share* says; empty for nowhere.
         dead_letter_copy_record_enable: Whether dead letters have the key and value of the record
@@ -43,6 +45,9 @@ class GroupConfig:
     share: ShareConfig = field(default=ShareConfig(), validator=instance(ShareConfig))
     isolation_level: IsolationLevel = field(
         default=IsolationLevel.READ_UNCOMMITTED, validator=instance(IsolationLevel, such_as="READ_COMMITTED")
+    )
+    coordinator: GroupCoordinatorSettings = field(
+        default=GroupCoordinatorSettings(), validator=instance(GroupCoordinatorSettings)
     )
     dead_letter_topic_name: str = field(default="", validator=instance(str))
     dead_letter_copy_record_enable: bool = field(default=False, validator=instance(bool))
