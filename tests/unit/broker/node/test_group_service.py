@@ -63,7 +63,8 @@ def test_a_member_joins_and_fetches() -> None:
     joined(node)
 
     assert Member(node, group_id="h").acquired(0) == {0: [(0, 1, 1)]}
-    (group,) = node.broker.call(ShareGroupDescribeRequest(group_ids=["h"]), now_ms=1000).result  # type: ignore[union-attr, misc]
+    described: Any = node.broker.call(ShareGroupDescribeRequest(group_ids=["h"]), now_ms=1000)
+    (group,) = described.result
     assert (group.state, [member.member_id for member in group.members]) == ("Stable", ["m1"])
 
 
