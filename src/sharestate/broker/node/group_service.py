@@ -20,7 +20,6 @@ from sharestate.broker.groups import (
     AlteredOffsets,
     ClusterTopic,
     GroupCoordinator,
-    GroupCoordinatorSettings,
     GroupDeletion,
     GroupEffects,
     GroupOperation,
@@ -50,9 +49,9 @@ from sharestate.broker.node.group_requests import (
     ShareGroupDescribeRequest,
 )
 from sharestate.broker.node.log_service import LogService
+from sharestate.broker.node.node_config import NodeConfig
 from sharestate.errors import MalformedInputError, ShareStateError
 from sharestate.persister.requests import DeleteStateParameters, InitializeStateParameters, Parameters, Result
-from sharestate.values.profiles import Profile
 
 R = TypeVar("R")
 
@@ -68,8 +67,7 @@ class GroupService:
     The share groups of a node.
 
     Args:
-        profile: Whose rules to follow.
-        settings: The settings of groups that have none of their own.
+        config: The node's settings.
         logs: The topics and logs of the node.
         ask: Sends a request to the persister.
         answer: Takes the number of a request and its answer.
@@ -80,20 +78,20 @@ class GroupService:
 
     def __init__(
         self,
-        profile: Profile,
-        settings: GroupCoordinatorSettings,
+        config: NodeConfig,
         logs: LogService,
         ask: Ask,
         answer: Callable[[int, GroupResponse], None],
     ) -> None:
         """Begin without groups."""
         # The KIP says nothing of the coordinator's bugs.
-        self._profile = GROUP_PROFILES.get(profile.name, LATEST_GROUPS.healed)
+        self._profile = GROUP_PROFILES.get(config.profile.name, LATEST_GROUPS.healed)
+        self._order = config.assignment_order
         self._logs = logs
         self._ask = ask
         self._answer = answer
         self._records: dict[GroupRecordKey, GroupRecord] = {}
-        self.coordinator = GroupCoordinator(self._profile, settings)
+        self.coordinator = GroupCoordinator(self._profile, config.group.coordinator, order=self._order)
 
     def take(self, number: int, request: GroupRequest, now_ms: int) -> None:
         """
@@ -153,7 +151,7 @@ class GroupService:
     def restart(self, now_ms: int) -> None:
         """Begin again with what was written, and the settings and topics that the cluster knows."""
         before = self.coordinator.state
-        self.coordinator = GroupCoordinator(self._profile, before.settings)
+        self.coordinator = GroupCoordinator(self._profile, before.settings, order=self._order)
         for group_id, settings in before.group_settings.items():
             self.coordinator.configure(settings, group_id)
         self.update_topics(now_ms)

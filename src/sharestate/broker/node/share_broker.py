@@ -117,9 +117,7 @@ class ShareBroker:
             observer=observer,
             notify=notify,
         )
-        self._group_service = GroupService(
-            self._config.profile, self._config.group.coordinator, self._logs, self._ask, self._answer
-        )
+        self._group_service = GroupService(self._config, self._logs, self._ask, self._answer)
         self._start()
 
     def _start(self) -> None:
