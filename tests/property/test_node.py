@@ -255,7 +255,7 @@ def test_clients_get_what_they_may_expect(profile: Profile) -> None:
     """Whatever members, producers and leaders do, every guarantee holds; only releases may stall."""
     fields = {"profile": profile, "allowances": ALLOWANCES if profile.quirks else ()}
     test = type("NodeMachine", (NodeMachine,), fields).TestCase  # type: ignore[attr-defined]
-    test.settings = settings(max_examples=60, stateful_step_count=30)
+    test.settings = settings(max_examples=40, stateful_step_count=30)
 
     test().runTest()
 
@@ -447,6 +447,6 @@ class CrowdMachine(RuleBasedStateMachine):
 def test_every_request_is_answered_once_and_in_time(profile: Profile, is_late: bool) -> None:  # noqa: FBT001 - a parameter
     """Whatever is sent, each request has one answer, at its deadline at the latest, and no fetch sleeps too long."""
     test = type("CrowdMachine", (CrowdMachine,), {"profile": profile, "is_late": is_late}).TestCase  # type: ignore[attr-defined]
-    test.settings = settings(max_examples=60, stateful_step_count=40)
+    test.settings = settings(max_examples=40, stateful_step_count=40)
 
     test().runTest()
