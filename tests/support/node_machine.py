@@ -1,448 +1,67 @@
 """
 A node of several partitions as a machine of the kit: members have sessions, connections and fetches that wait.
 
-Each partition has a `ClientModel` of its own. An event happens at one partition, and whatever it changes at the others
-is judged there.
+An event happens at one partition, and whatever it changes at the others is judged there.
 """
 
 # ruff: noqa: D102 - what a machine implements has its docstring there
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable, Iterable
 from functools import partial
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeVar
-
-from attrs import define, field
+from typing import Any, Final, NamedTuple
 
 from sharestate import (
-    KAFKA_4_4,
     AcknowledgementBatch,
     AcknowledgeType,
-    AcquiredRecords,
-    AutoOffsetReset,
     ErrorCode,
     InMemoryPersister,
-    IsolationLevel,
     Profile,
     RecordState,
-    ShareConfig,
 )
 from sharestate.broker.node import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    DeletedRecords,
-    DeleteRecordsRequest,
-    EndTxnRequest,
-    GroupConfig,
-    InitProducerIdRequest,
-    LogRecord,
-    LogRequest,
     NodeAnswer,
     NodeConfig,
-    PartitionOfRequest,
-    ProducedBatch,
-    ProducedPartition,
-    ProduceRequest,
-    ShareAcknowledgeRequest,
     ShareBroker,
-    ShareFetchPartition,
-    ShareFetchRequest,
-    ShareFetchResponse,
 )
-from sharestate.broker.node.transactions import MAX_TIMEOUT_MS
-from sharestate.persister import InitializeStateParameters, PartitionStateData
 from sharestate.testing.groups import (
     AcquireMode,
     Allowance,
-    GroupSettings,
     Guarantee,
-    ShareGroupMachine,
 )
-from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Event, Pick, Range
-from sharestate.testing.groups.model import ClientModel, Delivery
-
-T = TypeVar("T")
-
-GROUP: Final = "g"
-TOPIC: Final = "orders"
-RECORD: Final = LogRecord(b"k", b"v")
-
-MAX_WAIT_MS: Final = 400
-"""How long a fetch waits: less than half of a lock, so that locks outlast it, and end while it waits. [ms]"""
-
-LATE_RENEWAL: Final = int(AcknowledgeType.RENEW)
-
-Ranges = tuple[AcquiredRecords, ...]
-
-
-class WrongAnswerError(AssertionError):
-    """
-    An answer that a member may not get, or one that it does not get.
-
-    Attributes:
-        guarantee: What it breaks, in a few words.
-    """
-
-    def __init__(self, guarantee: str, what: str) -> None:
-        """Say that *what* breaks *guarantee*."""
-        super().__init__(f"{guarantee}: {what}")
-        self.guarantee = guarantee
-
-
-@define
-class Waiting:
-    """
-    A fetch that waits.
-
-    Attributes:
-        number: Its number.
-        deadline_ms: When it has to be answered. [ms]
-        max_records: How many records it asks for.
-        may_lack_a_leader: Whether it may wait for a leader that is none any more, or that could not begin.
-    """
-
-    number: int
-    deadline_ms: int
-    max_records: int
-    may_lack_a_leader: bool = False
-
-
-@define
-class Producer:
-    """A transactional producer: its id and epoch, and the next sequence number of each partition."""
-
-    producer_id: int
-    epoch: int
-    sequences: dict[int, int] = field(factory=dict)
-
-
-@define
-class Consumer:
-    """
-    A member, and what it knows of its connection and its session.
-
-    Attributes:
-        name: The member id.
-        connection: The number of its connections so far.
-        epoch: The epoch of its next request.
-        joined: The partitions of its session.
-        left: The partitions of the session that it had before: what it holds of others goes on being locked.
-        due: Those of which a response may say that there is nothing: they are new to the session, or have failed.
-        has_had_session: Whether a session was opened on its connection.
-        waiting: Its fetch that waits.
-    """
-
-    name: str
-    connection: int = 0
-    epoch: int = 0
-    joined: set[int] = field(factory=set)
-    left: set[int] = field(factory=set)
-    due: set[int] = field(factory=set)
-    has_had_session: bool = False
-    waiting: Waiting | None = None
-
-    @property
-    def connection_id(self) -> str:
-        """The connection on which it sends its requests."""
-        return f"{self.name}-{self.connection}"
-
-    def forget_session(self) -> None:
-        """Know of no session any more."""
-        self.epoch = 0
-        self.left = self.joined
-        self.joined = set()
-        self.due.clear()
-        self.waiting = None
-
-    def reconnect(self) -> str:
-        """Take another connection, and return the one before."""
-        before = self.connection_id
-        self.connection += 1
-        self.has_had_session = False
-        return before
-
+from sharestate.testing.groups.events import EVERYTHING, Event, Pick, Range
+from sharestate.testing.groups.model import Delivery
+from tests.support.node_adapter import GROUP, MAX_WAIT_MS, RENEW, TOPIC, NodeAdapter
+from tests.support.node_members import Waiting, code_of, types_of
 
 EVERYWHERE: Final = frozenset({"time_passed", "writes_changed"})
 """What happens to all partitions at once."""
 
 
-class NodeMachine(ShareGroupMachine):
+class NodeMachine(NodeAdapter):
     """A node with a group that fetches a topic of several partitions."""
 
-    profile: ClassVar[Profile] = KAFKA_4_4.healed
-    partition_count: ClassVar[int] = 2
-    runs: ClassVar[int] = 0
-    renews = True
-    delivers_ranges = True
-
-    # ---- the node
-
-    def start(self, settings: GroupSettings) -> None:
-        type(self).runs += 1
-        self.program: list[Event] = []
-        share = ShareConfig(
-            max_record_locks=settings.max_record_locks,
-            delivery_count_limit=settings.delivery_count_limit,
-            record_lock_duration_ms=settings.lock_duration_ms,
-            renew_acknowledge_enable=settings.renew_acknowledge_enable,
-            auto_offset_reset=AutoOffsetReset.earliest(),
-        )
-        group = GroupConfig(share=share, isolation_level=IsolationLevel(settings.isolation_level))
-        self.broker = self.node(NodeConfig(profile=self.profile, group=group))
-        topic = CreatableTopic(name=TOPIC, partition_count=self.partition_count)
-        made = self.broker.call(CreateTopicsRequest(topics=[topic]), now_ms=0)
-        self.topic_id = made.topics[0].topic_id
-        states = [PartitionStateData(partition=each) for each in range(self.partition_count)]
-        self.broker.call(InitializeStateParameters.of(GROUP, self.topic_id, *states), now_ms=0)
-        self.now_ms = 0
-        self.consumers = {member: Consumer(member) for member in self.members}
-        self.answered: dict[int, Any] = {}
-        self.producers = {name: self.begin_producer(name) for name in ("p1", "p2")}
-        self.unjudged: deque[tuple[str, int, Ranges, int]] = deque()
-        self.partition = 0
-        self.models = [self._model]
-        self.events = [self._events]
-        for _ in range(1, self.partition_count):
-            model = ClientModel(
-                settings, delivers_ranges=True, is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT
-            )
-            self.models.append(model)
-            self.events.append(
-                ClientEvents(
-                    model=model, members=self.members, has=self._events.has, renews=True, left_out=self._left_out
-                )
-            )
-
-    def node(self, config: NodeConfig) -> ShareBroker:
-        """Return the node, whose share coordinator is its own."""
-        return ShareBroker(config)
-
-    def produce(self, count: int, producer: str | None) -> range:
-        if producer is None:
-            batch = ProducedBatch(records=[RECORD] * count)
-        else:
-            of_id = self.producers[producer]
-            batch = ProducedBatch(
-                records=[RECORD] * count,
-                producer_id=of_id.producer_id,
-                producer_epoch=of_id.epoch,
-                base_sequence=of_id.sequences.get(self.partition, 0),
-                is_transactional=True,
-            )
-            of_id.sequences[self.partition] = batch.base_sequence + count
-        produced = [ProducedPartition(self.topic_id, self.partition, batch)]
-        (result,) = self.call(ProduceRequest(partitions=produced, transactional_id=producer)).partitions
-        if result.error_code:
-            wrong("no error", f"{batch} is not appended: {result}")
-        return range(result.base_offset, result.base_offset + count)
-
-    def begin_producer(self, name: str) -> Producer:
-        """Return a new producer, whose transactions take as long as they may."""
-        asked = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=MAX_TIMEOUT_MS)
-        made = self.call(asked)
-        return Producer(made.producer_id, made.producer_epoch)
-
-    def end_transaction(self, producer: str, *, committed: bool) -> dict[int, int]:
-        """End the transaction of a producer, and return the offset of the marker of each partition."""
-        of_id = self.producers[producer]
-        partitions = [number for number, model in enumerate(self.models) if producer in model.open_transactions()]
-        markers = {number: self.broker.log(TOPIC, number).high_watermark for number in partitions}
-        asked = EndTxnRequest(
-            transactional_id=producer,
-            producer_id=of_id.producer_id,
-            producer_epoch=of_id.epoch,
-            committed=committed,
-        )
-        made = self.call(asked)
-        if made.error_code:
-            wrong("no error", f"{asked} is answered {made}")
-        self.producers[producer] = Producer(made.producer_id, made.producer_epoch)
-        return markers
-
-    def commit_transaction(self, producer: str) -> NoReturn:
-        raise NotImplementedError  # transactions end at several partitions at once
-
-    abort_transaction = commit_transaction
-
-    def delete_records(self, before_offset: int) -> None:
-        deleted = DeletedRecords(TOPIC, self.partition, before_offset)
-        (result,) = self.call(DeleteRecordsRequest(partitions=[deleted])).partitions
-        if result.low_watermark != before_offset:
-            wrong("no error", f"{deleted} is answered {result}")
-
-    def call(self, request: LogRequest) -> Any:  # noqa: ANN401 - of any kind
-        """Return the answer to a request of a producer or an administrator, and take what else is answered."""
-        response = self.broker.call(request, now_ms=self.now_ms)
-        self.take(self.broker.answers())
-        return response
-
-    def fail_over(self) -> None:
-        self.broker.fail_over(TOPIC, self.partition, self.now_ms)
-        self.take(self.broker.answers())
-        for consumer in self.consumers.values():
-            if consumer.waiting:
-                consumer.waiting.may_lack_a_leader = True
-
-    def advance_clock(self, ms: int) -> None:
-        self.now_ms += ms
-        self.take(self.broker.advance(self.now_ms))
-        for consumer in self.consumers.values():
-            if consumer.waiting and consumer.waiting.deadline_ms <= self.now_ms:
-                what = f"{consumer.name}'s fetch has waited for {MAX_WAIT_MS} ms, and is not answered"
-                wrong("answered in time", what)
-
-    # ---- requests, and answers
-
-    def ask(self, consumer: Consumer, request: ShareFetchRequest | ShareAcknowledgeRequest) -> Any:  # noqa: ANN401 - either
-        """Return the answer to a request that does not wait."""
-        number = self.send(consumer, request)
-        if number not in self.answered:
-            wrong("answered in time", f"{consumer.name} sends {request}, and gets no answer")
-        return self.answered.pop(number)
-
-    def send(self, consumer: Consumer, request: ShareFetchRequest | ShareAcknowledgeRequest) -> int:
-        """Send a request, and take all answers that are due."""
-        number = self.broker.send(request, connection_id=consumer.connection_id, now_ms=self.now_ms)
-        self.take(self.broker.advance(self.now_ms))
-        return number
-
-    def take(self, answers: Iterable[NodeAnswer]) -> None:
-        """Take answers; those to fetches that have waited are judged when the event is over."""
-        for number, response in answers:
-            if number in self.answered:
-                wrong("answered once", f"request {number} is answered again")
-            self.answered[number] = response
-        for consumer in self.consumers.values():
-            if (waiting := consumer.waiting) is not None and waiting.number in self.answered:
-                consumer.waiting = None
-                response = self.answered.pop(waiting.number)
-                may_fail = waiting.may_lack_a_leader
-                found = self.found(consumer, response, (), waiting.max_records, may_fail=may_fail)
-                self.note_found(consumer, found, waiting.max_records)
-
-    def fetch_request(
-        self,
-        consumer: Consumer,
-        max_records: int,
-        *,
-        acknowledged: Mapping[int, Sequence[AcknowledgementBatch]] | None = None,
-        forgotten: Iterable[int] = (),
-        max_wait_ms: int = 0,
-    ) -> ShareFetchRequest:
-        """Return the next fetch of a member, which joins all partitions but those that are forgotten."""
-        acknowledged = acknowledged or {}
-        forgotten = set(forgotten)
-        new = set(range(self.partition_count)) - consumer.joined - forgotten
-        request = ShareFetchRequest(
-            group_id=GROUP,
-            member_id=consumer.name,
-            share_session_epoch=consumer.epoch,
-            partitions=[
-                PartitionOfRequest(self.topic_id, each, list(acknowledged.get(each, ())))
-                for each in sorted(new | acknowledged.keys())
-            ],
-            forgotten=[PartitionOfRequest(self.topic_id, each) for each in sorted(forgotten)],
-            max_wait_ms=max_wait_ms,
-            max_records=max_records,
-            share_acquire_mode=self.acquire_mode,
-        )
-        if consumer.epoch == 0:
-            consumer.joined.clear()
-            new = set(range(self.partition_count))
-        consumer.due = (consumer.due | new) - forgotten
-        consumer.joined = (consumer.joined | new) - forgotten
-        consumer.epoch += 1
-        consumer.has_had_session = True
-        return request
-
-    def found(
-        self,
-        consumer: Consumer,
-        response: ShareFetchResponse,
-        acknowledged: Iterable[int],
-        max_records: int,
-        *,
-        may_fail: bool = False,
-    ) -> dict[int, Ranges]:
-        """Judge the answer to a fetch as far as it is the session's, and return what was acquired."""
-        if response.error_code:
-            wrong("session goes on", f"{consumer.name}'s fetch is answered {response.error_code.name}")
-        found = {}
-        for each in response.partitions:
-            if each.partition not in consumer.joined and each.partition not in acknowledged:
-                wrong("only of the session", f"{consumer.name} gets partition {each.partition}, which it has forgotten")
-            has_news = each.acquired_records or each.error.error_code or each.partition in acknowledged
-            if not has_news and each.partition not in consumer.due:
-                wrong("only what is new", f"{consumer.name} is told that partition {each.partition} has nothing")
-            if each.error.error_code and not (may_fail or self._model.writes_fail):
-                wrong("no error", f"{consumer.name} gets {each.error} for partition {each.partition}")
-            if each.error.error_code:
-                consumer.due.add(each.partition)  # the first success is told after it
-            elif each.partition not in acknowledged:  # which is in the response in any case
-                consumer.due.discard(each.partition)
-            expect_records(each)
-            found[each.partition] = each.acquired_records
-        count = sum(last - first + 1 for ranges in found.values() for first, last, _ in ranges)
-        if self.acquire_mode is AcquireMode.RECORD_LIMIT and count > max_records:
-            wrong("record_limit", f"{consumer.name} asks for {max_records} records and gets {count}")
-        return found
-
-    def note_found(self, consumer: Consumer, found: Mapping[int, Ranges], max_records: int) -> None:
-        """Note what a member has got; it is judged when the event is over."""
-        for partition, ranges in found.items():
-            self.unjudged.append((consumer.name, partition, ranges, max_records))
-
-    # ---- what members do
-
-    def fetch(self, member: str, max_records: int) -> Ranges:
-        consumer = self.consumers[member]
-        if consumer.waiting is not None:
-            return ()  # it would have been answered if there were anything
-        response = self.ask(consumer, self.fetch_request(consumer, max_records))
-        found = self.found(consumer, response, (), max_records)
-        here = found.pop(self.partition, ())
-        self.note_found(consumer, found, max_records)
-        return here
-
-    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
-        consumer = self.consumers[member]
-        if consumer.epoch == 0:
-            self.ask(consumer, self.fetch_request(consumer, 0))  # only a fetch opens a session
-        response = self.ask(consumer, self.acknowledge_request(consumer, batches, consumer.epoch))
-        if response.error_code:
-            wrong("session goes on", f"{member}'s acknowledgement is answered {response.error_code.name}")
-        consumer.epoch += 1
-        return code_of(response.partitions[0].error.error_code)
-
-    def acknowledge_request(
-        self, consumer: Consumer, batches: Sequence[AcknowledgementBatch], epoch: int
-    ) -> ShareAcknowledgeRequest:
-        """Return an acknowledgement of records of the partition at which things happen."""
-        return ShareAcknowledgeRequest(
-            group_id=GROUP,
-            member_id=consumer.name,
-            share_session_epoch=epoch,
-            partitions=[PartitionOfRequest(self.topic_id, self.partition, list(batches))] if batches else [],
-            is_renew_ack=any(LATE_RENEWAL in types for *_, types in batches),
-        )
-
-    def close_session(self, member: str) -> None:
-        """Close the session: every other member with a fetch, the others with an acknowledgement."""
-        consumer = self.consumers[member]
-        if consumer.epoch == 0:
-            return
-        if self.members.index(member) % 2:
-            request = self.acknowledge_request(consumer, (), -1)
-        else:
-            request = ShareFetchRequest(group_id=GROUP, member_id=member, share_session_epoch=-1, max_wait_ms=0)
-        response = self.ask(consumer, request)
-        if response.error_code:
-            wrong("session goes on", f"{member} leaves, and is answered {response.error_code.name}")
-        consumer.forget_session()
-
     # ---- events of its own
+
+    @property
+    def owners(self) -> list[str]:
+        """The members that own records of the partition at which things happen."""
+        return self._events.owners()
+
+    @property
+    def with_session(self) -> list[str]:
+        """The members that have a session."""
+        return [name for name, consumer in self.consumers.items() if consumer.epoch]
+
+    @property
+    def may_lose_state(self) -> bool:
+        """True if what is not persisted may be forgotten: nothing is on its way to be."""
+        return not self._model.writes_fail
+
+    def some(self, pick: Pick) -> tuple[str, list[Range]]:
+        """Pick an acknowledgement of what a member owns."""
+        return self._events.some(pick)
 
     def pick_event(self, pick: Pick) -> Event:
         """Pick a partition, and what happens there: one of the kit's events, or one of those below."""
@@ -489,7 +108,7 @@ class NodeMachine(ShareGroupMachine):
         self.finish_waiting(member)
         consumer = self.consumers[member]
         batches = [AcknowledgementBatch(first, last, types_of(names)) for first, last, names in ranges]
-        if consumer.epoch == 0 or any(LATE_RENEWAL in types for *_, types in batches):
+        if consumer.epoch == 0 or any(RENEW in types for *_, types in batches):
             self.member_acknowledges(member, ranges)
             return
         acknowledged = {self.partition: batches}
@@ -664,33 +283,6 @@ class NodeMachine(ShareGroupMachine):
         return offsets
 
 
-def wrong(guarantee: str, what: str) -> NoReturn:
-    """Say what is wrong with an answer."""
-    raise WrongAnswerError(guarantee, what)
-
-
-def code_of(code: ErrorCode) -> ErrorCode:
-    """Return the code of an acknowledgement; who acknowledges what is not led yet has acquired nothing of it."""
-    return ErrorCode.INVALID_RECORD_STATE if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else code
-
-
-def types_of(names: Iterable[str]) -> tuple[AcknowledgeType, ...]:
-    """Return the acknowledge types with these names."""
-    return tuple(AcknowledgeType[name] for name in names)
-
-
-def expect_records(partition: ShareFetchPartition) -> None:
-    """Judge that a response brings the batches in which the acquired records are, and none without them."""
-    acquired, batches = partition.acquired_records, partition.records
-    if bool(acquired) != bool(batches):
-        wrong("records with locks", f"{len(acquired)} ranges are acquired, and {len(batches)} batches come")
-    if acquired and not (
-        batches[0].batch.first_offset <= acquired[0].first_offset
-        and acquired[-1].last_offset <= batches[-1].batch.last_offset
-    ):
-        wrong("records with locks", f"{acquired} are acquired, and the batches are {[each.batch for each in batches]}")
-
-
 # ---- events of its own
 
 
@@ -709,11 +301,6 @@ class Kind(NamedTuple):
     arguments: Callable[[NodeMachine, Pick], tuple[Any, ...]]
 
 
-def with_session(machine: NodeMachine) -> list[str]:
-    """Return the members that have a session."""
-    return [name for name, consumer in machine.consumers.items() if consumer.epoch]
-
-
 MAX_RECORDS: Final = (EVERYTHING, 1, 2)
 
 KINDS: Final = (
@@ -721,22 +308,26 @@ KINDS: Final = (
     Kind("member_waits", lambda _: True, lambda machine, pick: (pick(machine.members), pick(MAX_RECORDS))),
     Kind(
         "member_acknowledges_and_fetches",
-        lambda machine: machine._events.owners(),
-        lambda machine, pick: (*machine._events.some(pick), pick(MAX_RECORDS)),
+        lambda machine: machine.owners,
+        lambda machine, pick: (*machine.some(pick), pick(MAX_RECORDS)),
     ),
     Kind(
         "member_accepts_and_leaves",
-        lambda machine: machine._events.owners(),
-        lambda machine, pick: (pick(machine._events.owners()),),
+        lambda machine: machine.owners,
+        lambda machine, pick: (pick(machine.owners),),
     ),
     Kind(
         "connection_ends",
-        lambda machine: with_session(machine) and not machine._model.writes_fail,
-        lambda machine, pick: (pick(with_session(machine)),),
+        lambda machine: machine.with_session and machine.may_lose_state,
+        lambda machine, pick: (pick(machine.with_session),),
     ),
-    Kind("member_comes_back", with_session, lambda machine, pick: (pick(with_session(machine)), pick(MAX_RECORDS))),
-    Kind("member_forgets", with_session, lambda machine, pick: (pick(with_session(machine)),)),
-    Kind("node_restarts", lambda machine: not machine._model.writes_fail, lambda _machine, _pick: ()),
+    Kind(
+        "member_comes_back",
+        lambda machine: machine.with_session,
+        lambda machine, pick: (pick(machine.with_session), pick(MAX_RECORDS)),
+    ),
+    Kind("member_forgets", lambda machine: machine.with_session, lambda machine, pick: (pick(machine.with_session),)),
+    Kind("node_restarts", lambda machine: machine.may_lose_state, lambda _machine, _pick: ()),
 )
 """What may happen around a node, beside what happens around any share group."""
 

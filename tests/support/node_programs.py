@@ -10,7 +10,8 @@ from sharestate.testing.groups import GroupSettings, GuaranteeBrokenError
 from sharestate.testing.groups.events import Event
 from sharestate.testing.shrinking import shrunk, without_pairs, without_ranges
 from tests.planted.nodes import NodeBug
-from tests.support.node_machine import UnwrittenMachine, WrongAnswerError
+from tests.support.node_machine import UnwrittenMachine
+from tests.support.node_members import WrongAnswerError
 from tests.support.searches import error_of
 
 END: Event = ("teardown",)
