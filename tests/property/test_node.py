@@ -397,6 +397,11 @@ class CrowdMachine(RuleBasedStateMachine):
         self.epochs.clear()
         self.deadlines.clear()
 
+    @precondition(lambda self: not self.is_late)
+    @rule()
+    def a_copy_goes_on(self) -> None:
+        self.broker = self.broker.copy(persister=self.persister)
+
     @precondition(lambda self: self.persister.held)
     @rule(data=st.data())
     def persister_answers(self, data: st.DataObject) -> None:

@@ -289,6 +289,23 @@ class Leader:
         if self._is_closed:
             raise self._closed()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """
+        Return what a copy has of it.
+
+        Raises:
+            LeaderStateError: A request has no answer yet, which would never come to the copy.
+        """
+        if self._outbox.unanswered:
+            message = f"requests of the leader of {self.partition.key} are not answered yet"
+            raise LeaderStateError(message)
+        return {**vars(self), "_outbox": self._outbox.notify}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the state of another one."""
+        vars(self).update(state)
+        self._outbox = Outbox(state["_outbox"])
+
     # ---- records
 
     def can_acquire(self, *, now_ms: int) -> bool:

@@ -73,7 +73,7 @@ class Outbox:
         """Make an empty one that calls *notify*, if there is one, when an answer has arrived."""
         self.arrival = Event()
         """Set by every arrival; cleared by the thread that waits for the next one."""
-        self._notify = notify
+        self.notify = notify
         self._unanswered: dict[_Request, None] = {}
         self._arrived: deque[tuple[_Request, Future[Any]]] = deque()
         self._deferred: deque[_Request] = deque()
@@ -155,8 +155,8 @@ class Outbox:
     def _arrive(self, request: _Request, answer: Future[Any]) -> None:
         self._arrived.append((request, answer))
         self.arrival.set()
-        if self._notify is not None:
-            self._notify()
+        if self.notify is not None:
+            self.notify()
 
 
 def _set(future: Future[None], error: ShareStateError | None) -> None:

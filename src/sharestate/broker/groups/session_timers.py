@@ -6,6 +6,7 @@ Timers are volatile: no record has them, and a coordinator that has been loaded 
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from attrs import define, field
@@ -35,7 +36,7 @@ class SessionTimers:
 
     _by_member: dict[tuple[str, str], SessionTimer] = field(factory=dict)
     _in_order: SortedKeyList[SessionTimer, tuple[int, int]] = field(
-        factory=lambda: SortedKeyList(key=lambda timer: timer[:2])
+        factory=lambda: SortedKeyList(key=itemgetter(slice(2)))
     )
     _count: int = 0
 

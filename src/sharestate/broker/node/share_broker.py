@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, get_args
 
 from sharestate.broker.groups import GroupCoordinator
+from sharestate.broker.node.copies import copied
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
 from sharestate.broker.node.group_requests import GroupRequest
 from sharestate.broker.node.group_service import GroupService, TakeResult
@@ -30,7 +31,7 @@ from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
 from sharestate.coordinator.state_log import MemoryLog
-from sharestate.errors import ErrorCode, NoAnswerError, NodeError, TimeReversedError
+from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister.coordinator_persister import CoordinatorPersister
@@ -100,6 +101,7 @@ class ShareBroker:
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
         self._persister = self._own_persister() if persister is None else persister
+        self._decode = decode
         self._notify = notify
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
@@ -112,7 +114,7 @@ class ShareBroker:
             self._config,
             self._groups,
             self._persister,
-            lambda key: self._logs.log(*key),
+            self._log_of,
             dead_letter_queue=self._dead_letters,
             observer=observer,
             notify=notify,
@@ -262,6 +264,45 @@ class ShareBroker:
 
     # ---- looking at it
 
+    def copy(
+        self,
+        *,
+        persister: Persister | None = None,
+        observer: Observer | None = None,
+        notify: Callable[[], None] | None = None,
+    ) -> ShareBroker:
+        """
+        Return another node that behaves exactly like this one, and shares nothing with it but the decoder.
+
+        Args:
+            persister: Its persister. None for a copy of that of this node, which has to be in memory.
+            observer: Takes the place of the observer of this node, which has to have one.
+            notify: Takes the place of that of this node, which has to have one.
+
+        Raises:
+            MalformedInputError: There is nothing in whose place *observer* or *notify* could be.
+            LeaderStateError: Something is on its way to the persister.
+            TypeError: The persister cannot be copied.
+
+        Complexity:
+            Linear in all that the node has.
+        """
+        if observer is not None and self._share_partitions.observer is None:
+            refuse("the node has none", "observer")
+        if notify is not None and self._notify is None:
+            refuse("the node has none", "notify")
+        if self._stored or not self._share_partitions.is_idle:
+            message = "the persister has not answered everything yet"
+            raise LeaderStateError(message)
+        shared = {
+            "decode": self._decode,
+            "observer": self._share_partitions.observer,
+            "notify": self._notify,
+            "persister": None if persister is None else self._persister,
+        }
+        others = {"decode": self._decode, "observer": observer, "notify": notify, "persister": persister}
+        return copied(self, shared, others)
+
     @property
     def topics(self) -> Topics:
         """The topics, to look at."""
@@ -305,7 +346,13 @@ class ShareBroker:
     def _own_persister(self) -> CoordinatorPersister:
         """Return a share coordinator in memory, of the same release as the node."""
         profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
-        return CoordinatorPersister(MemoryLog(), profile=profile, clock=lambda: self._now_ms)
+        return CoordinatorPersister(MemoryLog(), profile=profile, clock=self._clock)
+
+    def _clock(self) -> int:
+        return self._now_ms
+
+    def _log_of(self, key: LogKey) -> PartitionLog | None:
+        return self._logs.log(*key)
 
     def _key(self, topic: str, partition: int) -> LogKey:
         known = self.topics.by_name(text(topic, "topic"))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import define, field
 from sortedcontainers import SortedDict
@@ -47,8 +47,8 @@ class LedPartition:
 
     Attributes:
         key: The share partition.
-        leader: Its leader.
         number: Its number in the order in which share partitions were opened.
+        leader: Its leader.
         initialization: Done when its state is loaded, or could not be.
         known_offset: The fetch offset of which a fetch has found out already where it is in the log; None for none.
         deadline_ms: When its next lock expires; None if none does. [ms]
@@ -56,12 +56,22 @@ class LedPartition:
     """
 
     key: SharePartitionKey
-    leader: Leader
     number: int
+    leader: Leader = field(init=False)
     initialization: Future[None] = field(factory=Future)
     known_offset: int | None = None
     deadline_ms: int | None = None
     has_arrived: bool = False
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Return what a copy has of it: all but its initialization, which has ended."""
+        return self.key, self.number, self.leader, self.known_offset, self.deadline_ms
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take over the state of another one."""
+        self.key, self.number, self.leader, self.known_offset, self.deadline_ms = state
+        self.initialization, self.has_arrived = Future(), False
+        self.initialization.set_result(None)
 
     @property
     def is_active(self) -> bool:
@@ -91,6 +101,8 @@ class SharePartitions:
 
     Attributes:
         log_of: Returns the log of a partition; None if there is no such partition.
+        observer: As it was given.
+        notify: As it was given.
         woken: What fetches have to look at again, in order; whoever wakes them takes it out.
         leader_epochs: The epoch of each partition's leader that is not 0.
     """
@@ -111,8 +123,8 @@ class SharePartitions:
         self._persister = persister
         self.log_of = log_of
         self._dead_letter_queue = dead_letter_queue
-        self._observer = observer
-        self._notify = notify
+        self.observer = observer
+        self.notify = notify
         self._groups = groups
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, None]] = {}
@@ -225,6 +237,11 @@ class SharePartitions:
         if result.next_deadline_ms != led.deadline_ms:
             self._schedule(led, result.next_deadline_ms)
 
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing is on its way to the persister or the dead-letter queue."""
+        return not any(led.leader.unanswered for led in (*self._led.values(), *self._deadlines.values()))
+
     def next_deadline_ms(self) -> int | None:
         """Return when the next lock expires; None if none does. [ms]"""
         return self._deadlines.peekitem(0)[0][0] if self._deadlines else None
@@ -248,17 +265,16 @@ class SharePartitions:
 
     def _bound(self, partition: SharePartition) -> LedPartition:
         key = partition.key
-        led: LedPartition
-        leader = Leader(
+        led = LedPartition(key, self._opened)
+        led.leader = Leader(
             partition,
             self._persister,
             reset_offset=partial(self._reset_offset, key),
             dead_letter_queue=self._dead_letter_queue,
-            notify=lambda: self._note_arrival(led),
-            observer=self._observer,
+            notify=partial(self._note_arrival, led),
+            observer=self.observer,
             wakes_when_stored=not self._has_quirk(NodeQuirk.SLEEPS_WHEN_STORED),
         )
-        led = LedPartition(key, leader, self._opened)
         self._opened += 1
         self._led[key] = led
         self._of_group.setdefault(key.group_id, {})[key] = None
@@ -272,8 +288,8 @@ class SharePartitions:
         """Note that an answer has arrived, in whatever thread."""
         led.has_arrived = True
         self._arrived.append(led)
-        if self._notify is not None:
-            self._notify()
+        if self.notify is not None:
+            self.notify()
 
     def _reset_offset(self, key: SharePartitionKey, reset: AutoOffsetReset) -> int:
         """Return where to begin if nothing is persisted (rule 4.2)."""
