@@ -152,7 +152,9 @@ class NodeMachine(NodeAdapter):
         self._call(self.take_due)
         self._judge(self._model.left, member)
         if had_session and not any(each.epoch for each in self.consumers.values()):
-            # Nobody is left: the node leads the group's share partitions no longer, until the next fetch.
+            # Nobody is left: the node leads the group's share partitions no longer, until the next fetch. What was held
+            # of partitions that were forgotten goes on being locked, and its expiry is written.
+            self.has_former_leaders |= any(model.owned(each) for model in self.models for each in self.members)
             self.judge_everywhere("failed_over")
 
     def member_comes_back(self, member: str, max_records: int) -> None:
@@ -359,6 +361,9 @@ def is_full_of_terminal_records(machine: NodeMachine) -> bool:
 ALLOWANCES: Final = (
     Allowance("F5", Guarantee.NOTHING_LOST, stalls_in_the_gap),
     Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
+    # The write of a former leader, whose epoch is the same, brings a lower start offset back.
+    Allowance("F3", Guarantee.ACCEPTED_IS_FINAL, lambda machine: machine.has_former_leaders),
+    Allowance("F3", Guarantee.REJECTED_IS_FINAL, lambda machine: machine.has_former_leaders),
 )
 """The bugs of Kafka that clients notice under the profiles of releases: docs/kafka-bugs.md."""
 
