@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover stalls falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -123,6 +123,13 @@ stalls: $(READY) ## Try TIMES= as many random runs that have to end with the SPS
 	$(call judge,stalls, $(call step,$(TIMES) times the runs of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_stalls.py))
+
+# With the default 20,000 runs.
+members: TIMES ?= 72
+members: $(READY) ## Let the members of a node live TIMES= as many random lives as in make test; takes minutes
+	$(call judge,members, $(call step,$(TIMES) times the runs of make test, \
+	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	    tests/property/test_node_members.py))
 
 adversary: TIMES ?= 40
 adversary: $(READY) ## Put share partitions in the hands of the adversary TIMES= as often, and beside the model; takes minutes

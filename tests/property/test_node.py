@@ -1,9 +1,9 @@
-"""A node under random requests: whatever comes is answered once, in time, and no record is lost."""
+"""A node under random requests: whatever comes is answered once, and in time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import settings
@@ -14,26 +14,19 @@ from sharestate import (
     KAFKA_4_2,
     KAFKA_4_3,
     KAFKA_4_4,
-    PROFILES,
     AcknowledgementBatch,
-    AcquiredRecords,
     AcquireMode,
     AutoOffsetReset,
     ErrorCode,
     InMemoryPersister,
     IsolationLevel,
     Profile,
-    RecordState,
     ShareConfig,
 )
 from sharestate.broker.node import (
     CreatableTopic,
     CreateTopicsRequest,
-    DeletedRecords,
-    DeleteRecordsRequest,
-    EndTxnRequest,
     GroupConfig,
-    InitProducerIdRequest,
     LogRecord,
     NodeAnswer,
     NodeConfig,
@@ -47,155 +40,11 @@ from sharestate.broker.node import (
     ShareFetchRequest,
 )
 from sharestate.persister import InitializeStateParameters, PartitionStateData
-from sharestate.testing.groups import Allowance, GroupSettings, Guarantee, ShareGroupMachine
 
 GROUP = "g"
 
 
 # ruff: noqa: D102 - what a machine implements has its docstring there
-
-
-class NodeMachine(ShareGroupMachine):
-    """A node with one partition and one group, whose members have connections of their own."""
-
-    profile: ClassVar[Profile]
-    renews = True
-    delivers_ranges = True
-
-    def start(self, settings: GroupSettings) -> None:
-        share = ShareConfig(
-            max_record_locks=settings.max_record_locks,
-            delivery_count_limit=settings.delivery_count_limit,
-            record_lock_duration_ms=settings.lock_duration_ms,
-            renew_acknowledge_enable=settings.renew_acknowledge_enable,
-            auto_offset_reset=AutoOffsetReset.earliest(),
-        )
-        group = GroupConfig(share=share, isolation_level=IsolationLevel(settings.isolation_level))
-        self.persister = InMemoryPersister()
-        self.broker = ShareBroker(NodeConfig(profile=self.profile, group=group), persister=self.persister)
-        self.topic_id = create_topic(self.broker, 1)
-        initialize_group(self.broker, self.topic_id, 1)
-        self.epochs: dict[str, int] = {}
-        self.answered: list[NodeAnswer] = []
-        self.producers: dict[str, tuple[int, int, int]] = {}
-        self.now_ms = 0
-
-    def produce(self, count: int, producer: str | None) -> range:
-        records = [LogRecord(b"k", b"v")] * count
-        batch = ProducedBatch(records=records)
-        if producer is not None:
-            producer_id, epoch, sequence = self.producers.get(producer) or self.begin(producer)
-            self.producers[producer] = producer_id, epoch, sequence + count
-            batch = ProducedBatch(
-                records=records,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                base_sequence=sequence,
-                is_transactional=True,
-            )
-        first = produce(self.broker, self.topic_id, 0, batch, producer)
-        return range(first, first + count)
-
-    def begin(self, producer: str) -> tuple[int, int, int]:
-        """Return the id and the epoch of a producer of transactions, and its next sequence number."""
-        request = InitProducerIdRequest(transactional_id=producer, transaction_timeout_ms=900_000)
-        response: Any = self.broker.call(request, now_ms=self.now_ms)
-        return response.producer_id, response.producer_epoch, 0
-
-    def commit_transaction(self, producer: str) -> None:
-        self.end(producer, committed=True)
-
-    def abort_transaction(self, producer: str) -> None:
-        self.end(producer, committed=False)
-
-    def end(self, producer: str, *, committed: bool) -> None:
-        """End the transaction of a producer, which has another epoch afterwards."""
-        producer_id, epoch, _ = self.producers[producer]
-        request = EndTxnRequest(
-            transactional_id=producer, producer_id=producer_id, producer_epoch=epoch, committed=committed
-        )
-        response: Any = self.broker.call(request, now_ms=self.now_ms)
-        assert response.error_code is ErrorCode.NONE
-        self.producers[producer] = response.producer_id, response.producer_epoch, 0
-
-    def fetch(self, member: str, max_records: int) -> tuple[AcquiredRecords, ...]:
-        epoch = self.epochs.get(member, 0)
-        partitions = [PartitionOfRequest(self.topic_id, 0)] if epoch == 0 else []
-        response = self.ask(
-            ShareFetchRequest(
-                group_id=GROUP,
-                member_id=member,
-                share_session_epoch=epoch,
-                partitions=partitions,
-                max_wait_ms=0,
-                max_records=max_records,
-                share_acquire_mode=self.acquire_mode,
-            ),
-            member,
-        )
-        self.epochs[member] = epoch + 1
-        return response.partitions[0].acquired_records if response.partitions else ()
-
-    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
-        if member not in self.epochs or self.broker.share_partition(GROUP, "orders", 0) is None:
-            self.fetch(member, max_records=0)  # which opens a session, and the share partition of another leader
-        response = self.ask(
-            ShareAcknowledgeRequest(
-                group_id=GROUP,
-                member_id=member,
-                share_session_epoch=self.epochs.get(member, 0),
-                partitions=[PartitionOfRequest(self.topic_id, 0, list(batches))],
-                is_renew_ack=any(4 in types for *_, types in batches),
-            ),
-            member,
-        )
-        assert response.error_code is ErrorCode.NONE
-        self.epochs[member] += 1
-        code: ErrorCode = response.partitions[0].error.error_code
-        return code
-
-    def close_session(self, member: str) -> None:
-        if self.epochs.pop(member, 0):
-            request = ShareAcknowledgeRequest(group_id=GROUP, member_id=member, share_session_epoch=-1)
-            assert self.ask(request, member).error_code is ErrorCode.NONE
-
-    def advance_clock(self, ms: int) -> None:
-        self.now_ms += ms
-        assert self.broker.advance(self.now_ms) == ()
-        self.answer_writes()
-
-    def delete_records(self, before_offset: int) -> None:
-        self.broker.call(
-            DeleteRecordsRequest(partitions=[DeletedRecords("orders", 0, before_offset)]), now_ms=self.now_ms
-        )
-
-    def fail_over(self) -> None:
-        self.broker.fail_over("orders", 0, self.now_ms)
-        self.answer_writes()
-
-    def fail_writes(self) -> None:
-        self.persister.is_holding = True
-
-    def mend_writes(self) -> None:
-        self.persister.is_holding = False
-
-    def ask(self, request: ShareFetchRequest | ShareAcknowledgeRequest, member: str) -> Any:  # noqa: ANN401 - of either kind
-        number = self.broker.send(request, connection_id=member, now_ms=self.now_ms)
-        self.answer_writes()
-        (answer,) = (*self.answered, *self.broker.answers())
-        self.answered.clear()
-        assert answer.number == number
-        return answer.response
-
-    def answer_writes(self) -> None:
-        """Let the requests fail that are held back: some are not carried out, of others only the answer gets lost."""
-        while self.persister.held:
-            held = self.persister.held[0]
-            if len(self.persister.requests) % 2:
-                held.fail(ErrorCode.NOT_COORDINATOR)
-            else:
-                held.lose()
-            self.answered += self.broker.advance(self.now_ms)
 
 
 def create_topic(broker: ShareBroker, count: int) -> str:
@@ -207,13 +56,11 @@ def create_topic(broker: ShareBroker, count: int) -> str:
     return topic.topic_id
 
 
-def produce(
-    broker: ShareBroker, topic_id: str, partition: int, batch: ProducedBatch, transactional_id: str | None = None
-) -> int:
+def produce(broker: ShareBroker, topic_id: str, partition: int, batch: ProducedBatch) -> int:
     """Append a batch, and return its first offset."""
-    produced = [ProducedPartition(topic_id, partition, batch)]
-    request = ProduceRequest(partitions=produced, transactional_id=transactional_id)
-    response = broker.call(request, now_ms=broker.now_ms)
+    response = broker.call(
+        ProduceRequest(partitions=[ProducedPartition(topic_id, partition, batch)]), now_ms=broker.now_ms
+    )
     assert isinstance(response, ProduceResponse)
     (result,) = response.partitions
     assert result.error_code is ErrorCode.NONE
@@ -225,42 +72,6 @@ def initialize_group(broker: ShareBroker, topic_id: str, count: int, group_id: s
     states = [PartitionStateData(partition=partition) for partition in range(count)]
     broker.call(InitializeStateParameters.of(group_id, topic_id, *states), now_ms=broker.now_ms)
 
-
-def stalls_in_the_gap(machine: NodeMachine) -> bool:
-    """Return whether a gap of the previous leader is fetched next, though the SPSO has passed it."""
-    partition = machine.broker.share_partition(GROUP, "orders", 0)
-    window = partition and partition.gap_window
-    return bool(partition and window and window.first_offset < partition.start_offset)
-
-
-def is_full_of_terminal_records(machine: NodeMachine) -> bool:
-    """Return whether nothing beyond what is in flight can be acquired, and nothing in flight is to be delivered."""
-    partition = machine.broker.share_partition(GROUP, "orders", 0)
-    assert partition is not None
-    states = {run.state for batch in partition.batches() for run in batch.runs}
-    size = partition.end_offset - partition.start_offset + 1
-    is_full = size >= partition.config.max_record_locks
-    return is_full and states <= {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
-
-
-ALLOWANCES = (
-    # The bugs of Kafka that clients notice under the profiles of releases: docs/kafka-bugs.md.
-    Allowance("F5", Guarantee.NOTHING_LOST, stalls_in_the_gap),
-    Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
-)
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_clients_get_what_they_may_expect(profile: Profile) -> None:
-    """Whatever members, producers and leaders do, every guarantee holds; only releases may stall."""
-    fields = {"profile": profile, "allowances": ALLOWANCES if profile.quirks else ()}
-    test = type("NodeMachine", (NodeMachine,), fields).TestCase  # type: ignore[attr-defined]
-    test.settings = settings(max_examples=40, stateful_step_count=30)
-
-    test().runTest()
-
-
-# ---- several members, groups and partitions, and fetches that wait
 
 MEMBERS = ("m1", "m2", "m3")
 GROUPS = (GROUP, "h")

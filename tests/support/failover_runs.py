@@ -8,7 +8,10 @@ from typing import Final
 from sharestate.testing.persisters.failover_runs import FailoverStep
 
 TIMES: Final = int(os.environ.get("SHARESTATE_TIMES", "1"))
-"""How many times as many runs as usual are tried: `make failover`, `make stalls` and `make adversary` set it."""
+"""
+How many times as many runs as usual are tried: `make failover`, `make members`, `make stalls` and `make adversary` set
+it.
+"""
 
 OVERTAKEN: Final = [
     FailoverStep("fetch", (0, 2, 0)),  # 100-102

@@ -95,6 +95,7 @@ class NodeAdapter(ShareGroupMachine):
         states = [PartitionStateData(partition=each) for each in range(self.partition_count)]
         self.broker.call(InitializeStateParameters.of(GROUP, self.topic_id, *states), now_ms=0)
         self.now_ms = 0
+        self.has_former_leaders = False
         self.consumers = {member: Consumer(member) for member in self.members}
         self.answered: dict[int, Any] = {}
         self.producers = {name: self.begin_producer(name) for name in ("p1", "p2")}

@@ -25,6 +25,7 @@ from sharestate.broker.node import (
     NodeConfig,
     ShareBroker,
 )
+from sharestate.coordinator import COORDINATOR_PROFILES
 from sharestate.testing.groups import (
     AcquireMode,
     Allowance,
@@ -152,7 +153,9 @@ class NodeMachine(NodeAdapter):
         self._call(self.take_due)
         self._judge(self._model.left, member)
         if had_session and not any(each.epoch for each in self.consumers.values()):
-            # Nobody is left: the node leads the group's share partitions no longer, until the next fetch.
+            # Nobody is left: the node leads the group's share partitions no longer, until the next fetch. What was held
+            # of partitions that were forgotten goes on being locked, and its expiry is written.
+            self.has_former_leaders |= any(model.owned(each) for model in self.models for each in self.members)
             self.judge_everywhere("failed_over")
 
     def member_comes_back(self, member: str, max_records: int) -> None:
@@ -356,9 +359,17 @@ def is_full_of_terminal_records(machine: NodeMachine) -> bool:
     return is_full and states <= {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
+def may_move_back(machine: NodeMachine) -> bool:
+    """Return whether a former leader may have lowered the start offset, which the coordinator lets it."""
+    return machine.has_former_leaders and COORDINATOR_PROFILES[machine.profile.name].lets_start_offset_move_back
+
+
 ALLOWANCES: Final = (
     Allowance("F5", Guarantee.NOTHING_LOST, stalls_in_the_gap),
     Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
+    # The write of a former leader, whose epoch is the same, brings a lower start offset back.
+    Allowance("F3", Guarantee.ACCEPTED_IS_FINAL, may_move_back),
+    Allowance("F3", Guarantee.REJECTED_IS_FINAL, may_move_back),
 )
 """The bugs of Kafka that clients notice under the profiles of releases: docs/kafka-bugs.md."""
 
