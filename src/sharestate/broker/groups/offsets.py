@@ -539,7 +539,6 @@ def _by_name(topics: Mapping[str, Iterable[int]]) -> Mapping[str, tuple[int, ...
 
 
 def described_offsets(
-    coordinator: GroupCoordinator,
     description: OffsetDescription,
     result: Result[PartitionStateSummaryData] | None,
     end_offsets: Mapping[tuple[str, int], int] | None = None,
@@ -548,7 +547,6 @@ def described_offsets(
     Return the answer to a request to describe offsets, from what a persister has read (offsets 4.3).
 
     Args:
-        coordinator: The coordinator.
         description: What it was asked.
         result: What it has answered; None if nothing was asked.
         end_offsets: The end of the log by topic id and number, for the lag; others are not known. [offset]

@@ -199,7 +199,7 @@ def test_offsets_are_described_from_what_is_stored() -> None:
     everything = describe_offsets(coordinator, "g")
 
     assert asked.request is not None
-    rows = described_offsets(coordinator, asked, persister.read_summary(asked.request).result())
+    rows = described_offsets(asked, persister.read_summary(asked.request).result())
 
     assert [(row.topic_name, row.partition, row.start_offset, row.lag) for row in rows] == [
         ("t1", 0, -1, -1),
@@ -208,7 +208,7 @@ def test_offsets_are_described_from_what_is_stored() -> None:
     ]
     assert everything.request is not None
     assert [key.partition for key, _ in everything.request.entries()] == [0, 1]
-    assert described_offsets(coordinator, describe_offsets(coordinator, "other"), None) == ()
+    assert described_offsets(describe_offsets(coordinator, "other"), None) == ()
 
 
 def test_a_topic_that_goes_while_it_is_described_keeps_its_name() -> None:
@@ -218,7 +218,7 @@ def test_a_topic_that_goes_while_it_is_described_keeps_its_name() -> None:
     results = [InMemoryPersister().read_summary(each.request).result() for each in asked if each.request]
     coordinator.update_topics(deleted=[T1])
 
-    rows = [described_offsets(coordinator, *each) for each in zip(asked, results, strict=True)]
+    rows = [described_offsets(*each) for each in zip(asked, results, strict=True)]
 
     assert [[(row.topic_name, row.topic_id, row.partition) for row in each] for each in rows] == [
         [("t1", T1, 0), ("t1", T1, 1)]
@@ -236,7 +236,7 @@ def test_the_lag_is_what_is_not_done() -> None:
     assert asked.request is not None
     result = persister.read_summary(asked.request).result()
 
-    (row,) = described_offsets(coordinator, asked, result, {(T1, 0): 10})
+    (row,) = described_offsets(asked, result, {(T1, 0): 10})
 
     assert (row.start_offset, row.lag) == (7, 3)
 
