@@ -34,6 +34,7 @@ from sharestate.broker.groups.records import (
     MemberMetadataValue,
     NamedTopicPartitions,
     StatePartitionMetadataValue,
+    TargetAssignmentMemberValue,
 )
 from sharestate.broker.groups.share_group import Partitions
 from sharestate.error_codes import ErrorCode
@@ -454,12 +455,19 @@ def test_topics_that_do_not_fit_are_refused(changed: list[ClusterTopic], deleted
 def test_a_topic_may_be_made_again_under_its_name() -> None:
     """The group notices another id, and asks for state of the new topic (groups 8.3)."""
     coordinator = with_initialized_member()
-    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t1", partition_count=1)], [T1])
+    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t1", partition_count=1)], [T1, T1])
 
     request = beat(coordinator, epoch=3).initialize
 
     assert request is not None
     assert [(key.topic_id, each.start_offset) for key, each in request.entries()] == [(T2, -1)]
+
+
+def test_a_topic_without_partitions_needs_no_state() -> None:
+    """Nothing is asked of a persister for it, which takes no topic without partitions."""
+    coordinator = coordinator_of(partitions=0)
+
+    assert beat(coordinator).initialize is None
 
 
 @pytest.mark.parametrize("racks", [3, [["r"]], [["r"], [1]]])
@@ -500,6 +508,11 @@ def test_a_group_is_removed_last() -> None:
     for type_ in (GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, GroupRecordType.TARGET_ASSIGNMENT_MEMBER):
         tables.replay(GroupRecord(GroupRecordKey(type_, "g", "A"), None), 0)
     tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.MEMBER_METADATA, "g", "A"), None), 0)
+    target = GroupRecordKey(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, "g", "A")
+    tables.replay(GroupRecord(target, TargetAssignmentMemberValue(())), 0)
+    with pytest.raises(GroupRecordOrderError, match="target assignment still has 1 members"):
+        tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.GROUP_METADATA, "g"), None), 0)
+    tables.replay(GroupRecord(target, None), 0)
     with pytest.raises(GroupRecordOrderError, match="target assignment epoch"):
         tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.GROUP_METADATA, "g"), None), 0)
 
