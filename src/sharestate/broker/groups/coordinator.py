@@ -111,6 +111,7 @@ class GroupCoordinator:
         for record in rows(records, GroupRecord, "records"):
             self.state.tables.replay(record, now_ms)
             self._committed.replay(record, now_ms)
+        self._timers = SessionTimers()
         for group in self.state.tables.groups.values.values():
             for member_id in group.members.values:
                 self._start_timer(group.group_id, member_id, now_ms)
@@ -158,7 +159,8 @@ class GroupCoordinator:
             AssignmentError: The assignor fails.
 
         Complexity:
-            O(n) in the members and partitions of the group.
+            O(n) in the topics that the group subscribes to and in the member's partitions, and if records are written,
+            in the members and partitions of the group; O(log n) in the members of all groups.
         """
         expect(request, ShareGroupHeartbeat, "request")
         now_ms = checked_time(now_ms)

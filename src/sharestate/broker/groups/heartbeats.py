@@ -170,7 +170,8 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
         AssignmentError: The assignor fails.
 
     Complexity:
-        O(n) in the members and partitions of the group: without a change they are looked at, too, as Kafka does.
+        O(n) in the topics that the group subscribes to and in the member's partitions; after a record of the group,
+        once, and if one is to be written, in all members and partitions. Kafka looks at these each time.
 
     Source:
         GroupMetadataManager.shareGroupHeartbeat (Kafka 4.3.1).
@@ -353,6 +354,20 @@ def _group_changes(
 def _is_assignment_pending(state: CoordinatorState, group: ShareGroup) -> bool:
     """
     Return whether an initialized partition of a topic that anyone subscribes to is in no target (groups 4.5).
+
+    Only records change that, so it is looked at once after the last one.
+    """
+    if group.is_pending is None:
+        group.is_pending = _is_any_unassigned(state, group)
+    return group.is_pending
+
+
+def _is_any_unassigned(state: CoordinatorState, group: ShareGroup) -> bool:
+    """
+    Return what ``_is_assignment_pending`` does, from all targets.
+
+    Complexity:
+        O(n) in the members and partitions of the group.
 
     Source:
         GroupMetadataManager.initializedAssignmentPending (Kafka 4.3.1).

@@ -291,10 +291,12 @@ class OffsetDeletion:
 
     Attributes:
         errors: Name and error code of each topic that has been decided.
+        error_code: The error of the request as a whole.
         asked: The partitions whose state is to go, by topic id.
     """
 
     errors: tuple[tuple[str, int], ...]
+    error_code: int = ErrorCode.NONE
     asked: Mapping[str, Collection[int]] = field(factory=dict)
 
 
@@ -393,7 +395,7 @@ def offsets_deleted(
         coordinator: The coordinator.
         deletion: The response so far.
         request: What the persister was asked.
-        result: What it has answered; None if it has failed, which is the error of each topic.
+        result: What it has answered; None if it has failed, which is the error of the request as a whole.
         now_ms: The time.
 
     Raises:
@@ -405,17 +407,23 @@ def offsets_deleted(
     now_ms = checked_time(now_ms)
     expect(deletion, OffsetDeletion, "deletion")
     expect(request, DeleteStateParameters, "request")
-    answered = request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if result is None else expect(result, Result, "result")
-    errors, deleted = list(deletion.errors), []
-    for topic in answered.topics:
-        known = coordinator.state.topics.by_id.get(topic.topic_id)
-        name = "" if known is None else known.name
-        code = next((each.error_code for each in topic.partitions if each.error_code), ErrorCode.NONE)
-        errors.append((name, code))
-        if not code:
-            deleted.append(topic.topic_id)
-    records = deleted_offset_records(coordinator.state, request.group_id, deleted) if deleted else ()
-    return coordinator.apply(GroupEffects(records=records, response=OffsetDeletion(errors=tuple(errors))), now_ms)
+    if result is None:
+        return GroupEffects(response=OffsetDeletion(errors=(), error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    state = coordinator.state
+    codes = {topic.topic_id: _first_code(topic) for topic in expect(result, Result, "result").topics}
+    names = {topic_id: known.name for topic_id in codes if (known := state.topics.by_id.get(topic_id))}
+    deleted = state.tables.order.of_topics(topic_id for topic_id, code in codes.items() if not code)
+    records = deleted_offset_records(state, request.group_id, deleted) if deleted else ()
+    errors = (
+        *((names.get(topic_id, ""), ErrorCode.NONE) for topic_id in deleted if records),
+        *deletion.errors,
+        *((names.get(topic_id, ""), code) for topic_id, code in codes.items() if code),
+    )
+    return coordinator.apply(GroupEffects(records=records, response=OffsetDeletion(errors=errors)), now_ms)
+
+
+def _first_code(topic: TopicData[PartitionErrorData]) -> int:
+    return next((each.error_code for each in topic.partitions if each.error_code), ErrorCode.NONE)
 
 
 def deleted_offset_records(
@@ -467,10 +475,12 @@ class OffsetDescription:
     Attributes:
         request: What to read; None if nothing is to be read.
         unknown: The partitions of topics that there are not, which are described already.
+        names: The names of the others by topic id; a topic may be gone once a persister answers.
     """
 
     request: ReadSummaryParameters | None
     unknown: tuple[DescribedOffset, ...] = ()
+    names: Mapping[str, str] = field(factory=dict)
 
 
 def describe_offsets(
@@ -512,7 +522,8 @@ def describe_offsets(
         if numbers
     )
     request = ReadSummaryParameters(group_id=group_id, topics=entries) if entries else None
-    return OffsetDescription(request=request, unknown=tuple(unknown))
+    named = {topic_id: state.topics.by_id[topic_id].name for topic_id in asked}
+    return OffsetDescription(request=request, unknown=tuple(unknown), names=named)
 
 
 def _by_name(topics: Mapping[str, Iterable[int]]) -> Mapping[str, tuple[int, ...]]:
@@ -528,7 +539,6 @@ def _by_name(topics: Mapping[str, Iterable[int]]) -> Mapping[str, tuple[int, ...
 
 
 def described_offsets(
-    coordinator: GroupCoordinator,
     description: OffsetDescription,
     result: Result[PartitionStateSummaryData] | None,
     end_offsets: Mapping[tuple[str, int], int] | None = None,
@@ -537,7 +547,6 @@ def described_offsets(
     Return the answer to a request to describe offsets, from what a persister has read (offsets 4.3).
 
     Args:
-        coordinator: The coordinator.
         description: What it was asked.
         result: What it has answered; None if nothing was asked.
         end_offsets: The end of the log by topic id and number, for the lag; others are not known. [offset]
@@ -549,8 +558,7 @@ def described_offsets(
     ends = end_offsets or {}
     described = []
     for topic in () if result is None else expect(result, Result, "result").topics:
-        known = coordinator.state.topics.by_id.get(topic.topic_id)
-        name = "" if known is None else known.name
+        name = description.names.get(topic.topic_id, "")
         for each in topic.partitions:
             row = DescribedOffset(topic_name=name, topic_id=topic.topic_id, partition=each.partition)
             described.append(

@@ -72,7 +72,7 @@ class RecordOrder:
     def of_found_topics(self, topic_ids: Iterable[str]) -> list[str]:
         """Return topics in a map in which each was looked for first (``HashMap.computeIfAbsent``)."""
         if not self.is_java:
-            return sorted(topic_ids)
+            return sorted(set(topic_ids))
         table = JavaHashMap(TOPIC_IDS)
         for topic_id in topic_ids:
             table.compute_if_absent(topic_id)
@@ -122,7 +122,7 @@ class RecordOrder:
 
     def _put(self, keys: Iterable[K], type_: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> list[K]:
         if not self.is_java:
-            return sorted(keys)
+            return sorted(set(keys))
         table = JavaHashMap(type_, capacity)
         for key in keys:
             table.put(key)

@@ -157,6 +157,7 @@ class ShareGroup:
         targets: What each member is to have; a member before its first assignment is not in it.
         subscribers: How many members subscribe to a topic, by its name.
         refresh: Until when its topics need not be looked at; in no record, so a restart forgets it.
+        is_pending: Whether an assignment is pending; None if that was not looked at since its last record.
     """
 
     group_id: str
@@ -169,6 +170,7 @@ class ShareGroup:
     )
     subscribers: TimelineMap[int] = field(factory=TimelineMap)
     refresh: RefreshDeadline = field(default=RefreshDeadline(), eq=False)
+    is_pending: bool | None = field(default=None, eq=False, repr=False)
 
     @classmethod
     def new(cls, group_id: str, epoch: int) -> ShareGroup:

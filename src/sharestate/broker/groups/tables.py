@@ -84,6 +84,8 @@ class GroupTables:
             self.state_partitions.values.pop(key.group_id, None)
         elif group is not None:
             self._TAKEN_BACK[key.type](self, group, key.member_id or "")
+        if group is not None:
+            group.is_pending = None
 
     # ---- what a record tells
 

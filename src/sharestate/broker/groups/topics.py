@@ -104,13 +104,15 @@ class ClusterTopics:
         Check that *changes* fit the topics.
 
         Raises:
-            MalformedInputError: They do not: an unknown topic is deleted, a name is taken, partitions are taken away.
+            MalformedInputError: They do not: an unknown topic is deleted, a name is taken, partitions are taken away,
+                a topic comes twice.
         """
         deleted = set(changes.deleted)
         for index, topic_id in enumerate(changes.deleted):
             if topic_id not in self.by_id:
                 refuse(f"no topic has the id {brief_repr(topic_id)}", f"deleted[{index}]")
-        names: dict[str, str] = {}
+        ids: set[str] = set()
+        names: set[str] = set()
         for index, topic in enumerate(changes.changed):
             where = f"changed[{index}]"
             old, taken = self.by_id.get(topic.topic_id), self.by_name.get(topic.name)
@@ -120,8 +122,12 @@ class ClusterTopics:
                 refuse("a topic does not lose partitions", f"{where}.partition_count")
             if taken is not None and taken.topic_id not in {topic.topic_id, *deleted}:
                 refuse(f"another topic has the name {brief_repr(topic.name)}", f"{where}.name")
-            if names.setdefault(topic.name, topic.topic_id) != topic.topic_id:
+            if topic.topic_id in ids:
+                refuse(f"the topic {topic.topic_id} comes twice", f"{where}.topic_id")
+            if topic.name in names:
                 refuse(f"two topics have the name {brief_repr(topic.name)}", f"{where}.name")
+            ids.add(topic.topic_id)
+            names.add(topic.name)
 
     def apply(self, changes: TopicChanges) -> list[str]:
         """Make *changes*, which have been checked, and return the names of the topics that they concern."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -27,7 +27,16 @@ from sharestate.broker.groups import (
     heartbeat_error,
     list_groups,
 )
-from sharestate.broker.groups.records import GroupRecord, GroupRecordKey, GroupRecordType
+from sharestate.broker.groups.records import (
+    GroupRecord,
+    GroupRecordKey,
+    GroupRecordType,
+    MemberMetadataValue,
+    NamedTopicPartitions,
+    StatePartitionMetadataValue,
+    TargetAssignmentMemberValue,
+)
+from sharestate.broker.groups.share_group import Partitions
 from sharestate.error_codes import ErrorCode
 from sharestate.persister import PartitionErrorData
 from tests.support.group_scenes import T1, T2, beat, coordinator_of, types_of, with_initialized_member
@@ -273,6 +282,62 @@ def test_a_loaded_coordinator_gives_members_a_whole_timeout() -> None:
     assert [group.state for group in describe_groups(other, ["g"])] == ["Stable"]
 
 
+def test_members_that_records_take_out_have_no_session() -> None:
+    """Sessions are those of the members that are left once all is loaded (groups 9.2)."""
+    coordinator, other = coordinator_of(), coordinator_of()
+    other.load(beat(coordinator).records, now_ms=0)
+
+    other.load(beat(coordinator, epoch=-1).records, now_ms=0)
+
+    assert other.next_deadline_ms() is None
+    assert other.expire_next(45_000) is None
+
+
+@pytest.mark.parametrize("order", [AssignmentOrder.SORTED, AssignmentOrder.JAVA])
+def test_what_a_record_names_twice_is_there_once(order: AssignmentOrder) -> None:
+    """Kafka keeps topics and partitions of records in sets: the member subscribes once, and leaves for good."""
+    coordinator = GroupCoordinator(order=order)
+    key = GroupRecordKey(GroupRecordType.STATE_PARTITION_METADATA, "g")
+    twice = StatePartitionMetadataValue((), (NamedTopicPartitions(T1, "t1", (1, 0, 1)),), ())
+    member = GroupRecordKey(GroupRecordType.MEMBER_METADATA, "g", "A")
+    coordinator.load(
+        [
+            GroupRecord(member, MemberMetadataValue(None, "", "", ("t1", "t1"))),
+            GroupRecord(key, twice),
+        ],
+        now_ms=0,
+    )
+    group = coordinator.state.group("g")
+
+    assert group.subscribers.values == {"t1": 1}
+    assert coordinator.state.tables.state_partitions.values["g"].initialized[T1].partitions == (0, 1)
+    beat(coordinator, epoch=-1)
+    assert coordinator.state.tables.groups_of_topics == {}
+
+
+class Unread(dict[str, Partitions]):
+    """Targets of members that nobody may walk."""
+
+    def values(self) -> NoReturn:
+        """Fail."""
+        pytest.fail("all targets are walked")
+
+
+def test_a_heartbeat_without_a_change_does_not_walk_the_targets() -> None:
+    """Whether an assignment is pending follows from the records, so it is looked at after the next one (groups 4.5)."""
+    coordinator = with_initialized_member()
+    beat(coordinator, epoch=3)
+    group = coordinator.state.group("g")
+    group.targets = Unread(group.targets)
+
+    assert beat(coordinator, epoch=3).records == ()
+    group.targets = {"A": group.targets["A"]}
+    coordinator.update_topics([ClusterTopic(topic_id=T1, name="t1", partition_count=3)])
+    beat(coordinator, epoch=3)
+    coordinator.initialized("g", {T1: [2]}, 1000)
+    assert types_of(beat(coordinator, epoch=4)) == [11, 13, 12, 14]
+
+
 def test_groups_are_described_as_of_what_is_committed() -> None:
     """Before that there is none; ids that are empty or unknown have errors of their own (groups 10)."""
     coordinator = with_initialized_member()
@@ -364,6 +429,16 @@ def test_a_malformed_heartbeat_names_the_field(fields: dict[str, Any], field: st
             [],
             "changed[1].name",
         ),
+        (
+            [ClusterTopic(topic_id=T2, name=each, partition_count=1) for each in ("t2", "t3")],
+            [],
+            "changed[1].topic_id",
+        ),
+        (
+            [ClusterTopic(topic_id=T2, name="t2", partition_count=each) for each in (2, 1)],
+            [],
+            "changed[1].topic_id",
+        ),
     ],
 )
 def test_topics_that_do_not_fit_are_refused(changed: list[ClusterTopic], deleted: list[str], field: str) -> None:
@@ -380,12 +455,19 @@ def test_topics_that_do_not_fit_are_refused(changed: list[ClusterTopic], deleted
 def test_a_topic_may_be_made_again_under_its_name() -> None:
     """The group notices another id, and asks for state of the new topic (groups 8.3)."""
     coordinator = with_initialized_member()
-    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t1", partition_count=1)], [T1])
+    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t1", partition_count=1)], [T1, T1])
 
     request = beat(coordinator, epoch=3).initialize
 
     assert request is not None
     assert [(key.topic_id, each.start_offset) for key, each in request.entries()] == [(T2, -1)]
+
+
+def test_a_topic_without_partitions_needs_no_state() -> None:
+    """Nothing is asked of a persister for it, which takes no topic without partitions."""
+    coordinator = coordinator_of(partitions=0)
+
+    assert beat(coordinator).initialize is None
 
 
 @pytest.mark.parametrize("racks", [3, [["r"]], [["r"], [1]]])
@@ -426,6 +508,11 @@ def test_a_group_is_removed_last() -> None:
     for type_ in (GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, GroupRecordType.TARGET_ASSIGNMENT_MEMBER):
         tables.replay(GroupRecord(GroupRecordKey(type_, "g", "A"), None), 0)
     tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.MEMBER_METADATA, "g", "A"), None), 0)
+    target = GroupRecordKey(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, "g", "A")
+    tables.replay(GroupRecord(target, TargetAssignmentMemberValue(())), 0)
+    with pytest.raises(GroupRecordOrderError, match="target assignment still has 1 members"):
+        tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.GROUP_METADATA, "g"), None), 0)
+    tables.replay(GroupRecord(target, None), 0)
     with pytest.raises(GroupRecordOrderError, match="target assignment epoch"):
         tables.replay(GroupRecord(GroupRecordKey(GroupRecordType.GROUP_METADATA, "g"), None), 0)
 

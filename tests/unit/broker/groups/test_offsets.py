@@ -9,6 +9,7 @@ import pytest
 from sharestate import GroupIdNotFoundError, MalformedInputError
 from sharestate.broker.groups import (
     GROUPS_4_4,
+    ClusterTopic,
     GroupCaller,
     GroupCoordinator,
     GroupNotEmptyError,
@@ -29,7 +30,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.error_codes import ErrorCode
 from sharestate.persister import InMemoryPersister, PartitionErrorData
-from tests.support.group_scenes import T1, beat, coordinator_of, types_of, with_initialized_member
+from tests.support.group_scenes import T1, T2, beat, coordinator_of, types_of, with_initialized_member
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -139,10 +140,39 @@ def test_offsets_are_deleted_topic_by_topic() -> None:
     done = offsets_deleted(coordinator, again.response, again.delete[0], again.delete[0].failed(0), 1000)
 
     assert (types_of(begun), begun.response.errors) == ([15], (("x", UNKNOWN),))
-    assert failed.response == OffsetDeletion(errors=(("x", UNKNOWN), ("t1", FAILED)))
+    assert failed.response == OffsetDeletion(errors=(), error_code=FAILED)
     assert [key.partition for key, _ in again.delete[0].entries()] == [0, 1]
     assert (types_of(done), done.response.errors) == ([15], (("t1", 0),))
     assert coordinator.state.tables.state_partitions.values["g"].deleting == ()
+
+
+def test_what_is_deleted_is_answered_first() -> None:
+    """Then what could be decided at once, then what a persister could not delete (completeDeleteShareGroupOffsets)."""
+    coordinator = emptied()
+    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t2", partition_count=1)])
+    coordinator.initialized("g", {T2: [0]}, 1000)
+    begun = delete_offsets(coordinator, "g", ["x", "t1", "t2"], 1000)
+    (request,) = begun.delete
+    answer = request.result(
+        lambda key, _: PartitionErrorData(partition=key.partition, error_code=FAILED if key.topic_id == T1 else 0)
+    )
+
+    done = offsets_deleted(coordinator, begun.response, request, answer, 1000)
+
+    assert done.response.errors == (("t2", 0), ("x", UNKNOWN), ("t1", FAILED))
+    assert coordinator.state.tables.state_partitions.values["g"].deleting == (T1,)
+
+
+def test_an_answer_for_a_group_that_is_gone_names_no_topic_that_was_deleted() -> None:
+    """Without a record of state there is nothing to take the topic from, and nothing to answer (offsets 3.3)."""
+    coordinator = emptied()
+    begun = delete_offsets(coordinator, "g", ["x", "t1"], 1000)
+    deletion = delete_groups(coordinator, ["g"], 1000)
+    groups_deleted(coordinator, deletion.response, {"g": deletion.delete[0].failed(0)}, 1000)
+
+    late = offsets_deleted(coordinator, begun.response, begun.delete[0], begun.delete[0].failed(0), 1000)
+
+    assert (types_of(late), late.response) == ([], OffsetDeletion(errors=(("x", UNKNOWN),)))
 
 
 def test_a_group_without_state_has_no_offsets_to_delete() -> None:
@@ -169,7 +199,7 @@ def test_offsets_are_described_from_what_is_stored() -> None:
     everything = describe_offsets(coordinator, "g")
 
     assert asked.request is not None
-    rows = described_offsets(coordinator, asked, persister.read_summary(asked.request).result())
+    rows = described_offsets(asked, persister.read_summary(asked.request).result())
 
     assert [(row.topic_name, row.partition, row.start_offset, row.lag) for row in rows] == [
         ("t1", 0, -1, -1),
@@ -178,7 +208,21 @@ def test_offsets_are_described_from_what_is_stored() -> None:
     ]
     assert everything.request is not None
     assert [key.partition for key, _ in everything.request.entries()] == [0, 1]
-    assert described_offsets(coordinator, describe_offsets(coordinator, "other"), None) == ()
+    assert described_offsets(describe_offsets(coordinator, "other"), None) == ()
+
+
+def test_a_topic_that_goes_while_it_is_described_keeps_its_name() -> None:
+    """The answer has the names of the request (requestTopicIdToNameMapping)."""
+    coordinator = emptied()
+    asked = [describe_offsets(coordinator, "g", topics) for topics in (None, {"t1": [0, 1]})]
+    results = [InMemoryPersister().read_summary(each.request).result() for each in asked if each.request]
+    coordinator.update_topics(deleted=[T1])
+
+    rows = [described_offsets(*each) for each in zip(asked, results, strict=True)]
+
+    assert [[(row.topic_name, row.topic_id, row.partition) for row in each] for each in rows] == [
+        [("t1", T1, 0), ("t1", T1, 1)]
+    ] * 2
 
 
 def test_the_lag_is_what_is_not_done() -> None:
@@ -192,7 +236,7 @@ def test_the_lag_is_what_is_not_done() -> None:
     assert asked.request is not None
     result = persister.read_summary(asked.request).result()
 
-    (row,) = described_offsets(coordinator, asked, result, {(T1, 0): 10})
+    (row,) = described_offsets(asked, result, {(T1, 0): 10})
 
     assert (row.start_offset, row.lag) == (7, 3)
 
