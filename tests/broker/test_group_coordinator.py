@@ -41,7 +41,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.broker.groups.records import GroupRecord, TargetAssignmentMetadataValue
 from sharestate.coordinator.wire import topic_id_text
-from sharestate.persister import InMemoryPersister
+from sharestate.persister import InMemoryPersister, PartitionErrorData, Result
 from sharestate.segments import segment_files
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
@@ -128,8 +128,15 @@ class Beside:
         self._told(effects)
         if effects.initialize:
             result = self._persister.initialize_state(effects.initialize).result()
-            self._told(self.coordinator.initialization_answered(effects.initialize, result, now_ms()))
+            answered = self._in_order_of_brokers(result)
+            self._told(self.coordinator.initialization_answered(effects.initialize, answered, now_ms()))
         return Beat("none", effects.response.member_epoch, effects.response.assignment)
+
+    def _in_order_of_brokers(self, result: Result[PartitionErrorData]) -> Result[PartitionErrorData]:
+        """Return an answer with its topics in the order of the map of DefaultStatePersister (Kafka 4.3.1)."""
+        topics = {each.topic_id: each for each in result.topics}
+        order = self.coordinator.state.tables.order
+        return evolve(result, topics=tuple(topics[topic_id] for topic_id in order.of_found_topics(topics)))
 
     def alter(self, name: str, offsets: Mapping[int, int]) -> None:
         """Alter offsets at both, which answer and write the same."""
