@@ -15,14 +15,17 @@ from sharestate import (
     AcknowledgementBatch,
     AcquireMode,
     AutoOffsetReset,
+    ErrorCode,
     InMemoryPersister,
     Profile,
     ShareConfig,
 )
+from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings, HeartbeatResponse, ShareGroupHeartbeat
 from sharestate.broker.node import (
     CreatableTopic,
     CreateTopicsRequest,
     GroupConfig,
+    GroupResponse,
     NodeConfig,
     PartitionOfRequest,
     ProducedBatch,
@@ -34,7 +37,7 @@ from sharestate.broker.node import (
     ShareFetchResponse,
 )
 from sharestate.coordinator import COORDINATOR_PROFILES
-from sharestate.persister import HeldRequest, InitializeStateParameters, PartitionStateData, WriteStateParameters
+from sharestate.persister import HeldRequest, InitializeStateParameters, ReadStateParameters, WriteStateParameters
 from sharestate.segments import LogBatch, LogReader
 
 RUNS: Final = Path(__file__).parents[1] / "data" / "broker-log"
@@ -46,8 +49,10 @@ _FIELDS: Final = {
 _RESETS: Final = {"earliest": AutoOffsetReset.earliest(), "latest": AutoOffsetReset.latest()}
 _MODES: Final = (AcquireMode.BATCH_OPTIMIZED, AcquireMode.RECORD_LIMIT)
 
-Summary = tuple[int, int, dict[tuple[str, int], Any]]
-"""Error code, lock duration, and of each partition its errors and what was acquired."""
+_Sent = ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeat
+
+FIRST_EPOCH: Final = 2
+"""The epoch of a group whose first member has joined, and which has no state yet."""
 
 
 class LoggedLine(NamedTuple):
@@ -98,23 +103,29 @@ class LoggedNode:
     first the next time.
 
     Attributes:
-        late: The time that a fetch waited though it was not to wait, by the number of the request: the timers of
-            brokers are late now and then. [ms]
+        late: The time that a fetch waited though it was not to wait, by its member and epoch: the timers of brokers are
+            late now and then. [ms]
         pairs: What was answered, and what the broker has answered.
         foreign_writes: The writes of the broker that the node has not made.
     """
 
-    def __init__(self, run: str, profile: Profile, late: Mapping[int, int]) -> None:
+    def __init__(self, run: str, profile: Profile, late: Mapping[tuple[str, int], int]) -> None:
         """Begin as the run did."""
         self.late = late
-        self.pairs: list[tuple[Summary, Summary]] = []
+        self.pairs: list[tuple[Any, Any]] = []
         self.foreign_writes: list[Any] = []
         self._run = run
         self._lines = logged_lines(run)
         self._properties = _properties(run)
         self._persister = InMemoryPersister(profile=COORDINATOR_PROFILES[profile.name])
+        settings = GroupCoordinatorSettings(
+            session_timeout_ms=int(self._properties["group.share.session.timeout.ms"]),
+            heartbeat_interval_ms=int(self._properties["group.share.heartbeat.interval.ms"]),
+        )
+        self._group_config = GroupConfig(share=self._config({}), coordinator=settings)
         self.broker = ShareBroker(
-            NodeConfig(profile=profile, group=GroupConfig(share=self._config({}))), persister=self._persister
+            NodeConfig(profile=profile, group=self._group_config, assignment_order=AssignmentOrder.JAVA),
+            persister=self._persister,
         )
         self._settings: dict[str, dict[str, str]] = {}
         self._expected: dict[int, Mapping[str, Any]] = {}
@@ -138,12 +149,35 @@ class LoggedNode:
 
     # ---- by request
 
+    def _share_group_heartbeat(self, _: int, line: LoggedLine, now_ms: int) -> None:
+        request, response = line.line["request"], line.line["response"]
+        if response["errorCode"] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return
+        if response["memberEpoch"] > FIRST_EPOCH:
+            self._answer_initializations(request["groupId"])
+            self._take(now_ms)
+        names = request["subscribedTopicNames"]
+        heartbeat = ShareGroupHeartbeat(
+            group_id=request["groupId"],
+            member_id=request["memberId"],
+            member_epoch=request["memberEpoch"],
+            rack_id=request["rackId"],
+            topic_names=None if names is None else tuple(names),
+        )
+        self._send(heartbeat, line, now_ms)
+
+    def _answer_initializations(self, group_id: str) -> None:
+        for held in self._persister.held:
+            if isinstance(held.request, InitializeStateParameters) and held.request.group_id == group_id:
+                held.answer()
+
     def _incremental_alter_configs(self, _: int, line: LoggedLine, now_ms: int) -> None:
         for resource in line.line["request"]["resources"]:
             group_id = resource["resourceName"]
             settings = self._settings.setdefault(group_id, {})
             settings |= {config["name"]: config["value"] for config in resource["configs"]}
-            self.broker.configure_group(group_id, GroupConfig(share=self._config(settings)), now_ms)
+            config = evolve(self._group_config, share=self._config(settings))
+            self.broker.configure_group(group_id, config, now_ms)
 
     def _produce(self, _: int, line: LoggedLine, now_ms: int) -> None:
         for topic in line.line["response"]["responses"]:
@@ -155,7 +189,8 @@ class LoggedNode:
                 self.broker.call(ProduceRequest(partitions=[produced]), now_ms=now_ms)
 
     def _share_fetch(self, _: int, line: LoggedLine, now_ms: int) -> None:
-        request, number = line.line["request"], len(self._expected)
+        request = line.line["request"]
+        asked = (request["memberId"], request["shareSessionEpoch"])
         self._send(
             ShareFetchRequest(
                 group_id=request["groupId"],
@@ -167,7 +202,7 @@ class LoggedNode:
                     for topic in request["forgottenTopicsData"]
                     for partition in topic["partitions"]
                 ],
-                max_wait_ms=self.late.get(number, request["maxWaitMs"]),
+                max_wait_ms=self.late.get(asked, request["maxWaitMs"]),
                 min_bytes=request["minBytes"],
                 max_bytes=request["maxBytes"],
                 max_records=request["maxRecords"],
@@ -199,7 +234,7 @@ class LoggedNode:
         group_id = line.line["request"]["groupId"]
         for topic, partition in _nested(line.line["request"]["topics"], "partitions"):
             asked = (group_id, topic["topicId"], partition["partition"])
-            next(held for held in self._held(asked) if not _is_write(held)).answer()
+            next(held for held in self._held(asked) if isinstance(held.request, ReadStateParameters)).answer()
         self._take(now_ms)
 
     def _write_share_group_state(self, index: int, line: LoggedLine, now_ms: int) -> None:
@@ -207,6 +242,7 @@ class LoggedNode:
         for topic, partition in _nested(line.line["request"]["topics"], "partitions"):
             asked = (group_id, topic["topicId"], partition["partition"])
             written = (
+                partition["stateEpoch"],
                 partition["startOffset"],
                 partition["deliveryCompleteCount"],
                 [tuple(batch.values()) for batch in partition["stateBatches"]],
@@ -216,13 +252,15 @@ class LoggedNode:
 
     # ---- behind them
 
-    def _send(self, request: ShareFetchRequest | ShareAcknowledgeRequest, line: LoggedLine, now_ms: int) -> None:
+    def _send(self, request: _Sent, line: LoggedLine, now_ms: int) -> None:
         number = self.broker.send(request, connection_id=line.line["connection"], now_ms=now_ms)
         self._expected[number] = line.line
 
     def _take(self, now_ms: int) -> None:
         for number, response in self.broker.advance(now_ms):
-            line = self._expected[number]
+            line = self._expected.get(number)
+            if line is None:
+                continue  # a topic that was made, or records that were appended
             self.pairs.append((_answered(response), _logged(line["response"])))
             if isinstance(response, ShareFetchResponse):
                 self._follow_hash_order(line, {each[:2] for each in response.partitions if each.records})
@@ -239,7 +277,7 @@ class LoggedNode:
         for held in filter(_is_write, self._held(asked)):
             ((_, entry),) = held.request.entries()
             batches = [tuple(map(int, batch)) for batch in entry.state_batches]
-            if (entry.start_offset, entry.delivery_complete_count, batches) == written:
+            if (entry.state_epoch, entry.start_offset, entry.delivery_complete_count, batches) == written:
                 held.answer()
                 return True
         return False
@@ -262,8 +300,8 @@ class LoggedNode:
 
     def _held(self, asked: tuple[str, str, int]) -> Iterator[HeldRequest[Any, Any]]:
         for held in self._persister.held:
-            ((key, _),) = held.request.entries()
-            if (key.group_id, key.topic_id, key.partition) == asked:
+            (key, _), *more = held.request.entries()
+            if (key.group_id, key.topic_id, key.partition) == asked and not more:
                 yield held
 
     def _config(self, settings: Mapping[str, str]) -> ShareConfig:
@@ -291,11 +329,6 @@ class LoggedNode:
         for name, count in counts.items():
             topic = CreatableTopic(name=name, partition_count=count, topic_id=ids[name])
             self.broker.call(CreateTopicsRequest(topics=[topic]), now_ms=0)
-        for group_id in {line.line["request"]["groupId"] for line in self._lines if line.api == "SHARE_FETCH"}:
-            for name, count in counts.items():
-                states = [PartitionStateData(partition=partition) for partition in range(count)]
-                request = InitializeStateParameters.of(group_id, ids[name], *states)
-                self.broker.call(request, now_ms=0)
 
 
 def _is_write(held: HeldRequest[Any, Any]) -> bool:
@@ -324,7 +357,11 @@ def _partitions(topics: list[Mapping[str, Any]]) -> list[PartitionOfRequest]:
     ]
 
 
-def _answered(response: Any) -> Summary:  # noqa: ANN401 - of either kind
+def _answered(response: Any) -> Any:  # noqa: ANN401 - of any kind
+    if isinstance(response, GroupResponse):
+        beat = response.result
+        assert isinstance(beat, HeartbeatResponse)
+        return response.error_code, beat.member_epoch, beat.heartbeat_interval_ms, beat.assignment
     is_fetch = isinstance(response, ShareFetchResponse)
     partitions = {
         each[:2]: (
@@ -337,7 +374,11 @@ def _answered(response: Any) -> Summary:  # noqa: ANN401 - of either kind
     return response.error_code, response.acquisition_lock_timeout_ms, partitions
 
 
-def _logged(response: Mapping[str, Any]) -> Summary:
+def _logged(response: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of any kind
+    if "memberEpoch" in response:
+        assigned = response["assignment"]
+        partitions = assigned and {each["topicId"]: tuple(each["partitions"]) for each in assigned["topicPartitions"]}
+        return response["errorCode"], response["memberEpoch"], response["heartbeatIntervalMs"], partitions
     partitions = {}
     for topic, each in _nested(response["responses"], "partitions"):
         error = (each["errorCode"], each["errorMessage"])

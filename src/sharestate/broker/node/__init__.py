@@ -5,6 +5,14 @@ It reads no clock and does no I/O: the time comes in as ``now_ms``.
 """
 
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.group_requests import (
+    AlterShareGroupOffsetsRequest,
+    DeleteGroupsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    GroupResponse,
+    ShareGroupDescribeRequest,
+)
 from sharestate.broker.node.log_batches import (
     Decoder,
     LogBatch,
@@ -97,6 +105,7 @@ __all__ = [
     "NODE_PROFILES",
     "AddPartitionsToTxnRequest",
     "AddPartitionsToTxnResponse",
+    "AlterShareGroupOffsetsRequest",
     "AskedOffset",
     "CleanupPolicy",
     "CreatableTopic",
@@ -104,11 +113,14 @@ __all__ = [
     "CreateTopicsRequest",
     "DeadLetterTopic",
     "Decoder",
+    "DeleteGroupsRequest",
     "DeleteRecordsRequest",
     "DeleteRecordsResponse",
+    "DeleteShareGroupOffsetsRequest",
     "DeleteTopicsRequest",
     "DeletedRecords",
     "DeletedRecordsResult",
+    "DescribeShareGroupOffsetsRequest",
     "EndTxnRequest",
     "EndedTransaction",
     "FetchRequest",
@@ -116,6 +128,7 @@ __all__ = [
     "FetchResult",
     "FetchedFrom",
     "GroupConfig",
+    "GroupResponse",
     "InitProducerIdRequest",
     "LastRecord",
     "LeaderIdAndEpoch",
@@ -159,6 +172,7 @@ __all__ = [
     "ShareFetchPartition",
     "ShareFetchRequest",
     "ShareFetchResponse",
+    "ShareGroupDescribeRequest",
     "TimestampedOffset",
     "Topic",
     "TopicConfig",

@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
+from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
 from sharestate.broker.sessions import DEFAULT_MAX_SESSIONS
 from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.values.checks import instance, number
@@ -28,6 +29,7 @@ class GroupConfig:
     Attributes:
         share: Those for its share partitions.
         isolation_level: Whether it reads what is not committed (``share.isolation.level``).
+        coordinator: Those for its members and assignments.
         dead_letter_topic_name: Where its dead letters go (``errors.deadletterqueue.topic.name``), which decides whether
             it has a dead-letter queue, whatever *share* says; empty for nowhere.
         dead_letter_copy_record_enable: Whether dead letters have the key and value of the record
@@ -43,6 +45,9 @@ class GroupConfig:
     share: ShareConfig = field(default=ShareConfig(), validator=instance(ShareConfig))
     isolation_level: IsolationLevel = field(
         default=IsolationLevel.READ_UNCOMMITTED, validator=instance(IsolationLevel, such_as="READ_COMMITTED")
+    )
+    coordinator: GroupCoordinatorSettings = field(
+        default=GroupCoordinatorSettings(), validator=instance(GroupCoordinatorSettings)
     )
     dead_letter_topic_name: str = field(default="", validator=instance(str))
     dead_letter_copy_record_enable: bool = field(default=False, validator=instance(bool))
@@ -63,6 +68,8 @@ class NodeConfig:
             (``errors.deadletterqueue.auto.create.topics.enable``).
         dead_letter_topic_name_prefix: What their names begin with (``errors.deadletterqueue.topic.name.prefix``); empty
             if any name will do.
+        assignment_order: The order in which the assignor goes through members and partitions: SORTED, or JAVA for
+            that of a broker.
         profile: Whose rules its share partitions follow, and whatever has rules of the same release.
 
     Raises:
@@ -79,6 +86,7 @@ class NodeConfig:
     auto_create_topics_enable: bool = field(default=True, validator=instance(bool))
     dead_letter_auto_create_topics_enable: bool = field(default=False, validator=instance(bool))
     dead_letter_topic_name_prefix: str = field(default="dlq.", validator=instance(str))
+    assignment_order: AssignmentOrder = field(default=AssignmentOrder.SORTED, validator=instance(AssignmentOrder))
     profile: Profile = field(default=LATEST, validator=instance(Profile, such_as="KAFKA_4_4"))
 
 

@@ -10,7 +10,10 @@ from itertools import starmap
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, get_args
 
+from sharestate.broker.groups import GroupCoordinator
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.group_requests import GroupRequest
+from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
 from sharestate.broker.node.log_requests import LogRequest
 from sharestate.broker.node.log_service import LogService
@@ -21,7 +24,7 @@ from sharestate.broker.node.share_fetch import ShareFetches
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
 from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
-from sharestate.broker.node.topic_requests import DeleteTopicsRequest
+from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
 from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
@@ -43,8 +46,8 @@ from sharestate.persister.requests import (
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.records import SharePartitionKey
 
-Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | LogRequest | Parameters[Any, Any]
-"""What may be sent: ShareFetch, ShareAcknowledge, what is asked of topics and logs, and the requests of a persister."""
+Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | GroupRequest | LogRequest | Parameters[Any, Any]
+"""What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
 
 _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
     {
@@ -57,7 +60,9 @@ _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyT
 )
 """The methods of a persister that answer the requests 83 to 87."""
 
-_REQUESTS: Final = frozenset({ShareFetchRequest, ShareAcknowledgeRequest, *get_args(LogRequest), *_STATE_REQUESTS})
+_REQUESTS: Final = frozenset(
+    {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *_STATE_REQUESTS}
+)
 
 
 class ShareBroker:
@@ -99,7 +104,7 @@ class ShareBroker:
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
         self._of_connection: dict[str, dict[int, None]] = {}
-        self._stored: deque[tuple[int, Parameters[Any, Any], Future[Any]]] = deque()
+        self._stored: deque[tuple[TakeResult, Future[Any]]] = deque()
         self._groups = GroupConfigs(self._config)
         self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
         self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
@@ -112,6 +117,7 @@ class ShareBroker:
             observer=observer,
             notify=notify,
         )
+        self._group_service = GroupService(self._config, self._logs, self._ask, self._answer)
         self._start()
 
     def _start(self) -> None:
@@ -148,11 +154,12 @@ class ShareBroker:
             self._service.fetch(number, request, connection_id=connection_id, now_ms=now_ms)
         elif isinstance(request, ShareAcknowledgeRequest):
             self._service.acknowledge(number, request, now_ms=now_ms)
-        elif not isinstance(request, Parameters):
-            self._answer_about_logs(number, request, now_ms)
+        elif isinstance(request, Parameters):
+            self._ask(request, partial(self._answer_stored, number, request))
+        elif isinstance(request, GroupRequest):
+            self._group_service.take(number, request, now_ms)
         else:
-            future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
-            future.add_done_callback(partial(self._note_stored, number, request))
+            self._answer_about_logs(number, request, now_ms)
         self._next_number += 1
         self._unanswered[number] = connection_id
         self._of_connection.setdefault(connection_id, {})[number] = None
@@ -204,6 +211,7 @@ class ShareBroker:
             self._service.next_deadline_ms(),
             self._fetches.waiting.next_deadline_ms(),
             self._logs.next_deadline_ms(),
+            self._group_service.next_deadline_ms(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -233,6 +241,7 @@ class ShareBroker:
         for forgotten in (self._unanswered, self._of_connection, self._stored):
             forgotten.clear()
         self._start()
+        self._group_service.restart(now_ms)
 
     def fail_over(self, topic: str, partition: int, now_ms: int) -> None:
         """Give a partition to its leader again, with the next epoch, as if it had been elsewhere meanwhile."""
@@ -247,6 +256,7 @@ class ShareBroker:
         expect(config, GroupConfig, "config")
         self._set_time(now_ms)
         self._groups.configure(group_id, config)
+        self._group_service.coordinator.configure(config.coordinator, group_id)
         self._share_partitions.configure(group_id, now_ms)
         self._settle(now_ms)
 
@@ -256,6 +266,11 @@ class ShareBroker:
     def topics(self) -> Topics:
         """The topics, to look at."""
         return self._logs.topics
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The group coordinator, to look at."""
+        return self._group_service.coordinator
 
     @property
     def sessions(self) -> ShareSessionCache:
@@ -313,6 +328,7 @@ class ShareBroker:
                 self._share_partitions.expire_next(self._now_ms)
                 or self._service.expire_next(self._now_ms)
                 or self._fetches.expire_next(self._now_ms)
+                or self._group_service.expire_next(self._now_ms)
             )
             if not is_expired:
                 self._logs.advance(self._now_ms)
@@ -320,21 +336,25 @@ class ShareBroker:
         self._now_ms = self._dead_letters.now_ms = now_ms
         self._share_partitions.take_arrived(now_ms)
         while self._stored:
-            self._answer_stored(*self._stored.popleft())
+            take, future = self._stored.popleft()
+            take(future, now_ms)
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
         """Answer what can be answered, and wake fetches of logs that have changed, until nothing is left to do."""
+        if len(self.topics) != len(self.groups.state.topics.by_id):
+            self._group_service.update_topics(now_ms)  # dead letters make topics too
         self._service.settle(now_ms)
         while changes := self._logs.take_changes():  # dead letters change logs too
             self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
             self._service.settle(now_ms)
 
     def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
-        response = self._logs.answer(request, now_ms=now_ms)
-        self._service.answers.append(NodeAnswer(number, response))
+        self._answer(number, self._logs.answer(request, now_ms=now_ms))
         if isinstance(request, DeleteTopicsRequest):
             self._share_partitions.drop_deleted(now_ms)
+        if isinstance(request, DeleteTopicsRequest | CreatePartitionsRequest):
+            self._group_service.update_topics(now_ms)
 
     def _forget(self, number: int) -> bool:
         """Forget the request *number*, and return whether somebody waits for its answer."""
@@ -347,14 +367,21 @@ class ShareBroker:
             del self._of_connection[connection_id]
         return True
 
-    def _note_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
-        """Note that the persister has answered a request of its own, in whatever thread."""
-        self._stored.append((number, request, future))
+    def _ask(self, request: Parameters[Any, Any], take: TakeResult) -> None:
+        """Send *request* to the persister; *take* gets what it answers, when the node is called next."""
+        future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+        future.add_done_callback(partial(self._note_stored, take))
+
+    def _answer(self, number: int, response: Response) -> None:
+        self._service.answers.append(NodeAnswer(number, response))
+
+    def _note_stored(self, take: TakeResult, future: Future[Any]) -> None:
+        """Note that the persister has answered, in whatever thread."""
+        self._stored.append((take, future))
         if self._notify is not None:
             self._notify()
 
-    def _answer_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any]) -> None:
+    def _answer_stored(self, number: int, request: Parameters[Any, Any], future: Future[Any], _: int) -> None:
         """Answer a request of the persister; UNKNOWN_SERVER_ERROR if its future has failed."""
         has_failed = future.cancelled() or future.exception() is not None
-        response = request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if has_failed else future.result()
-        self._service.answers.append(NodeAnswer(number, response))
+        self._answer(number, request.failed(ErrorCode.UNKNOWN_SERVER_ERROR) if has_failed else future.result())

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from attrs import define, field
 from sortedcontainers import SortedDict
 
+from sharestate.broker.node.group_requests import GroupResponse
 from sharestate.broker.node.log_requests import LogResponse
 from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
 from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
@@ -81,8 +82,8 @@ _SESSION_REFUSALS: Final = (
 _NO_PLAN: Final = AcknowledgementPlan({}, {})
 
 
-Response: TypeAlias = ShareFetchResponse | ShareAcknowledgeResponse | LogResponse | Result[Any]
-"""What is answered: to ShareFetch, to ShareAcknowledge, about topics and logs, and to the requests of a persister."""
+Response: TypeAlias = ShareFetchResponse | ShareAcknowledgeResponse | GroupResponse | LogResponse | Result[Any]
+"""What is answered: to members, about groups, topics and logs, and to the requests of a persister."""
 
 
 class NodeAnswer(NamedTuple):
