@@ -170,7 +170,8 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
         AssignmentError: The assignor fails.
 
     Complexity:
-        O(n) in the members and partitions of the group: without a change they are looked at, too, as Kafka does.
+        O(n log n) in the topics that the group subscribes to. Partitions and members are looked at once after a change
+        of subscriptions, targets or state, and when a target assignment is made; Kafka looks at all of them each time.
 
     Source:
         GroupMetadataManager.shareGroupHeartbeat (Kafka 4.3.1).
@@ -186,14 +187,14 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
     names = changes.names
     missing = missing_state(state, group.group_id, names, now_ms)
     records = (
-        *((_member_record(group.group_id, updated),) if updated != member else ()),
+        *((_member_record(group.group_id, updated),) if _differ(updated, member) else ()),
         *changes.records,
         *target.records,
-        *((_current_record(group.group_id, reconciled),) if reconciled != updated else ()),
+        *((_current_record(group.group_id, reconciled),) if _differ(reconciled, updated) else ()),
         *initializing_record(state, group.group_id, missing),
     )
     is_full = request.member_epoch == JOIN_EPOCH or request.topic_names is not None
-    tells = is_full or as_sets(reconciled.assigned) != as_sets(member.assigned)
+    tells = is_full or (reconciled is not member and as_sets(reconciled.assigned) != as_sets(member.assigned))
     return HeartbeatPlan(
         records=records,
         response=HeartbeatResponse(
@@ -284,8 +285,11 @@ def _member(group: ShareGroup, request: ShareGroupHeartbeat) -> ShareGroupMember
 
 
 def _updated(state: CoordinatorState, member: ShareGroupMember, request: ShareGroupHeartbeat) -> ShareGroupMember:
-    """Return the member as the request describes it (groups 4.3)."""
+    """Return the member as the request describes it, itself if that is as before (groups 4.3)."""
     names = request.topic_names
+    client = (request.client_id, request.client_host)
+    if names is None and request.rack_id is None and client == (member.client_id, member.client_host):
+        return member
     return evolve(
         member,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
@@ -293,6 +297,10 @@ def _updated(state: CoordinatorState, member: ShareGroupMember, request: ShareGr
         client_id=request.client_id,
         client_host=request.client_host,
     )
+
+
+def _differ(first: ShareGroupMember, second: ShareGroupMember) -> bool:
+    return first is not second and first != second  # their partitions are compared, which takes a while
 
 
 # ---- what becomes of the group
@@ -327,7 +335,9 @@ def _group_changes(
     """Return the group epoch after a heartbeat, and why (groups 4.4)."""
     bumped = frozenset(updated.topic_names) != frozenset(member.topic_names)
     if state.profile.asks_pending_between_assignments or group.target_metadata.epoch >= group.epoch:
-        bumped = bumped or _is_assignment_pending(state, group)
+        if group.pending is None:
+            group.pending = _is_assignment_pending(state, group)
+        bumped = bumped or group.pending
     refresh = group.refresh
     size = len(group.members.values) + (member.member_id not in group.members.values)
     if not bumped and now_ms < refresh.deadline_ms and group.epoch >= refresh.epoch:
@@ -353,6 +363,9 @@ def _group_changes(
 def _is_assignment_pending(state: CoordinatorState, group: ShareGroup) -> bool:
     """
     Return whether an initialized partition of a topic that anyone subscribes to is in no target (groups 4.5).
+
+    Complexity:
+        O(n) in the members and partitions of the group.
 
     Source:
         GroupMetadataManager.initializedAssignmentPending (Kafka 4.3.1).

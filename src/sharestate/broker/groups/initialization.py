@@ -41,7 +41,7 @@ def missing_state(state: CoordinatorState, group_id: str, names: Iterable[str], 
     Return the share partitions of topics called *names* that have no state, and for which nobody waits (groups 8.1).
 
     Complexity:
-        O(n) in the partitions of the topics.
+        O(n) in the topics, and in the partitions of those that are not initialized as a whole.
 
     Source:
         GroupMetadataManager.subscribedTopicsChangeMap (Kafka 4.3.1).
@@ -56,7 +56,10 @@ def missing_state(state: CoordinatorState, group_id: str, names: Iterable[str], 
         topic = state.topics.by_name.get(name)
         if topic is None:
             continue
-        done = {*_numbers(known.initialized, topic.topic_id), *_numbers(waited_for, topic.topic_id)}
+        initialized = _numbers(known.initialized, topic.topic_id)
+        if initialized and len(initialized) >= topic.partition_count:
+            continue  # partitions do not grow fewer, so the rest need not be looked at
+        done = {*initialized, *_numbers(waited_for, topic.topic_id)}
         if not done or len(done) < topic.partition_count:
             left = tuple(number for number in range(topic.partition_count) if number not in done)
             missing[topic.topic_id] = InitializedTopic(name, left, now_ms)

@@ -122,7 +122,7 @@ class RecordOrder:
 
     def _put(self, keys: Iterable[K], type_: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> list[K]:
         if not self.is_java:
-            return sorted(keys)
+            return sorted(set(keys))
         table = JavaHashMap(type_, capacity)
         for key in keys:
             table.put(key)

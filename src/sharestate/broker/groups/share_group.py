@@ -157,6 +157,7 @@ class ShareGroup:
         targets: What each member is to have; a member before its first assignment is not in it.
         subscribers: How many members subscribe to a topic, by its name.
         refresh: Until when its topics need not be looked at; in no record, so a restart forgets it.
+        pending: Whether an assignment is pending, once a heartbeat has looked; None after a record that may change it.
     """
 
     group_id: str
@@ -169,6 +170,7 @@ class ShareGroup:
     )
     subscribers: TimelineMap[int] = field(factory=TimelineMap)
     refresh: RefreshDeadline = field(default=RefreshDeadline(), eq=False)
+    pending: bool | None = field(default=None, eq=False)
 
     @classmethod
     def new(cls, group_id: str, epoch: int) -> ShareGroup:
