@@ -20,6 +20,7 @@ from sharestate.broker.sessions import (
     SESSION_PROFILES,
     FetchedPartition,
     Rpc,
+    SessionQuirk,
     ShareFetchContext,
     ShareRequest,
     ShareSessionCache,
@@ -27,7 +28,8 @@ from sharestate.broker.sessions import (
     plan_acknowledgements,
     request_error,
 )
-from sharestate.coordinator.wire import topic_id_text
+from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
+from tests.broker.administration import delete_topic
 from tests.broker.conftest import SETTINGS
 from tests.broker.group_requests import JOIN, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
@@ -350,7 +352,7 @@ def test_partitions_join_and_leave(place: Place) -> None:
 
 
 def test_an_unknown_topic_id(place: Place) -> None:
-    """It is an error of its partition; in 4.3.1 it is one of the whole request, until the session forgets it."""
+    """It is an error of its partition; in 4.3.1 it is one of the whole request, until the session forgets it (S7)."""
     if place.group.broker.kafka == "4.3.1":
         raw = place.group.to
         nowhere = [(uuid.UUID(int=7), 0)]
@@ -369,6 +371,33 @@ def test_an_unknown_topic_id(place: Place) -> None:
         assert named(member.fetch(OPEN, [(uuid.UUID(int=7), 5)])) == {5: "unknown_topic_id"}
         assert named(member.fetch(1, place.partitions(0))) == {0: "none", 5: "unknown_topic_id"}
         assert named(member.fetch(CLOSE)) == {}
+
+
+def test_a_deleted_topic(place: Place, broker: KafkaBroker) -> None:
+    """It is an error of its partition; in 4.3.1 the whole fetch fails, and has acquired what it does not say (S7)."""
+    gone = (uuid.UUID(bytes=topic_id_bytes(broker.create_topic("ephemeral", 1))), 0)
+    (partition,) = place.partitions(0)
+    raw, group_id = place.group.to, place.group.group_id
+
+    def fetch(member_id: str, epoch: int, listed: Iterable[Partition] = ()) -> Fetched:
+        request = fetch_request(group_id, member_id, epoch, dict.fromkeys(listed, ()), limits=QUICK)
+        return fetched_of(raw.ask(request, ShareFetchResponse))
+
+    assert fetch("A", OPEN, [partition, gone]).error == "none"
+    delete_topic(broker, "ephemeral")
+    unknown = [("unknown_server_error", {}), ("none", {gone: ("unknown_topic_id", 0)})]
+    until(lambda: fetch("B", OPEN, [gone])[:2] in unknown)
+    produce(broker, place.topic.name, BATCH, batch=BATCH)
+    for index in range(1, PARTITIONS):  # as many in each, which other tests count on
+        produce(broker, place.topic.name, BATCH, batch=BATCH, partition=index)
+    place.topic.log_end += BATCH
+    fetched = fetch("A", 1)
+    if place.profile.has(SessionQuirk.FAILS_FOR_UNKNOWN_TOPICS):
+        assert (fetched.error, fetched.codes) == ("unknown_server_error", {})
+    else:
+        assert fetched.codes == {partition: ("none", 0), gone: ("unknown_topic_or_partition", 0)}
+    assert fetch("C", OPEN, [partition]).acquired == {partition: []}
+    assert [fetch(member_id, CLOSE).error for member_id in "ABC"] == ["none"] * 3
 
 
 def named(fetched: Fetched) -> dict[int, str]:

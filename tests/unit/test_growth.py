@@ -36,7 +36,9 @@ from sharestate import (
     TransactionIndex,
     WriteShareGroupState,
 )
+from sharestate.broker.groups import GroupCoordinator, GroupCoordinatorSettings
 from sharestate.partition.cells import Cell
+from tests.support.group_scenes import T1, beat, coordinator_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -537,6 +539,32 @@ def test_members_that_have_left_leave_nothing() -> None:
     tracemalloc.stop()
 
     assert grown < 50_000
+
+
+# ---- share groups
+
+
+def with_members(size: int) -> GroupCoordinator:
+    """Return a coordinator with a group of *size* members, each of which has as many partitions."""
+    coordinator = coordinator_of(settings=GroupCoordinatorSettings(max_size=1_000), partitions=size * size)
+    for number in range(size):
+        beat(coordinator, f"member {number}")
+    coordinator.initialized("g", {T1: range(size * size)}, 1_000)
+    for epoch in (2, 2):  # the second time nothing is left to do
+        beat(coordinator, "member 0", epoch, now_ms=2_000)
+    return coordinator
+
+
+def test_a_heartbeat_costs_the_same_in_any_group() -> None:
+    """While nothing changes, other members and partitions are not looked at, and no set is made of them."""
+    few, many = (partial(beat, with_members(size), "member 0", 2, now_ms=2_000) for size in (2, 30))
+
+    assert work(many) <= work(few) + 2  # the upkeep of the timers' order
+    tracemalloc.start()
+    many()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000  # a set of the 900 partitions takes 32,984 bytes
 
 
 # ---- transactions

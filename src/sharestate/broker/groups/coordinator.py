@@ -159,8 +159,8 @@ class GroupCoordinator:
             AssignmentError: The assignor fails.
 
         Complexity:
-            O(n) in the topics that the group subscribes to and in the member's partitions, and if records are written,
-            in the members and partitions of the group; O(log n) in the members of all groups.
+            O(n log n) in the topics that the group subscribes to. Partitions and members are looked at once after a
+            change of subscriptions, targets or state, and when a target assignment is made.
         """
         expect(request, ShareGroupHeartbeat, "request")
         now_ms = checked_time(now_ms)

@@ -170,8 +170,8 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
         AssignmentError: The assignor fails.
 
     Complexity:
-        O(n) in the topics that the group subscribes to and in the member's partitions; after a record of the group,
-        once, and if one is to be written, in all members and partitions. Kafka looks at these each time.
+        O(n log n) in the topics that the group subscribes to. Partitions and members are looked at once after a change
+        of subscriptions, targets or state, and when a target assignment is made; Kafka looks at all of them each time.
 
     Source:
         GroupMetadataManager.shareGroupHeartbeat (Kafka 4.3.1).
@@ -187,14 +187,14 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
     names = changes.names
     missing = missing_state(state, group.group_id, names, now_ms)
     records = (
-        *((_member_record(group.group_id, updated),) if updated != member else ()),
+        *((_member_record(group.group_id, updated),) if _differ(updated, member) else ()),
         *changes.records,
         *target.records,
-        *((_current_record(group.group_id, reconciled),) if reconciled != updated else ()),
+        *((_current_record(group.group_id, reconciled),) if _differ(reconciled, updated) else ()),
         *initializing_record(state, group.group_id, missing),
     )
     is_full = request.member_epoch == JOIN_EPOCH or request.topic_names is not None
-    tells = is_full or as_sets(reconciled.assigned) != as_sets(member.assigned)
+    tells = is_full or (reconciled is not member and as_sets(reconciled.assigned) != as_sets(member.assigned))
     return HeartbeatPlan(
         records=records,
         response=HeartbeatResponse(
@@ -285,8 +285,11 @@ def _member(group: ShareGroup, request: ShareGroupHeartbeat) -> ShareGroupMember
 
 
 def _updated(state: CoordinatorState, member: ShareGroupMember, request: ShareGroupHeartbeat) -> ShareGroupMember:
-    """Return the member as the request describes it (groups 4.3)."""
+    """Return the member as the request describes it, itself if that is as before (groups 4.3)."""
     names = request.topic_names
+    client = (request.client_id, request.client_host)
+    if names is None and request.rack_id is None and client == (member.client_id, member.client_host):
+        return member
     return evolve(
         member,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
@@ -294,6 +297,10 @@ def _updated(state: CoordinatorState, member: ShareGroupMember, request: ShareGr
         client_id=request.client_id,
         client_host=request.client_host,
     )
+
+
+def _differ(first: ShareGroupMember, second: ShareGroupMember) -> bool:
+    return first is not second and first != second  # their partitions are compared, which takes a while
 
 
 # ---- what becomes of the group

@@ -41,7 +41,7 @@ def missing_state(state: CoordinatorState, group_id: str, names: Iterable[str], 
     Return the share partitions of topics called *names* that have no state, and for which nobody waits (groups 8.1).
 
     Complexity:
-        O(n) in the topics, and in the partitions of those that are not all initialized.
+        O(n) in the topics, and in the partitions of those that are not initialized as a whole.
 
     Source:
         GroupMetadataManager.subscribedTopicsChangeMap (Kafka 4.3.1).
@@ -58,7 +58,7 @@ def missing_state(state: CoordinatorState, group_id: str, names: Iterable[str], 
             continue
         initialized = _numbers(known.initialized, topic.topic_id)
         if initialized and len(initialized) >= topic.partition_count:
-            continue
+            continue  # partitions do not grow fewer, so the rest need not be looked at
         done = {*initialized, *_numbers(waited_for, topic.topic_id)}
         if not done or len(done) < topic.partition_count:
             left = tuple(number for number in range(topic.partition_count) if number not in done)

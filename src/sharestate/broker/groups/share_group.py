@@ -157,7 +157,7 @@ class ShareGroup:
         targets: What each member is to have; a member before its first assignment is not in it.
         subscribers: How many members subscribe to a topic, by its name.
         refresh: Until when its topics need not be looked at; in no record, so a restart forgets it.
-        is_pending: Whether an assignment is pending; None if that was not looked at since its last record.
+        is_pending: Whether an assignment is pending; None after a record that may change it.
     """
 
     group_id: str

@@ -43,6 +43,15 @@ from sharestate.errors import GroupRecordOrderError
 _DELETED_TARGET: Final = TargetMetadata(-1, 0)
 """The target assignment of a group that is being deleted (``replay`` of ShareGroupTargetAssignmentMetadataKey)."""
 
+_OF_PENDING: Final = frozenset(
+    {
+        GroupRecordType.MEMBER_METADATA,
+        GroupRecordType.TARGET_ASSIGNMENT_MEMBER,
+        GroupRecordType.STATE_PARTITION_METADATA,
+    }
+)
+"""The records that may change whether an assignment is pending: subscriptions, targets and what is initialized."""
+
 
 @define
 class GroupTables:
@@ -84,7 +93,7 @@ class GroupTables:
             self.state_partitions.values.pop(key.group_id, None)
         elif group is not None:
             self._TAKEN_BACK[key.type](self, group, key.member_id or "")
-        if group is not None:
+        if group is not None and key.type in _OF_PENDING:
             group.is_pending = None
 
     # ---- what a record tells

@@ -43,6 +43,7 @@ from sharestate.broker.sessions import (
     AcknowledgementPlan,
     FetchedPartition,
     Rpc,
+    SessionQuirk,
     ShareFetchContext,
     ShareRequest,
     ShareSessionCache,
@@ -110,6 +111,7 @@ class _Unanswered:
         context: Its context in its session; None for a ShareAcknowledge.
         found: What its fetch has found; None while it waits.
         errors: The errors of partitions that are not fetched.
+        nameless: The ids of no topic with which its fetch fails as a whole (sessions 10, S7).
         outcomes: What has come of its acknowledgements.
         pending_count: How many acknowledgements are not stored yet. [partitions]
     """
@@ -119,6 +121,7 @@ class _Unanswered:
     context: ShareFetchContext | None
     found: Found | None = None
     errors: Found = field(factory=dict)
+    nameless: frozenset[str] = frozenset()
     outcomes: dict[TopicIdPartition, PartitionError] = field(factory=dict)
     pending_count: int = 0
 
@@ -328,6 +331,9 @@ class ShareService:
         """
         valid, errors = context.fetch_order(self._topics)
         unanswered.errors = {each: _partition(each, PartitionError(code)) for each, code in errors.items()}
+        if self._profile.has(SessionQuirk.FAILS_FOR_UNKNOWN_TOPICS):  # by the topics that there are now, not later
+            topic_ids = {each.topic_id for each in (*valid, *errors)}
+            unanswered.nameless = frozenset(each for each in topic_ids if self._topics.name_of(each) is None)
         if not valid:
             unanswered.found = unanswered.errors
             return
@@ -443,6 +449,8 @@ class ShareService:
                 for partition, each in found.items()
             }
         )
+        if any(each.topic_id in unanswered.nameless for each in selected):
+            return ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR)
         outcomes = unanswered.outcomes
         codes = {each: outcome.error_code for each, outcome in outcomes.items()}
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}

@@ -62,13 +62,22 @@ class SessionQuirk(StrEnum):
     they have one, NONE, as they do otherwise.
     """
 
+    FAILS_FOR_UNKNOWN_TOPICS = "S7"
+    """
+    A ShareFetch whose response would have a partition of a topic that does not exist fails as a whole with
+    UNKNOWN_SERVER_ERROR, after everything else is done. Nodes obey it. Healed: the partition alone has an error.
+
+    Source:
+        KafkaApis.processShareFetchResponse (4.2.1, 4.3.1): BrokerTopicStats.updateBytesOut is given no name.
+    """
+
 
 @frozen(kw_only=True)
 class SessionProfile:
     """
     The rules in which share sessions may differ.
 
-    Releases 4.2.1 to 4.4.0 of Kafka have the same ones.
+    Releases 4.2.1 to 4.4.0 of Kafka have the same ones, but for S7.
 
     >>> from sharestate.broker.sessions import SESSIONS_4_4, SessionQuirk
     >>> SESSIONS_4_4.has(SessionQuirk.KEEPS_NO_NAME), SESSIONS_4_4.healed.quirks
@@ -98,14 +107,16 @@ class SessionProfile:
         return constant_name(self.name).replace("KAFKA", "SESSIONS")
 
 
-SESSIONS_4_4: Final = SessionProfile(name="kafka-4.4", quirks=frozenset(SessionQuirk))
+SESSIONS_4_4: Final = SessionProfile(
+    name="kafka-4.4", quirks=frozenset(SessionQuirk) - {SessionQuirk.FAILS_FOR_UNKNOWN_TOPICS}
+)
 """Kafka 4.4.0."""
 
-SESSIONS_4_3: Final = evolve(SESSIONS_4_4, name="kafka-4.3")
+SESSIONS_4_3: Final = SessionProfile(name="kafka-4.3", quirks=frozenset(SessionQuirk))
 """Kafka 4.3.0 and 4.3.1."""
 
-SESSIONS_4_2: Final = evolve(SESSIONS_4_4, name="kafka-4.2")
-"""Kafka 4.2.1 and 4.2.2."""
+SESSIONS_4_2: Final = evolve(SESSIONS_4_3, name="kafka-4.2")
+"""Kafka 4.2.1; 4.2.2 too, but for S7, which is mended there."""
 
 LATEST_SESSIONS: Final = SESSIONS_4_4
 """The rules of the newest release, and of what is given none."""

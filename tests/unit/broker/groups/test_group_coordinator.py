@@ -175,6 +175,33 @@ def test_a_changed_topic_is_noticed_at_the_next_heartbeat() -> None:
     assert offsets == {GROUPS_4_3: [(2, -1)], GROUPS_4_4: [(2, 0)]}
 
 
+def test_new_state_is_noticed_though_a_heartbeat_has_looked_before() -> None:
+    """What is initialized after a heartbeat that has found nothing to assign is assigned by the next (groups 4.5)."""
+    coordinator = coordinator_of()
+    beat(coordinator)
+    coordinator.initialized("g", {T1: [0]}, 1000)
+    assert beat(coordinator, epoch=2).response.assignment == {T1: (0,)}
+    assert types_of(beat(coordinator, epoch=3)) == []
+    coordinator.initialized("g", {T1: [1]}, 1000)
+
+    assert beat(coordinator, epoch=3).response.assignment == {T1: (0, 1)}
+    assert types_of(beat(coordinator, epoch=4)) == []
+
+
+def test_new_subscriptions_are_noticed_though_a_heartbeat_has_looked_before() -> None:
+    """A record by which a member subscribes to more has the next heartbeat look whether that is assigned."""
+    coordinator = with_initialized_member()
+    coordinator.update_topics([ClusterTopic(topic_id=T2, name="t2", partition_count=1)])
+    both = beat(coordinator, epoch=3, topics=("t1", "t2"))
+    coordinator.initialized("g", {T2: [0]}, 1000)
+    one = beat(coordinator, epoch=both.response.member_epoch, topics=("t1",))
+    epoch = one.response.member_epoch
+    assert types_of(beat(coordinator, epoch=epoch)) == []
+    coordinator.load(both.records[:1], 1000)
+
+    assert beat(coordinator, epoch=epoch).response.assignment == {T1: (0, 1), T2: (0,)}
+
+
 def test_a_lost_initialization_is_asked_for_again() -> None:
     """After 30 seconds, at the group's epoch; in 4.4 from 0, which is bug G1, and healed from -1 (groups 8.1)."""
     offsets = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from sharestate import KAFKA_4_4, AcknowledgementBatch, ErrorCode, Lifecycle, Profile
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, AcknowledgementBatch, ErrorCode, Lifecycle, Profile
 from sharestate.broker.node import (
     DeleteTopicsRequest,
     LeaderIdAndEpoch,
@@ -170,6 +170,60 @@ def test_an_unknown_topic_is_an_error_of_its_partition() -> None:
         (node.topic_id, ErrorCode.NONE),
         (OTHER_TOPIC, ErrorCode.UNKNOWN_TOPIC_ID),
     ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "error"),
+    [
+        (KAFKA_4_2, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (KAFKA_4_3, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (KAFKA_4_3.healed, ErrorCode.NONE),
+        (KAFKA_4_4, ErrorCode.NONE),
+    ],
+)
+def test_an_unknown_topic_may_fail_the_whole_fetch(profile: Profile, error: ErrorCode) -> None:
+    """Until the session forgets it, as a broker of 4.3.1 answers, and one of 4.4.0 does not (sessions 10, S7)."""
+    member = Member(Node(profile=profile))
+    nowhere = [PartitionOfRequest(OTHER_TOPIC, 0)]
+
+    assert [
+        (response.error_code, response.acquisition_lock_timeout_ms)
+        for response in (
+            member.got(partitions=nowhere),
+            member.got(),
+            member.got(forgotten=nowhere),
+            member.got(share_session_epoch=-1),
+        )
+    ] == [(error, 0 if error else 1000)] * 2 + [(ErrorCode.NONE, 1000)] * 2
+
+
+def test_all_else_is_done_of_a_fetch_that_fails_for_a_deleted_topic() -> None:
+    """What is acquired has a lock though nobody is told, the epoch is used up, and acknowledgements count (S7)."""
+    node = Node(2, profile=KAFKA_4_3)
+    other = node.create("other")
+    node.produce(1, 1, partition=1)
+    member, second = Member(node), Member(node, "m2")
+    both = [PartitionOfRequest(other, 0), PartitionOfRequest(node.topic_id, 1)]
+    assert acquired(member.got(partitions=both, max_records=1)) == {0: [], 1: [(0, 0, 1)]}
+    node.broker.call(DeleteTopicsRequest(names=["other"]), now_ms=0)
+    response = member.got(acknowledge={1: [AcknowledgementBatch(0, 0, (ACCEPT,))]})
+
+    assert response == ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert acquired(second.got(1)) == {1: []}
+    number = second.fetch(max_wait_ms=2_000)
+    assert acquired(node.advance(1_001)[number]) == {1: [(1, 1, 2)]}
+    assert member.got(share_session_epoch=1).error_code is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+def test_a_fetch_that_waits_knows_the_topics_that_there_were() -> None:
+    """The names of topics are taken when a request comes: one deleted meanwhile does not fail it (S7)."""
+    node = Node(profile=KAFKA_4_3)
+    member = Member(node)
+    number = member.fetch(0)
+    node.broker.call(DeleteTopicsRequest(names=["orders"]), now_ms=0)
+
+    assert node.advance(500)[number].error_code is ErrorCode.NONE
+    assert member.got().error_code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_deleted_topic_has_no_share_partition() -> None:

@@ -9,6 +9,7 @@ from sharestate.broker.sessions import (
     FINAL_EPOCH,
     REQUESTS,
     SESSION_PROFILES,
+    SESSIONS_4_2,
     SESSIONS_4_3,
     SESSIONS_4_4,
     ContextKind,
@@ -263,7 +264,8 @@ def test_profiles_are_those_of_leaders() -> None:
         "kafka-4.3",
         "kafka-4.4",
     }
-    assert SESSIONS_4_4.quirks == frozenset(SessionQuirk)
+    assert SESSIONS_4_2.quirks == SESSIONS_4_3.quirks == frozenset(SessionQuirk)
+    assert SESSIONS_4_3.quirks - SESSIONS_4_4.quirks == {SessionQuirk.FAILS_FOR_UNKNOWN_TOPICS}
     assert SESSION_PROFILES["kafka-4.4-healed"] == HEALED
     assert (repr(SESSIONS_4_4), repr(HEALED)) == (
         "SESSIONS_4_4",
