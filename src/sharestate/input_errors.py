@@ -94,7 +94,7 @@ class InvalidConfigurationError(ShareStateError):
     A setting that is refused when it is made.
 
     Attributes:
-        key: The setting, by Kafka's name for it; None if it is none of Kafka's brokers'.
+        key: The setting, by Kafka's name for it; None if brokers have no such setting.
     """
 
     key: str | None = None

@@ -258,7 +258,7 @@ _SHARE_REQUEST: Final[Mapping[str, _Kind]] = {
     "topics": _ACKNOWLEDGED,
 }
 _MEMBER: Final[Mapping[str, _Kind]] = {"groupId": _TEXT, "memberId": _TEXT}
-"""Who sends such a request. A broker that is not told refuses it with INVALID_REQUEST, and logs that (sessions 2)."""
+"""Who sends such a request. A broker refuses it without these with INVALID_REQUEST, and logs that (sessions 2)."""
 
 _REQUESTS: Final[Mapping[str, _Kind]] = MappingProxyType(
     {

@@ -97,7 +97,7 @@ class GroupCoordinatorConfig:
     Attributes:
         session_timeout_ms: ``share.session.timeout.ms``: the time without a heartbeat after which a member is removed.
             [ms]
-        heartbeat_interval_ms: ``share.heartbeat.interval.ms``: the time between two heartbeats that members are told.
+        heartbeat_interval_ms: ``share.heartbeat.interval.ms``: the time between heartbeats, from each answer.
             [ms]
         assignment_interval_ms: ``share.assignment.interval.ms``: the shortest time between two target assignments; 0
             in Kafka 4.2, which has no such setting. [ms]

@@ -256,7 +256,7 @@ _BOOL, _INT, _SHORT, _LIST, _STR = ConfigType  # short names, for the table's co
 _POSITIVE, _NATURAL = InRange(1), InRange(0)
 _ISOLATION: Final = OneOf(("read_committed", "read_uncommitted"))
 _PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
-_DLQ_MANAGER: Final = "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager"
+_DEAD_LETTERS: Final = "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager"
 
 # fmt: off
 CONFIG_KEYS: Final = (
@@ -291,7 +291,7 @@ CONFIG_KEYS: Final = (
     ConfigKey(_G, "share.fetch.purgatory.purge.interval.requests", _INT, 1_000),
     ConfigKey(_G, "group.share.max.share.sessions",           _INT, 2_000, _POSITIVE),
     ConfigKey(_G, "group.share.persister.class.name",         _STR, _PERSISTER, is_internal=True),
-    ConfigKey(_G, "group.share.dlq.manager.class.name",       _STR, _DLQ_MANAGER, is_internal=True, since="4.4"),
+    ConfigKey(_G, "group.share.dlq.manager.class.name",       _STR, _DEAD_LETTERS, is_internal=True, since="4.4"),
     ConfigKey(_S, "share.coordinator.state.topic.num.partitions", _INT, 50, _POSITIVE),
     ConfigKey(_S, "share.coordinator.state.topic.replication.factor", _SHORT, 3, _POSITIVE),
     ConfigKey(_S, "share.coordinator.state.topic.min.isr",    _SHORT, 2, _POSITIVE),

@@ -50,7 +50,7 @@ _MOST_UPDATES: Final = 500
 
 _HEARTBEAT: Final = "share.heartbeat.interval.ms"
 _SESSION: Final = "share.session.timeout.ms"
-_DLQ_TOPIC: Final = "errors.deadletterqueue.topic.name"
+_DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
 class Relation(NamedTuple):
@@ -247,8 +247,8 @@ def _refuse_what_controllers_do(group: Mapping[str, str], broker: Values, line: 
             _refuse(refusal, name)
     if _number(values, _SESSION) <= _number(values, _HEARTBEAT):
         _refuse(f"{_SESSION} must be greater than {_HEARTBEAT}", _SESSION)
-    if str(values.get(_DLQ_TOPIC, "")).startswith("__"):
-        _refuse(f"{_DLQ_TOPIC}: DLQ topic name must not start with '__'", _DLQ_TOPIC)
+    if str(values.get(_DEAD_LETTER_TOPIC, "")).startswith("__"):
+        _refuse(f"{_DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'", _DEAD_LETTER_TOPIC)
 
 
 def bounds(name: str) -> tuple[str, str]:

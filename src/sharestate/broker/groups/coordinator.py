@@ -264,7 +264,7 @@ class GroupCoordinator:
 
         Args:
             changed: Topics that are new, or have more partitions or other racks.
-            deleted: The ids of topics that are gone, which ``forget_topics`` is to be told, too.
+            deleted: The ids of topics that are gone, to be given to ``forget_topics``, too.
 
         Raises:
             MalformedInputError: An argument is of another type, or does not fit the topics that there are.

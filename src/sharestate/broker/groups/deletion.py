@@ -20,7 +20,7 @@ from sharestate.broker.groups.records import (
     StatePartitionMetadataValue,
 )
 from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup
-from sharestate.broker.groups.state import CoordinatorState, GroupEffects, told
+from sharestate.broker.groups.state import CoordinatorState, GroupEffects, group_record
 from sharestate.error_codes import ErrorCode
 from sharestate.persister.requests import DeleteStateParameters, PartitionErrorData, Result
 from sharestate.values.checks import expect, refuse
@@ -101,7 +101,7 @@ def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[
     value = StatePartitionMetadataValue((), (), names)
     partitions = {topic_id: topic.partitions for topic_id, topic in candidates.items()}
     return GroupEffects(
-        records=(told(GroupRecordType.STATE_PARTITION_METADATA, group_id, value),),
+        records=(group_record(GroupRecordType.STATE_PARTITION_METADATA, group_id, value),),
         response=partitions,
         delete=delete_requests(group_id, partitions),
     )
@@ -170,7 +170,7 @@ def group_tombstones(group: ShareGroup) -> tuple[GroupRecord, ...]:
         ShareGroup.createGroupTombstoneRecords (Kafka 4.3.1).
     """
     return (
-        told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, None),
-        told(GroupRecordType.STATE_PARTITION_METADATA, group.group_id, None),
-        told(GroupRecordType.GROUP_METADATA, group.group_id, None),
+        group_record(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, None),
+        group_record(GroupRecordType.STATE_PARTITION_METADATA, group.group_id, None),
+        group_record(GroupRecordType.GROUP_METADATA, group.group_id, None),
     )

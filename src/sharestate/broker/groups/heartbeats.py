@@ -34,7 +34,7 @@ from sharestate.broker.groups.share_group import (
     ShareGroupMember,
     as_sets,
 )
-from sharestate.broker.groups.state import CoordinatorState, told
+from sharestate.broker.groups.state import CoordinatorState, group_record
 from sharestate.errors import (
     FencedMemberEpochError,
     GroupIdNotFoundError,
@@ -194,14 +194,14 @@ def plan_heartbeat(state: CoordinatorState, request: ShareGroupHeartbeat, now_ms
         *initializing_record(state, group.group_id, missing),
     )
     is_full = request.member_epoch == JOIN_EPOCH or request.topic_names is not None
-    tells = is_full or (reconciled is not member and as_sets(reconciled.assigned) != as_sets(member.assigned))
+    is_sent = is_full or (reconciled is not member and as_sets(reconciled.assigned) != as_sets(member.assigned))
     return HeartbeatPlan(
         records=records,
         response=HeartbeatResponse(
             member_id=member.member_id,
             member_epoch=reconciled.epoch,
             heartbeat_interval_ms=state.settings_of(group.group_id).heartbeat_interval_ms,
-            assignment=reconciled.assigned if tells else None,
+            assignment=reconciled.assigned if is_sent else None,
         ),
         initialize=initialize_request(state, group.group_id, changes.epoch, missing),
         refresh=changes.refresh,
@@ -219,12 +219,12 @@ def plan_leave(state: CoordinatorState, group: ShareGroup, member: ShareGroupMem
     metadata_hash = state.topics.hash_of(group.subscribers_with(member, None))
     is_last = len(group.members.values) == 1 and state.profile.resets_assignment_when_empty
     return (
-        told(GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, group_id, None, member_id),
-        told(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, group_id, None, member_id),
-        told(GroupRecordType.MEMBER_METADATA, group_id, None, member_id),
-        told(GroupRecordType.GROUP_METADATA, group_id, GroupMetadataValue(epoch, metadata_hash)),
+        group_record(GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, group_id, None, member_id),
+        group_record(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, group_id, None, member_id),
+        group_record(GroupRecordType.MEMBER_METADATA, group_id, None, member_id),
+        group_record(GroupRecordType.GROUP_METADATA, group_id, GroupMetadataValue(epoch, metadata_hash)),
         *(
-            (told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group_id, TargetAssignmentMetadataValue(epoch)),)
+            (group_record(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group_id, TargetAssignmentMetadataValue(epoch)),)
             if is_last
             else ()
         ),
@@ -236,7 +236,7 @@ def member_of(group: ShareGroup, member_id: str) -> ShareGroupMember:
     Return a member of a group.
 
     Raises:
-        UnknownMemberIdError: It is none.
+        UnknownMemberIdError: The group has no such member.
     """
     member = group.members.values.get(member_id)
     if member is None:
@@ -347,7 +347,7 @@ def _group_changes(
     metadata_hash = state.topics.hash_of(counts)
     bumped = bumped or metadata_hash != group.metadata_hash
     epoch = group.epoch + bumped
-    record = told(GroupRecordType.GROUP_METADATA, group.group_id, GroupMetadataValue(epoch, metadata_hash))
+    record = group_record(GroupRecordType.GROUP_METADATA, group.group_id, GroupMetadataValue(epoch, metadata_hash))
     return _GroupChanges(
         epoch=epoch,
         is_bumped=bumped,
@@ -455,14 +455,14 @@ def _assigned(
         )
         if before is None or as_sets(before) != as_sets(target):
             value = TargetAssignmentMemberValue(topic_partitions(target))
-            records.append(told(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, group.group_id, value, member_id))
+            records.append(group_record(GroupRecordType.TARGET_ASSIGNMENT_MEMBER, group.group_id, value, member_id))
         elif not _is_copied(found, member_id):
             target = before
         if member_id == updated.member_id:
             own = target
     timestamp = 0 if state.profile.assignment_interval_ms is None else now_ms
     metadata = TargetAssignmentMetadataValue(changes.epoch, timestamp)
-    records.append(told(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, metadata))
+    records.append(group_record(GroupRecordType.TARGET_ASSIGNMENT_METADATA, group.group_id, metadata))
     return _Target(epoch=changes.epoch, partitions=own, records=tuple(records))
 
 
@@ -510,7 +510,7 @@ def topic_partitions(partitions: Partitions) -> tuple[TopicPartitions, ...]:
 
 def _member_record(group_id: str, member: ShareGroupMember) -> GroupRecord:
     value = MemberMetadataValue(member.rack_id, member.client_id, member.client_host, _sorted(member.topic_names))
-    return told(GroupRecordType.MEMBER_METADATA, group_id, value, member.member_id)
+    return group_record(GroupRecordType.MEMBER_METADATA, group_id, value, member.member_id)
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
@@ -520,4 +520,4 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
 
 def _current_record(group_id: str, member: ShareGroupMember) -> GroupRecord:
     value = CurrentMemberAssignmentValue(member.epoch, member.previous_epoch, STABLE, topic_partitions(member.assigned))
-    return told(GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, group_id, value, member.member_id)
+    return group_record(GroupRecordType.CURRENT_MEMBER_ASSIGNMENT, group_id, value, member.member_id)

@@ -22,7 +22,7 @@ from sharestate.broker.groups.records import (
     StatePartitionMetadataValue,
 )
 from sharestate.broker.groups.share_group import InitializedTopic, StatePartitions
-from sharestate.broker.groups.state import CoordinatorState, told
+from sharestate.broker.groups.state import CoordinatorState, group_record
 from sharestate.persister.requests import InitializeStateParameters, PartitionStateData, TopicData
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET
 
@@ -212,7 +212,7 @@ def state_record(state: CoordinatorState, group_id: str, partitions: StatePartit
         _named(partitions.initialized),
         tuple(NamedTopic(topic_id, name_of(state, topic_id)) for topic_id in deleting),
     )
-    return told(GroupRecordType.STATE_PARTITION_METADATA, group_id, value)
+    return group_record(GroupRecordType.STATE_PARTITION_METADATA, group_id, value)
 
 
 def name_of(state: CoordinatorState, topic_id: str) -> str:

@@ -261,7 +261,7 @@ class JavaHashMap(Generic[K]):
             place.insert(key, self._order(key))
 
     def without(self, keys: Collection[K]) -> JavaHashMap[K]:
-        """Return a map with as many bins without *keys*; a bin that was a tree is one that is made anew."""
+        """Return a map with as many bins without *keys*; a bin that was a tree is built again."""
         left = JavaHashMap(self._type, self._capacity)
         for key in self:
             if key not in keys:

@@ -123,7 +123,7 @@ class TopicPartitions:
 @frozen
 class NamedTopicPartitions:
     """
-    Partitions of a topic whose name is told, too.
+    Partitions of a topic, with its name.
 
     Attributes:
         topic_id: The topic, as Kafka prints its id.

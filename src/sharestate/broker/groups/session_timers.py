@@ -1,7 +1,7 @@
 """
 When the session of each member ends if nothing is heard of it.
 
-Timers are volatile: no record has them, and a coordinator that has been loaded gives each member a whole timeout anew.
+Timers are volatile: no record has them, and a coordinator that has been loaded gives each member a whole timeout again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SessionTimers:
 
     def start(self, group_id: str, member_id: str, deadline_ms: int) -> None:
         """
-        Set a member's timer anew.
+        Start a member's timer again.
 
         Complexity:
             O(log n) in the members of all groups.

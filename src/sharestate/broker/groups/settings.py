@@ -33,7 +33,7 @@ class GroupCoordinatorSettings:
     """``share.session.timeout.ms`` of a group, or the broker's: after which silence a member is taken out. [ms]"""
 
     heartbeat_interval_ms: int = field(default=5000, validator=number(1, _MAX_INT32))
-    """``share.heartbeat.interval.ms`` of a group, or the broker's: what members are told. [ms]"""
+    """``share.heartbeat.interval.ms`` of a group, or the broker's: what responses give to members. [ms]"""
 
     assignment_interval_ms: int | None = field(default=None, validator=validators.optional(number(0, _MAX_INT32)))
     """``share.assignment.interval.ms`` of a group, or the broker's; None for that of the profile. [ms]"""

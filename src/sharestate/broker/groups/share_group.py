@@ -1,5 +1,5 @@
 """
-A share group as its records tell of it, and what the group coordinator knows of its state.
+A share group as its records say, and what the group coordinator knows of its state.
 
 All of these are made by ``GroupTables.replay`` and by nothing else. What is in no record is volatile: see ``volatile``.
 """

@@ -88,7 +88,7 @@ class CoordinatorState:
             self.tables.replay(record, now_ms)
 
 
-def told(
+def group_record(
     type_: GroupRecordType, group_id: str, value: GroupRecordValue | None, member_id: str | None = None
 ) -> GroupRecord:
     """Return the record of a group, or of a member of it; a tombstone if *value* is None."""

@@ -88,11 +88,11 @@ class GroupTables:
             if group is None:
                 group = ShareGroup.new(key.group_id, self.first_epoch)
                 self.groups[key.group_id] = group
-            self._TOLD[key.type](self, group, key.member_id or "", record.value, now_ms)
+            self._VALUES[key.type](self, group, key.member_id or "", record.value, now_ms)
         elif key.type is GroupRecordType.STATE_PARTITION_METADATA:
             self.state_partitions.values.pop(key.group_id, None)
         elif group is not None:
-            self._TAKEN_BACK[key.type](self, group, key.member_id or "")
+            self._TOMBSTONES[key.type](self, group, key.member_id or "")
         if group is not None and key.type in _OF_PENDING:
             group.is_pending = None
 
@@ -219,7 +219,7 @@ class GroupTables:
                 if not groups:
                     del self.groups_of_topics[name]
 
-    _TOLD: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str, Any, int], None]]] = (
+    _VALUES: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str, Any, int], None]]] = (
         MappingProxyType(
             {
                 GroupRecordType.MEMBER_METADATA: _member,
@@ -233,7 +233,7 @@ class GroupTables:
     )
     """What the value of a record of each type changes."""
 
-    _TAKEN_BACK: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str], None]]] = MappingProxyType(
+    _TOMBSTONES: ClassVar[Mapping[GroupRecordType, Callable[[GroupTables, ShareGroup, str], None]]] = MappingProxyType(
         {
             GroupRecordType.MEMBER_METADATA: _remove_member,
             GroupRecordType.GROUP_METADATA: _remove_group,

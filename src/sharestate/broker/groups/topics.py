@@ -1,4 +1,4 @@
-"""The topics of a cluster, as its metadata tells a group coordinator of them."""
+"""The topics of a cluster, as a group coordinator learns of them from its metadata."""
 
 from __future__ import annotations
 

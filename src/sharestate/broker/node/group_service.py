@@ -132,7 +132,7 @@ class GroupService:
 
     def update_topics(self, now_ms: int) -> None:
         """
-        Tell the coordinator which topics there are.
+        Bring the coordinator's topics up to date.
 
         Complexity:
             O(n) in the topics.
@@ -176,7 +176,7 @@ class GroupService:
             return
         description = describe_offsets(self.coordinator, request.group_id, request.topics)
         if description.request is None:
-            result = described_offsets(self.coordinator, description, None)
+            result = described_offsets(description, None)
             self._answer(number, GroupResponse(result=result))
         else:
             self._ask(description.request, partial(self._take_summary, number, description))
@@ -190,7 +190,7 @@ class GroupService:
             for each in topic.partitions
             if (log := self._logs.log(topic.topic_id, each.partition)) is not None
         }
-        result = described_offsets(self.coordinator, description, summary, ends)
+        result = described_offsets(description, summary, ends)
         self._answer(number, GroupResponse(result=result))
 
     def _alter_offsets(self, number: int, request: AlterShareGroupOffsetsRequest, now_ms: int) -> None:

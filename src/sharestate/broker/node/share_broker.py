@@ -79,7 +79,7 @@ class ShareBroker:
         config: The node's settings.
         persister: Stores the state of share partitions. None for a share coordinator in memory, which is the node's.
         decode: Returns the records of batches that come as bytes; see ``PartitionLog``.
-        observer: Gets what happens to share partitions, as ``Leader`` tells it.
+        observer: Gets what happens to share partitions, as from a ``Leader``.
         notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
 
     Not thread-safe: one caller at a time.
@@ -225,7 +225,7 @@ class ShareBroker:
         for number in numbers:
             del self._unanswered[number]
         self._service.disconnect(connection_id, numbers, now_ms)
-        self._settle(now_ms)
+        self._complete_requests(now_ms)
 
     # ---- what administrators do
 
@@ -250,7 +250,7 @@ class ShareBroker:
         key = self._key(topic, partition)
         self._set_time(now_ms)
         self._share_partitions.fail_over(key, now_ms)
-        self._settle(now_ms)
+        self._complete_requests(now_ms)
 
     def configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
         """Give a group settings of its own."""
@@ -260,7 +260,7 @@ class ShareBroker:
         self._groups.configure(group_id, config)
         self._group_service.coordinator.configure(config.coordinator, group_id)
         self._share_partitions.configure(group_id, now_ms)
-        self._settle(now_ms)
+        self._complete_requests(now_ms)
 
     # ---- looking at it
 
@@ -379,22 +379,22 @@ class ShareBroker:
             )
             if not is_expired:
                 self._logs.advance(self._now_ms)
-            self._settle(self._now_ms)
+            self._complete_requests(self._now_ms)
         self._now_ms = self._dead_letters.now_ms = now_ms
         self._share_partitions.take_arrived(now_ms)
         while self._stored:
             take, future = self._stored.popleft()
             take(future, now_ms)
-        self._settle(now_ms)
+        self._complete_requests(now_ms)
 
-    def _settle(self, now_ms: int) -> None:
+    def _complete_requests(self, now_ms: int) -> None:
         """Answer what can be answered, and wake fetches of logs that have changed, until nothing is left to do."""
         if len(self.topics) != len(self.groups.state.topics.by_id):
             self._group_service.update_topics(now_ms)  # dead letters make topics too
-        self._service.settle(now_ms)
+        self._service.complete_requests(now_ms)
         while changes := self._logs.take_changes():  # dead letters change logs too
             self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
-            self._service.settle(now_ms)
+            self._service.complete_requests(now_ms)
 
     def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
         self._answer(number, self._logs.answer(request, now_ms=now_ms))

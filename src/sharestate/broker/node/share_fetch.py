@@ -104,7 +104,7 @@ class ShareFetches:
 
     Attributes:
         waiting: The fetches that wait.
-        completed: The fetches that have an answer, with what they have found; whoever answers them takes them out.
+        completed: The fetches that have an answer, with what they have found; ``ShareService`` takes them out.
     """
 
     def __init__(self, profile: NodeProfile, share_partitions: SharePartitions) -> None:
@@ -167,7 +167,7 @@ class ShareFetches:
         if led is None:
             led = self._share_partitions.open(key, now_ms)
         if known is None or not self._keeps_failures:
-            # In Kafka whoever opens it is told why that fails, and those who come meanwhile only wait (rule 16).
+            # In Kafka only the request that opens it learns why that fails; those that come meanwhile wait (rule 16).
             led.initialization.add_done_callback(partial(_take_initialization, fetch, partition))
         if partition not in fetch.errors:
             fetch.partitions[partition] = led
@@ -234,7 +234,7 @@ class ShareFetches:
             led = taken[partition].led
             found[partition] = _acquired(asked, partition, led, read, left, now_ms)
             left -= sum(last - first + 1 for first, last, _ in found[partition].acquired_records)
-            self._share_partitions.settle(led, now_ms)
+            self._share_partitions.take_effects(led, now_ms)
             self._share_partitions.woken[led.key] = None  # the fetch lock is free
         self._complete(fetch, found)
 
@@ -299,7 +299,7 @@ def uniform_max_bytes(max_bytes: int, count: int, acquired_count: int) -> tuple[
 
 def _is_enough(asked: FetchParameters, taken: _Taken, reads: _Reads) -> bool:
     """
-    Return whether there are as many bytes as the member wants, or something is to be told it at once (node 5).
+    Return whether there are as many bytes as the member wants, or has to get an answer at once (node 5).
 
     Source:
         DelayedShareFetch.isMinBytesSatisfied, anyPartitionHasLogReadError (Kafka 4.4).

@@ -1,7 +1,7 @@
 """
 The share partitions that a node leads: opened by the first fetch, dropped when another leader, or nobody, has them.
 
-Who drops one is told by its lifecycle: whatever a command or an answer makes FENCED or FAILED is dropped at once.
+Its lifecycle decides: what a command or an answer makes FENCED or FAILED is dropped at once.
 
 Source:
     SharePartitionManager, SharePartitionCache (Kafka 4.4).
@@ -94,7 +94,7 @@ class SharePartitions:
         persister: Stores their state.
         log_of: Returns the log of a partition; None if there is no such partition.
         dead_letter_queue: Takes their dead letters; None for none.
-        observer: Gets what happens to them, as ``Leader`` tells it.
+        observer: Gets what happens to them, as from a ``Leader``.
         notify: Called, in whatever thread, when an answer of the persister has arrived.
 
     Not thread-safe.
@@ -103,7 +103,7 @@ class SharePartitions:
         log_of: Returns the log of a partition; None if there is no such partition.
         observer: As it was given.
         notify: As it was given.
-        woken: What fetches have to look at again, in order; whoever wakes them takes it out.
+        woken: What fetches have to look at again, in order; ``ShareService`` takes it out.
         leader_epochs: The epoch of each partition's leader that is not 0.
     """
 
@@ -167,7 +167,7 @@ class SharePartitions:
         led = self._bound(partition)
         self._now_ms = now_ms
         led.initialization = led.leader.start(now_ms=now_ms)
-        self.settle(led, now_ms)
+        self.take_effects(led, now_ms)
         return led
 
     def drop(self, led: LedPartition, now_ms: int) -> None:
@@ -178,7 +178,7 @@ class SharePartitions:
             SharePartitionManager.removeSharePartitionFromCache (Kafka 4.4).
         """
         led.leader.fence(now_ms=now_ms)
-        self.settle(led, now_ms)
+        self.take_effects(led, now_ms)
 
     def drop_group(self, group_id: str, now_ms: int) -> None:
         """Drop those of a group, such as one that nobody is left of."""
@@ -217,15 +217,15 @@ class SharePartitions:
         for key in tuple(self._of_group.get(group_id, ())):
             led = self._led[key]
             led.leader.configure(share, now_ms=now_ms)
-            self.settle(led, now_ms)
+            self.take_effects(led, now_ms)
 
     # ---- time, and answers
 
-    def settle(self, led: LedPartition, now_ms: int) -> None:
+    def take_effects(self, led: LedPartition, now_ms: int) -> None:
         """
         Take what has come of the last command: answers, fetches to wake, and when the next lock expires.
 
-        Whoever gives a command to a leader calls it afterwards.
+        To be called after each command to a leader.
         """
         self._now_ms = now_ms
         led.has_arrived = False  # first: what arrives from now on may be missed, and is taken later
@@ -251,7 +251,7 @@ class SharePartitions:
         deadline_ms = self.next_deadline_ms()
         if deadline_ms is None or deadline_ms > now_ms:
             return False
-        self.settle(self._deadlines.peekitem(0)[1], now_ms)
+        self.take_effects(self._deadlines.peekitem(0)[1], now_ms)
         return True
 
     def take_arrived(self, now_ms: int) -> None:
@@ -259,7 +259,7 @@ class SharePartitions:
         while self._arrived:
             led = self._arrived.popleft()
             if led.has_arrived and not led.leader.is_closed:
-                self.settle(led, now_ms)
+                self.take_effects(led, now_ms)
 
     # ---- inside
 

@@ -139,7 +139,7 @@ class ShareService:
 
     Attributes:
         sessions: The share sessions.
-        answers: The answers that are due; whoever sends them takes them out.
+        answers: The answers that are due; ``ShareBroker`` takes them out.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class ShareService:
         else:
             self._fetch(unanswered, request, context, now_ms)
         self._ready.append(unanswered)
-        self.settle(now_ms)
+        self.complete_requests(now_ms)
 
     def acknowledge(self, number: int, request: ShareAcknowledgeRequest, *, now_ms: int) -> None:
         """
@@ -231,7 +231,7 @@ class ShareService:
         unanswered = self._unanswered[number] = _Unanswered(number, request, None, found={})
         self._acknowledge(unanswered, plan, now_ms)
         self._ready.append(unanswered)
-        self.settle(now_ms)
+        self.complete_requests(now_ms)
 
     def disconnect(self, connection_id: str, numbers: Iterable[int], now_ms: int) -> None:
         """
@@ -257,7 +257,7 @@ class ShareService:
             self._release(key.group_id, key.member_id, partitions, now_ms)
         for group_id in empty_groups:
             self._share_partitions.drop_group(group_id, now_ms)
-        self.settle(now_ms)
+        self.complete_requests(now_ms)
 
     # ---- time
 
@@ -274,7 +274,7 @@ class ShareService:
         self.answers.append(NodeAnswer(number, response))
         return True
 
-    def settle(self, now_ms: int) -> None:
+    def complete_requests(self, now_ms: int) -> None:
         """Wake the fetches that have to look again, and answer what can be answered, until nothing is left."""
         woken, completed = self._share_partitions.woken, self._fetches.completed
         while woken or completed or self._ready:
@@ -372,7 +372,7 @@ class ShareService:
             else:
                 unanswered.pending_count += 1
                 future.add_done_callback(partial(self._take_outcome, unanswered, partition))
-            self._share_partitions.settle(led, now_ms)
+            self._share_partitions.take_effects(led, now_ms)
             self._wake(now_ms)
         outcomes.update((partition, PartitionError(code)) for partition, code in plan.answers.items())
 
@@ -392,7 +392,7 @@ class ShareService:
         for partition in partitions:
             if (led := self._led(group_id, partition)) is not None:
                 led.leader.release(member_id, now_ms=now_ms)
-                self._share_partitions.settle(led, now_ms)
+                self._share_partitions.take_effects(led, now_ms)
                 self._wake(now_ms)
 
     def _led(self, group_id: str, partition: TopicIdPartition) -> LedPartition | None:

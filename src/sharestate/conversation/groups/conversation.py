@@ -134,7 +134,7 @@ class GroupConversation(LineServer):
         except ShareStateError as error:
             return {"raised": error_json(error)}
 
-    def _told(self, effects: GroupEffects[object]) -> None:
+    def _keep_records(self, effects: GroupEffects[object]) -> None:
         self._records += effects.records
         self._log += effects.records
 
@@ -169,7 +169,7 @@ class GroupConversation(LineServer):
             client_host=CLIENT_HOST,
         )
         effects = coordinator.heartbeat(request, self._now_ms)
-        self._told(effects)
+        self._keep_records(effects)
         if epoch == LEFT_EPOCH:
             self._timers.cancel((group, member))
         else:
@@ -192,7 +192,7 @@ class GroupConversation(LineServer):
             due = coordinator.due_together(deadline)
             order = self._timers.due(deadline)
             for effects in coordinator.expire_together(sorted(due, key=lambda timer: order.index(timer[2:])), deadline):
-                self._told(effects)
+                self._keep_records(effects)
                 expired.append(f"session-timeout-{effects.response.group_id}-{effects.response.member_id}")
         self._now_ms = end
         return expired
@@ -205,13 +205,13 @@ class GroupConversation(LineServer):
     def _initialized(self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[int, ...]]) -> Json:
         if topics and coordinator.state.find(group) is None:
             return dict(_NO_GROUP)
-        self._told(coordinator.initialized(group, topics, self._now_ms))
+        self._keep_records(coordinator.initialized(group, topics, self._now_ms))
         return None
 
     def _uninitialized(
         self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, tuple[int, ...]]
     ) -> Json:
-        self._told(coordinator.uninitialized(group, topics, self._now_ms))
+        self._keep_records(coordinator.uninitialized(group, topics, self._now_ms))
 
     def _metadata(
         self,
@@ -229,7 +229,7 @@ class GroupConversation(LineServer):
         deleted = [known[name].topic_id for name in delete]
         coordinator.update_topics(_topics(coordinator, topics), deleted)
         if cleanup:
-            self._told(coordinator.forget_topics(deleted, self._now_ms))
+            self._keep_records(coordinator.forget_topics(deleted, self._now_ms))
 
     # ---- administration
 
@@ -238,7 +238,7 @@ class GroupConversation(LineServer):
     ) -> Json:
         asked = [TopicOffsets(topic_name=name, offsets=offsets) for name, offsets in topics.items()]
         plan = plan_alteration(coordinator.state, group, asked, self._now_ms)
-        self._told(coordinator.apply(plan, self._now_ms))
+        self._keep_records(coordinator.apply(plan, self._now_ms))
         altered = plan.response
         return {
             "topics": {
@@ -253,13 +253,13 @@ class GroupConversation(LineServer):
 
     def _delete_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: tuple[str, ...]) -> Json:
         plan = plan_offset_deletion(coordinator.state, group, topics)
-        self._told(coordinator.apply(plan, self._now_ms))
+        self._keep_records(coordinator.apply(plan, self._now_ms))
         errors = [[name, error_name(code)] for name, code in plan.response.errors]
         return {"errors": errors, "delete": numbers_json(plan.response.asked)}
 
     def _deleted_offsets(self, coordinator: GroupCoordinator, *, group: str, topics: Mapping[str, str]) -> Json:
         records = deleted_offset_records(coordinator.state, group, topics)
-        self._told(coordinator.apply(GroupEffects(records=records, response=None), self._now_ms))
+        self._keep_records(coordinator.apply(GroupEffects(records=records, response=None), self._now_ms))
         if not records:
             return []
         order = coordinator.state.tables.order.of_topics(topics)
@@ -267,14 +267,14 @@ class GroupConversation(LineServer):
 
     def _delete_state(self, coordinator: GroupCoordinator, *, group: str) -> Json:
         plan = plan_state_deletion(coordinator.state, group)
-        self._told(coordinator.apply(plan, self._now_ms))
+        self._keep_records(coordinator.apply(plan, self._now_ms))
         return numbers_json(plan.response) or None
 
     def _delete_group(self, coordinator: GroupCoordinator, *, group: str) -> Json:
         found = coordinator.state.group(group)
         expect_empty(found)
         records = group_tombstones(found)
-        self._told(coordinator.apply(GroupEffects(records=records, response=None), self._now_ms))
+        self._keep_records(coordinator.apply(GroupEffects(records=records, response=None), self._now_ms))
 
     def _describe(self, coordinator: GroupCoordinator, *, group: str) -> Json:
         return [described_text(each) for each in describe_groups(coordinator, [group])]
