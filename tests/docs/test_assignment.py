@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from sharestate.broker import groups
 from sharestate.broker.groups import read_assignment_input
 from sharestate.broker.groups.assignment_json import MAX_MEMBERS, MAX_PARTITIONS
 from sharestate.conversation import AssignorConversation, BadRequestError
@@ -15,7 +16,7 @@ from sharestate.errors import MalformedInputError, ShareStateError
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "assignment.md").read_text()
-PACKAGE: Final = ROOT / "src" / "sharestate" / "broker" / "groups"
+PACKAGE: Final = Path(groups.__file__).parent  # what is tested, which may be a wheel
 
 
 def fields(heading: str) -> set[str]:
