@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, get_args
 from sharestate.broker.groups import GroupCoordinator
 from sharestate.broker.node.copies import copied
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.fetch_queue import LogKey
 from sharestate.broker.node.group_requests import GroupRequest
 from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
@@ -27,7 +28,6 @@ from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, Share
 from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
-from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
 from sharestate.coordinator.state_log import MemoryLog

@@ -18,12 +18,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from attrs import define, field
 
+from sharestate.broker.node.fetch_queue import WaitingFetches, WatchKey
 from sharestate.broker.node.log_batches import LogBatch, LogRead, OffsetOutOfRange
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.profiles import NodeProfile, NodeQuirk
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
 from sharestate.broker.node.share_requests import NO_ERROR, PartitionError, ShareFetchPartition, error_of
-from sharestate.broker.node.waiting_fetches import WaitingFetches, WatchKey
 from sharestate.broker.sessions import TopicIdPartition
 from sharestate.errors import ErrorCode, ShareStateError
 from sharestate.values.fetched_records import IsolationLevel

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from attrs import define, field
 from sortedcontainers import SortedDict
 
+from sharestate.broker.node.fetch_queue import LogKey
 from sharestate.broker.node.group_requests import GroupResponse
 from sharestate.broker.node.log_requests import LogResponse
 from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
@@ -36,7 +37,6 @@ from sharestate.broker.node.share_requests import (
     error_of,
 )
 from sharestate.broker.node.topics import Topics
-from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import (
     FINAL_EPOCH,
     SESSION_PROFILES,

@@ -11,14 +11,14 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from sharestate.broker.sessions.contexts import Fetched, FetchedPartition, by_topic, checked_fetched
-from sharestate.broker.sessions.partitions import (
+from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
+from sharestate.broker.sessions.topic_checks import (
     TopicIdPartition,
     TopicMetadata,
     checked_by_partition,
     partition_id,
     topic_error,
 )
-from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.error_codes import ErrorCode
 from sharestate.partition.acknowledgement_form import MAX_TYPES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType, is_refused_by_broker
