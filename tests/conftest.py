@@ -1,7 +1,7 @@
 """
 What holds for all tests: which directories are skipped as a whole, and that Ctrl-C works.
 
-Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes an error of that.
+Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes it an error.
 """
 
 from __future__ import annotations
