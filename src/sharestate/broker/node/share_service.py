@@ -455,7 +455,7 @@ class ShareService:
         codes = {each: outcome.error_code for each, outcome in outcomes.items()}
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}
         partitions = []
-        for each in with_acknowledgements(selected, codes):
+        for each in with_acknowledgements(selected, codes) if codes else selected:
             partition = found[each] if each in selected else _partition(each)
             partitions.append(
                 partition._replace(
