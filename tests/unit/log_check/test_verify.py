@@ -241,7 +241,7 @@ def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
 
 
 def test_what_is_known_of_the_order_has_a_budget_of_its_own(tmp_path: Path) -> None:
-    """Where any step may have come at any time, all of what a check may cost would be spent before anything is tried."""
+    """Where any step may have come at any time, all that a check may cost would go into what is known before."""
     path = tmp_path / "history.jsonl"
     path.write_text("".join(costly_histories.lines(costly_histories.at_once(100))))
     made: list[Budget] = []
