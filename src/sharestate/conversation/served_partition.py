@@ -36,7 +36,7 @@ BATCHES_SPLIT: Final = 16
 """The number of batches of the largest size that may be split at the same time. [batches]"""
 
 
-_COST_OF_SHOWN: Final = 8
+_COST_OF_SHOWN: Final = 16
 """What it costs to show an item of a batch, runs of records or what is true of all, beside its characters."""
 
 NO_GROUP_CONFIG: Final[Mapping[str, Any]] = MappingProxyType({"dlq_topic": ""})
