@@ -400,11 +400,7 @@ class ShareService:
         return self._share_partitions.find(key)
 
     def _wake(self, now_ms: int) -> None:
-        woken = self._share_partitions.woken
-        while woken:
-            key = next(iter(woken))
-            del woken[key]
-            self._fetches.wake(key, now_ms)
+        self._fetches.wake(self._share_partitions.woken, now_ms)
 
     # ---- inside: answers
 
