@@ -92,7 +92,7 @@ class _Acquirable(NamedTuple):
 
 
 _MOST_TRIES: Final = 2
-"""How often a fetch is tried if nothing changes: the first time reads what it has not read yet, all others are alike."""
+"""How often a fetch is tried if nothing changes: the first time reads what was not read yet, all others are alike."""
 
 _Taken: TypeAlias = dict[TopicIdPartition, _Acquirable]
 
