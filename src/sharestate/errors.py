@@ -300,9 +300,11 @@ class NodeError(ShareStateError):
 
     Attributes:
         error_code: The error code that it answers.
+        record_errors: Which records of a batch are to blame: their places in it, and what is wrong with each.
     """
 
     error_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    record_errors: tuple[tuple[int, str], ...] = ()
 
     @property
     def code(self) -> ErrorCode:  # type: ignore[override]
