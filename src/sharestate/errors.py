@@ -418,6 +418,12 @@ class ResponseFormatError(FormatError):
     """Bytes that are no response of a broker; the connection that they came over is closed."""
 
 
+class RequestFormatError(FormatError):
+    """Bytes that are no request of a client; the connection that they came over is closed."""
+
+    kafka_exception = "InvalidRequestException"
+
+
 # ---- stored state: bytes that are no record, logs that fail
 
 
