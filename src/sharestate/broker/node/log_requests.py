@@ -257,8 +257,9 @@ class ProduceResult(NamedTuple):
         error_code: The error code.
         base_offset: The offset of the batch's first record; -1 after an error.
         log_append_time_ms: The time of the records if it is the node's, else -1. [ms since 1970]
-        log_start_offset: The log start offset; -1 after an error.
+        log_start_offset: The log start offset; -1 after an error that has nothing to do with it.
         message: The error's text; None without one.
+        record_errors: Which records are to blame: their places in the batch, and what is wrong with each.
     """
 
     topic: str
@@ -268,6 +269,7 @@ class ProduceResult(NamedTuple):
     log_append_time_ms: int = NO_TIMESTAMP
     log_start_offset: int = NO_OFFSET
     message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
 
 
 class ProduceResponse(NamedTuple):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from sharestate.broker.node.appending import append_produced
-from sharestate.broker.node.log_batches import Decoder, LogRead, ProducedBatch
+from sharestate.broker.node.log_batches import NO_TIMESTAMP, Decoder, LogRead, ProducedBatch
 from sharestate.broker.node.log_requests import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -353,11 +353,16 @@ class LogService:
             return ProduceResult(*asked[:2], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
             self._verify(log, (topic.name, asked.partition), asked.batch, request, now_ms)
-            if request.acks not in _ACKS:
-                return ProduceResult(*asked[:2], ErrorCode.INVALID_REQUIRED_ACKS)
-            appended = append_produced(topic, log, asked.batch, now_ms=now_ms)
         except NodeError as refused:
             return ProduceResult(*asked[:2], refused.code, message=refused.message)
+        if request.acks not in _ACKS:
+            return ProduceResult(*asked[:2], ErrorCode.INVALID_REQUIRED_ACKS)
+        try:
+            appended = append_produced(topic, log, asked.batch, decode=self._decode, now_ms=now_ms)
+        except NodeError as refused:
+            start = NO_OFFSET if refused.code in _NO_START else log.log_start_offset
+            about = refused.message, refused.record_errors
+            return ProduceResult(*asked[:2], refused.code, NO_OFFSET, NO_TIMESTAMP, start, *about)
         if appended.is_new:
             self._changes[topic.topic_id, asked.partition] = None
         return ProduceResult(
@@ -450,6 +455,11 @@ _ANSWERS: Final[Mapping[type, Callable[[LogService, Any, int], LogResponse]]] = 
 
 _ACKS: Final = frozenset({-1, 0, 1})
 """What ``acks`` may be (ReplicaManager.isValidRequiredAcks, Kafka 4.4)."""
+
+_NO_START: Final = frozenset(
+    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TOPIC_EXCEPTION}
+)
+"""The refusals of a batch that come without the log start offset (ReplicaManager.appendRecordsToLeader, Kafka 4.4)."""
 
 _REMOTE: Final = MappingProxyType({-5: NO_OFFSET, -6: NO_OFFSET})
 """The timestamps that stand for offsets in remote storage, of which there is none (ListOffsetsRequest, Kafka 4.4)."""
