@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import frozen
 
 from sharestate.broker.node import ShareBroker
 from sharestate.broker.node.share_broker import Request
+from sharestate.broker.server.api_versions import Versions
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.persister.kafka.frames import Fields
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 Response: TypeAlias = Mapping[str, Any]
 """A response of the wire, or a part of one, by the names of kio's schemas; see ``frames.response_frame``."""
@@ -39,6 +43,7 @@ class Call:
     Attributes:
         node: The node, to look at; what changes it is asked of it with ``Asked``.
         config: The settings of the server.
+        versions: The lowest and the highest version of each API that the server announces.
         api_key: The key of the API.
         version: The version of the request, and of its response.
         fields: The request, by the names of kio's schemas.
@@ -50,6 +55,7 @@ class Call:
 
     node: ShareBroker
     config: ServerConfig
+    versions: Mapping[int, Versions]
     api_key: int
     version: int
     fields: Fields
@@ -76,3 +82,11 @@ class Asked:
 
 Handler: TypeAlias = Callable[[Call], Asked | Answer]
 """What answers an API: at once, or after it has asked the node."""
+
+
+def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return *rows* by what *key* says of each, in the order in which they come: what the wire nests is flat here."""
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
