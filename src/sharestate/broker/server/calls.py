@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -76,3 +76,21 @@ class Asked:
 
 Handler: TypeAlias = Callable[[Call], Asked | Answer]
 """What answers an API: at once, or after it has asked the node."""
+
+
+def by_topic(parts: Iterable[tuple[str, Response]], topic: str, partitions: str) -> list[Response]:
+    """
+    Return parts of a response, each with its topic, as the wire nests them: topics in the order of their first part.
+
+    Args:
+        parts: The name or the id of a topic, and what is said of one of its partitions.
+        topic: The field for the topic.
+        partitions: The field for the partitions.
+
+    >>> by_topic([("t", {"index": 0}), ("u", {"index": 0}), ("t", {"index": 1})], "name", "partitions")
+    [{'name': 't', 'partitions': [{'index': 0}, {'index': 1}]}, {'name': 'u', 'partitions': [{'index': 0}]}]
+    """
+    topics: dict[str, list[Response]] = {}
+    for name, part in parts:
+        topics.setdefault(name, []).append(part)
+    return [{topic: name, partitions: found} for name, found in topics.items()]
