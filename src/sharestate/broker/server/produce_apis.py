@@ -98,7 +98,7 @@ def _topic_field(version: int) -> str:
 def _error_of_all(sent: Iterable[_Sent], transactional_id: str | None) -> ErrorCode:
     """Return why nothing of the request is taken; NONE if some of it may be."""
     try:
-        has_transaction = any([is_transactional(each.records) for each in sent])
+        has_transaction = any(is_transactional(each.records) for each in sent)
     except NodeError as refused:
         return refused.code
     if has_transaction and transactional_id is None:
