@@ -150,3 +150,9 @@ def served_versions(release: str, keys: Collection[int]) -> Mapping[int, Version
         if versions is not None:
             served[key] = versions[0], min(versions[1], max(schema_name_map[api_key_map[key]]))
     return MappingProxyType(served)
+
+
+FEATURES: Final[Mapping[str, Mapping[str, tuple[int, int, int]]]] = MappingProxyType(
+    {line: MappingProxyType({"transaction.version": (0, 2, 2), "share.version": (0, 1, 1)}) for line in ("4.2", "4.3", "4.4")}
+)
+"""The features of each release: the lowest and the highest version that it can have, and the one that it has."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -13,9 +13,6 @@ from sharestate.broker.node.share_broker import Request
 from sharestate.broker.server.api_versions import Versions
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.persister.kafka.frames import Fields
-
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 
 Response: TypeAlias = Mapping[str, Any]
 """A response of the wire, or a part of one, by the names of kio's schemas; see ``frames.response_frame``."""
@@ -84,9 +81,19 @@ Handler: TypeAlias = Callable[[Call], Asked | Answer]
 """What answers an API: at once, or after it has asked the node."""
 
 
-def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return *rows* by what *key* says of each, in the order in which they come: what the wire nests is flat here."""
-    groups: dict[K, list[T]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
+def by_topic(parts: Iterable[tuple[str, Response]], topic: str, partitions: str) -> list[Response]:
+    """
+    Return parts of a response, each with its topic, as the wire nests them: topics in the order of their first part.
+
+    Args:
+        parts: The name or the id of a topic, and what is said of one of its partitions.
+        topic: The field for the topic.
+        partitions: The field for the partitions.
+
+    >>> by_topic([("t", {"index": 0}), ("u", {"index": 0}), ("t", {"index": 1})], "name", "partitions")
+    [{'name': 't', 'partitions': [{'index': 0}, {'index': 1}]}, {'name': 'u', 'partitions': [{'index': 0}]}]
+    """
+    topics: dict[str, list[Response]] = {}
+    for name, part in parts:
+        topics.setdefault(name, []).append(part)
+    return [{topic: name, partitions: found} for name, found in topics.items()]

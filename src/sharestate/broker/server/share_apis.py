@@ -23,7 +23,7 @@ from sharestate.broker.node import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from sharestate.broker.server.calls import Asked, Call, Response, grouped
+from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.record_batches import to_wire
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -124,12 +124,8 @@ def share_fetch(call: Call) -> Asked | Response:
                 "acquired_records": [acquired._asdict() for acquired in partition.acquired_records],
             }
 
-        return _whole(call, answer) | {
-            "responses": [
-                {"topic_id": topic_id, "partitions": [partition_of(partition) for partition in partitions]}
-                for topic_id, partitions in grouped(answer.partitions, lambda each: each.topic_id).items()
-            ]
-        }
+        responses = [(partition.topic_id, partition_of(partition)) for partition in answer.partitions]
+        return _whole(call, answer) | {"responses": by_topic(responses, "topic_id", "partitions")}
 
     return Asked((request,), write)
 
@@ -147,15 +143,11 @@ def share_acknowledge(call: Call) -> Asked:
     )
 
     def write(answer: ShareAcknowledgeResponse) -> Response:
-        return _whole(call, answer) | {
-            "responses": [
-                {
-                    "topic_id": topic_id,
-                    "partitions": [_of_partition(each.partition, each.error, each.current_leader) for each in partitions],
-                }
-                for topic_id, partitions in grouped(answer.partitions, lambda each: each.topic_id).items()
-            ]
-        }
+        responses = [
+            (each.topic_id, _of_partition(each.partition, each.error, each.current_leader))
+            for each in answer.partitions
+        ]
+        return _whole(call, answer) | {"responses": by_topic(responses, "topic_id", "partitions")}
 
     return Asked((request,), write)
 

@@ -22,7 +22,7 @@ from sharestate.broker.node import (
     TopicsResponse,
 )
 from sharestate.broker.node.topics import USE_DEFAULT
-from sharestate.broker.server.calls import Asked, Call, Response, grouped
+from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.cluster_apis import NO_TOPIC_ID
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -188,22 +188,17 @@ def delete_records(call: Call) -> Asked:
     )
 
     def write(answer: DeleteRecordsResponse) -> Response:
-        topics = grouped(answer.partitions, lambda partition: partition.topic)
-        return {
-            "topics": [
+        deleted = [
+            (
+                partition.topic,
                 {
-                    "name": name,
-                    "partitions": [
-                        {
-                            "partition_index": partition.partition,
-                            "low_watermark": partition.low_watermark,
-                            "error_code": partition.error_code,
-                        }
-                        for partition in partitions
-                    ],
-                }
-                for name, partitions in topics.items()
-            ]
-        }
+                    "partition_index": partition.partition,
+                    "low_watermark": partition.low_watermark,
+                    "error_code": partition.error_code,
+                },
+            )
+            for partition in answer.partitions
+        ]
+        return {"topics": by_topic(deleted, "name", "partitions")}
 
     return Asked((request,), write)
