@@ -35,15 +35,16 @@ _FIRST_WITH_TOPIC_IDS: Final = 6
 def create_topics(call: Call) -> Asked:
     """Answer CreateTopics."""
     topics = call.fields["topics"]
-    refused = {topic["name"]: error for topic in topics if (error := _creation_error(topic, call.config.node.node_id))}
-    counts = {topic["name"]: len(topic["assignments"]) or topic["num_partitions"] for topic in topics}
+    twice = repeated(topic["name"] for topic in topics)  # whatever is wrong with them besides
+    errors = {topic["name"]: _creation_error(topic, call.config.node.node_id) for topic in topics}
+    refused = {name: error for name, error in errors.items() if error is not None and name not in twice}
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
                 name=topic["name"],
-                partition_count=counts[topic["name"]],
+                partition_count=len(topic["assignments"]) or topic["num_partitions"],
                 replication_factor=topic["replication_factor"],
-                configs={config["name"]: config["value"] for config in topic["configs"]},
+                configs={config["name"]: config["value"] or "" for config in topic["configs"]},
             )
             for topic in topics
             if topic["name"] not in refused
@@ -141,11 +142,12 @@ def _result(name: str | None, topic_id: str | None, code: ErrorCode, message: st
 
 def create_partitions(call: Call) -> Asked:
     """Answer CreatePartitions."""
-    refused = {
-        topic["name"]: error for topic in call.fields["topics"] if (error := _growth_error(call, topic)) is not None
-    }
+    topics = call.fields["topics"]
+    twice = repeated(topic["name"] for topic in topics)
+    errors = {topic["name"]: _growth_error(call, topic) for topic in topics}
+    refused = {name: error for name, error in errors.items() if error is not None and name not in twice}
     request = CreatePartitionsRequest(
-        topics=[(topic["name"], topic["count"]) for topic in wanted if topic["name"] not in refused],
+        topics=[(topic["name"], topic["count"]) for topic in topics if topic["name"] not in refused],
         validate_only=call.fields["validate_only"],
     )
 
