@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -10,6 +10,7 @@ from attrs import frozen
 
 from sharestate.broker.node import ShareBroker
 from sharestate.broker.node.share_broker import Request
+from sharestate.broker.server.api_versions import Versions
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.persister.kafka.frames import Fields
 
@@ -39,6 +40,7 @@ class Call:
     Attributes:
         node: The node, to look at; what changes it is asked of it with ``Asked``.
         config: The settings of the server.
+        versions: The lowest and the highest version of each API that the server announces.
         api_key: The key of the API.
         version: The version of the request, and of its response.
         fields: The request, by the names of kio's schemas.
@@ -50,6 +52,7 @@ class Call:
 
     node: ShareBroker
     config: ServerConfig
+    versions: Mapping[int, Versions]
     api_key: int
     version: int
     fields: Fields
@@ -76,3 +79,21 @@ class Asked:
 
 Handler: TypeAlias = Callable[[Call], Asked | Answer]
 """What answers an API: at once, or after it has asked the node."""
+
+
+def by_topic(parts: Iterable[tuple[str, Response]], topic: str, partitions: str) -> list[Response]:
+    """
+    Return parts of a response, each with its topic, as the wire nests them: topics in the order of their first part.
+
+    Args:
+        parts: The name or the id of a topic, and what is said of one of its partitions.
+        topic: The field for the topic.
+        partitions: The field for the partitions.
+
+    >>> by_topic([("t", {"index": 0}), ("u", {"index": 0}), ("t", {"index": 1})], "name", "partitions")
+    [{'name': 't', 'partitions': [{'index': 0}, {'index': 1}]}, {'name': 'u', 'partitions': [{'index': 0}]}]
+    """
+    topics: dict[str, list[Response]] = {}
+    for name, part in parts:
+        topics.setdefault(name, []).append(part)
+    return [{topic: name, partitions: found} for name, found in topics.items()]

@@ -181,7 +181,8 @@ def _check_header(header: _Header) -> None:
         _refuse(f"Invalid reported count for record batch: {header.record_count}")
     if header.record_count != header.last_offset_delta + 1:
         _refuse(
-            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {header.record_count}"
+            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records "
+            f"{header.record_count}"
         )
     if header.attributes & _CONTROL:
         _refuse("Clients are not allowed to write control records")

@@ -33,8 +33,8 @@ from sharestate.values.checks import refuse
 
 Fields: TypeAlias = dict[str, Any]
 """
-What was read of a request or a response, or of a part of one, by the names of kio's schemas: numbers, texts, bytes, lists
-and parts. Ids are texts as Kafka prints them, durations and times are numbers of milliseconds.
+What was read of a request or a response, or of a part of one, by the names of kio's schemas: numbers, texts, bytes,
+lists and parts. Ids are texts as Kafka prints them, durations and times are numbers of milliseconds.
 """
 
 MAX_FRAME_BYTES: Final = 104_857_600
@@ -196,7 +196,7 @@ def _part(name: str, kind: _Kind, default: object) -> _Part:
         convert, implied = lambda values: tuple(map(item, values)), ()
     if kind.is_nullable:
         of_value = convert
-        convert, implied = lambda value: None if value is None else of_value(value), None
+        convert = lambda value: None if value is None else of_value(value)  # noqa: E731 - as above
     return _Part(name, convert, implied if default is MISSING else default)
 
 
