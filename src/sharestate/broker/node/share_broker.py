@@ -51,7 +51,7 @@ from sharestate.values.records import SharePartitionKey
 Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | GroupRequest | LogRequest | Parameters[Any, Any]
 """What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
 
-_STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
+STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
     {
         InitializeStateParameters: "initialize_state",
         ReadStateParameters: "read_state",
@@ -63,7 +63,7 @@ _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyT
 """The methods of a persister that answer the requests 83 to 87."""
 
 _REQUESTS: Final = frozenset(
-    {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *_STATE_REQUESTS}
+    {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *STATE_REQUESTS}
 )
 
 
@@ -439,7 +439,7 @@ class ShareBroker:
 
     def _ask(self, request: Parameters[Any, Any], take: TakeResult) -> None:
         """Send *request* to the persister; *take* gets what it answers, when the node is called next."""
-        future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+        future = getattr(self._persister, STATE_REQUESTS[type(request)])(request)
         future.add_done_callback(partial(self._note_stored, take))
 
     def _answer(self, number: int, response: Response) -> None:

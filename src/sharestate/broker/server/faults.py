@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeAlias
 from attrs import define, field, frozen, validators
 
 from sharestate.broker.server.api_versions import ANNOUNCED
-from sharestate.broker.server.clocks import Clock
+from sharestate.broker.server.clocks import Clock, Timer
 from sharestate.errors import ErrorCode
 from sharestate.persister.requests import (
     DeleteStateParameters,
@@ -203,6 +203,7 @@ class AppliedFault:
     seen: int = 0
     happened: int = 0
     _held: list[Callable[[], None]] = field(factory=list, repr=False)
+    _timer: Timer | None = field(default=None, repr=False)
 
     def take(self, seen: SeenRequest) -> bool:
         """Return whether it happens to *seen*."""
@@ -224,7 +225,7 @@ class AppliedFault:
                 clock.call_at(clock.now_ms() + delay_ms, answer)
             case Reorder(count, at_most_ms):
                 if not self._held:
-                    clock.call_at(clock.now_ms() + at_most_ms, self.release)
+                    self._timer = clock.call_at(clock.now_ms() + at_most_ms, self.release)
                 self._held.append(answer)
                 if len(self._held) >= count:
                     self.release()
@@ -233,6 +234,9 @@ class AppliedFault:
 
     def release(self) -> None:
         """Give the answers that are held back to be reordered."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
         held, self._held = self._held, []
         self._random.shuffle(held)
         for answer in held:
