@@ -30,7 +30,7 @@ from sharestate.broker.node.share_service import NodeAnswer, Response, ShareServ
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
 from sharestate.broker.sessions import ShareSessionCache
-from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
@@ -46,6 +46,7 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
+from sharestate.values.profiles import Profile
 from sharestate.values.records import SharePartitionKey
 
 Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | GroupRequest | LogRequest | Parameters[Any, Any]
@@ -65,6 +66,16 @@ STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyTy
 _REQUESTS: Final = frozenset(
     {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *STATE_REQUESTS}
 )
+
+
+def coordinator_profile(profile: Profile) -> CoordinatorProfile:
+    """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
+    return COORDINATOR_PROFILES.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+
+
+def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> CoordinatorPersister:
+    """Return a share coordinator in memory; *clock* returns the time. [ms]"""
+    return CoordinatorPersister(MemoryLog(), profile=coordinator_profile(profile), clock=clock)
 
 
 class ShareBroker:
@@ -101,7 +112,7 @@ class ShareBroker:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
-        self._persister = self._own_persister() if persister is None else persister
+        self._persister = persister_in_memory(self._config.profile, self._clock) if persister is None else persister
         self._decode = decode
         self._notify = notify
         self._next_number = 0
@@ -349,6 +360,10 @@ class ShareBroker:
         """
         return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
 
+    def share_partitions(self) -> tuple[SharePartition, ...]:
+        """Return the share partitions that fetches have opened, in that order, to look at."""
+        return tuple(led.leader.partition for led in self._share_partitions)
+
     def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
         """
         Return a share partition, to look at; None if no fetch has opened it.
@@ -361,11 +376,6 @@ class ShareBroker:
         return None if led is None else led.leader.partition
 
     # ---- inside
-
-    def _own_persister(self) -> CoordinatorPersister:
-        """Return a share coordinator in memory, of the same release as the node."""
-        profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
-        return CoordinatorPersister(MemoryLog(), profile=profile, clock=self._clock)
 
     def _clock(self) -> int:
         return self._now_ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from itertools import count
 from typing import Any
 
 from sharestate.broker.node.share_broker import STATE_REQUESTS
@@ -36,37 +37,41 @@ class FaultyPersister(CheckedPersister):
         self._faults = faults
         self._clock = clock
         self._name_of = name_of
-        self._at_work = 0
+        self._at_work: dict[int, None] = {}
+        self._numbers = count()
 
     @property
     def is_at_work(self) -> bool:
         """Whether the persister inside has not answered everything yet."""
-        return self._at_work > 0
+        return bool(self._at_work)
 
     def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
         happening = self._faults.happening_to(self._seen(request)) if self._faults else None
-        if happening is None:
-            return self._carry_out(request)
-        action = happening.fault.action
+        action = None if happening is None else happening.fault.action
         answer: Future[Result[R]] = Future()
         if isinstance(action, Fail):
             if action.is_carried_out:
-                self._carry_out(request)
+                self._carry_out(request, lambda _: None)
             answer.set_result(request.failed(action.error_code))
-            return answer
-        stored = self._carry_out(request)
-        happening.hold(lambda: stored.add_done_callback(partial(_pass_on, answer)), self._clock)
+        elif happening is None:
+            self._carry_out(request, partial(_pass_on, answer))
+        else:
+            stored: Future[Result[R]] = Future()
+            self._carry_out(request, partial(_pass_on, stored))
+            happening.hold(lambda: stored.add_done_callback(partial(_pass_on, answer)), self._clock)
         return answer
 
-    def _carry_out(self, request: Parameters[P, R]) -> Future[Result[R]]:
-        self._at_work += 1
+    def _carry_out(self, request: Parameters[P, R], take: Callable[[Future[Result[R]]], None]) -> None:
+        """Have the persister inside carry it out; *take* gets its answer, in whatever thread."""
+        number = next(self._numbers)
+        self._at_work[number] = None
+
+        def note(answer: Future[Result[R]]) -> None:
+            take(answer)
+            del self._at_work[number]
+
         method: Callable[[Any], Future[Result[R]]] = getattr(self._persister, STATE_REQUESTS[type(request)])
-        answer = method(request)
-        answer.add_done_callback(self._note_answer)
-        return answer
-
-    def _note_answer(self, _: Future[Any]) -> None:
-        self._at_work -= 1
+        method(request).add_done_callback(note)
 
     def _seen(self, request: Parameters[Any, Any]) -> SeenRequest:
         keys = [key for key, _ in request.entries()]

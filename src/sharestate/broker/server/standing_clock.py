@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from sortedcontainers import SortedDict
 
@@ -87,15 +87,20 @@ class StandingClock:
         callback()
         return True
 
-    def move_to(self, target_ms: int) -> None:
+    def move_to(self, target_ms: int, settle: Callable[[], object] | None = None) -> None:
         """
         Go on to *target_ms*; what is due until then happens in its order, each at its own time.
+
+        Args:
+            target_ms: The time that it is then. [ms since 1970]
+            settle: Called after each thing that was due: what follows from it happens at its time.
 
         Raises:
             TimeReversedError: As ``step_to``.
         """
         while self.step_to(target_ms):
-            pass
+            if settle is not None:
+                settle()
 
 
 class AutoAdvance:
@@ -106,39 +111,40 @@ class AutoAdvance:
         clock: The clock.
         activity: Returns something else whenever something has happened.
         is_waited: Returns whether somebody waits for something that is yet to come.
-        quiet_s: How long nothing has to happen, of the computer's time. [s]
-        settle: Awaited after each step.
+        quiet_s: How long nothing has to happen before, by the computer's clock. [s]
+        settle: Called after each move.
+
+    Attributes:
+        moves: How often it has moved the clock.
     """
 
     def __init__(
         self,
         clock: StandingClock,
         *,
-        activity: Callable[[], Any],
+        activity: Callable[[], int],
         is_waited: Callable[[], bool],
         quiet_s: float,
-        settle: Callable[[], Awaitable[None]],
+        settle: Callable[[], object],
     ) -> None:
-        """Make one that does nothing yet."""
+        """Make one that has not begun."""
         self._clock = clock
         self._activity = activity
         self._is_waited = is_waited
         self._quiet_s = quiet_s
         self._settle = settle
-        self.jumps = 0
-        """How often it has moved the clock."""
+        self.moves = 0
 
     async def run(self) -> None:
         """Move the clock until this is cancelled."""
         before = None
         while True:
             await asyncio.sleep(self._quiet_s)
-            now = self._activity()
-            next_ms = self._clock.next_ms()
-            if now == before and next_ms is not None and self._is_waited():
-                self.jumps += 1
-                self._clock.step_to(max(next_ms, self._clock.now_ms()))
-                await self._settle()
-                before = None  # clients have the whole of the next while for their part
-            else:
-                before = now
+            activity, next_ms = self._activity(), self._clock.next_ms()
+            if activity != before or next_ms is None or not self._is_waited():
+                before = activity
+                continue
+            self.moves += 1
+            self._clock.step_to(max(next_ms, self._clock.now_ms()))
+            self._settle()
+            before = None  # what clients do about it takes at least two looks more

@@ -1,0 +1,171 @@
+"""What tests expect of the records of a group: each delivered once, none lost, all done; with their lives if not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from sharestate.broker.node import ShareBroker
+from sharestate.broker.server.recording import Key, Recording
+from sharestate.explain import Lived, Overview
+from sharestate.explain.totals import ListedRecords
+from sharestate.explain.words import counted
+from sharestate.values.checks import refuse
+from sharestate.values.effects import Cause
+
+MOST_LINES: Final = 10
+"""The most ranges of a share partition that a failure lists. [ranges]"""
+
+MOST_LIVES: Final = 3
+"""The most records whose lives a failure tells. [records]"""
+
+_LOSSES: Final = frozenset({Cause.ARCHIVED_AT_LIMIT, Cause.GAP, Cause.BELOW_LOG_START})
+"""
+What has become of a record that was lost. One that a member rejects was given up on purpose, one of an aborted
+transaction was never there, and the cleaner leaves a later one with the same key.
+"""
+
+
+class GroupRecords(NamedTuple):
+    """
+    What is known of the records of a share partition.
+
+    Attributes:
+        key: The share partition.
+        name: It as a reader knows it, such as ``orders-0``.
+        overview: What happened to them; None if no member has fetched.
+        undelivered: The ranges that were never delivered, in order.
+    """
+
+    key: Key
+    name: str
+    overview: Overview | None
+    undelivered: tuple[tuple[int, int], ...]
+
+    def listed(self, name: str) -> list[ListedRecords]:
+        """Return one of the lists of ``WhatHappened``, in order of offsets."""
+        listed = [] if self.overview is None else self.overview.happened.lists()[name]
+        return sorted(listed, key=lambda each: each.first_offset)
+
+    def never_delivered(self) -> list[ListedRecords]:
+        """Return what was never delivered."""
+        return [ListedRecords(first, last, _NEVER) for first, last in self.undelivered]
+
+
+_NEVER: Final = Lived()
+
+
+def group_records(node: ShareBroker, recording: Recording, group_id: str, topic: str | None) -> list[GroupRecords]:
+    """
+    Return what is known of the records of a group: of a topic, or of all from which it has fetched.
+
+    Raises:
+        MalformedInputError: There is no such topic, or the group has fetched nothing.
+        HistoryError: More has happened than is kept.
+    """
+    known = None if topic is None else node.topics.by_name(topic)
+    if topic is not None and known is None:
+        refuse(f"expected a topic that there is, got {topic!r}", "topic")
+    keys = recording.keys(group_id, topic)
+    if known is not None:
+        keys = [(group_id, known.topic_id, partition) for partition in range(known.partition_count)]
+    if not keys:
+        refuse(f"expected a group that has fetched, got {group_id!r}", "group_id")
+    overviews = recording.overviews(keys)
+    found = []
+    for key in keys:
+        overview = overviews[key] if overviews[key].events else None
+        name = topic or node.topics.name_of(key[1])
+        if name is not None:
+            undelivered = tuple(_undelivered(node, name, key[2], overview))
+            found.append(GroupRecords(key, f"{name}-{key[2]}", overview, undelivered))
+    return found
+
+
+def _undelivered(node: ShareBroker, topic: str, partition: int, overview: Overview | None) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of records of a log that no member has got yet; markers of transactions are none."""
+    begin = 0 if overview is None or overview.new_offset is None else overview.new_offset
+    for batch in node.log(topic, partition).batches:
+        place = batch.batch
+        if place.control is None and place.last_offset >= begin:
+            yield max(begin, place.first_offset), place.last_offset
+
+
+# ---- expectations
+
+
+class Expectation(NamedTuple):
+    """
+    Something that is to hold of each record.
+
+    Attributes:
+        text: What holds of those of which it does not, after their number.
+        exceptions: Returns those of which it does not hold.
+    """
+
+    text: str
+    exceptions: Callable[[GroupRecords], list[ListedRecords]]
+
+
+def _not_once(records: GroupRecords) -> list[ListedRecords]:
+    never = [each for each in records.listed("archived") if not each.lived.all_deliveries and _is_lost(each)]
+    return [*records.listed("redelivered"), *never, *records.never_delivered()]
+
+
+def _lost(records: GroupRecords) -> list[ListedRecords]:
+    return [each for each in records.listed("archived") if _is_lost(each)]
+
+
+def _is_lost(listed: ListedRecords) -> bool:
+    return listed.lived.outcome in _LOSSES and not listed.lived.is_dead_letter
+
+
+def _not_done(records: GroupRecords) -> list[ListedRecords]:
+    return [*records.listed("stuck"), *records.never_delivered()]
+
+
+DELIVERED_ONCE: Final = Expectation("not delivered exactly once", _not_once)
+NO_RECORD_LOST: Final = Expectation("lost", _lost)
+ALL_DONE: Final = Expectation("not done with", _not_done)
+
+
+def failure(expectation: Expectation, found: Iterable[GroupRecords], recording: Recording) -> str | None:
+    """
+    Return why *expectation* does not hold: the records, and the lives of the first of them; None if it does.
+
+    Raises:
+        HistoryError: More has happened than is kept.
+    """
+    lines: list[str] = []
+    total = 0
+    lives: list[tuple[GroupRecords, int]] = []
+    for records in found:
+        exceptions = expectation.exceptions(records)
+        if exceptions:
+            total += sum(each.records for each in exceptions)
+            lines += [f"  {records.name}:", *_listed(records, exceptions)]
+            if records.overview is not None:
+                lives += [(records, each.first_offset) for each in exceptions]
+    if not lines:
+        return None
+    message = [f"{counted(total, 'record')} {expectation.text}", *lines]
+    for records, offset in lives[:MOST_LIVES]:
+        group_id, topic_id, partition = records.key
+        explanation = recording.explain(recording.topic(topic_id), partition, offset, group_id)
+        message += ["", f"Record {offset} of {records.name}:", *(f"  {line}" for line in explanation.lines())]
+    return "\n".join(line.rstrip() for line in message)
+
+
+def _listed(records: GroupRecords, exceptions: list[ListedRecords]) -> Iterator[str]:
+    for each in exceptions[:MOST_LINES]:
+        is_new = each.lived is _NEVER
+        overview = records.overview
+        yield (
+            f"    {each.offsets}: never delivered"
+            if is_new or overview is None
+            else (f"    {each.line(overview.members.name)}")
+        )
+    if len(exceptions) > MOST_LINES:
+        yield f"    and {len(exceptions) - MOST_LINES} ranges more"
+    if records.overview is None and exceptions:
+        yield "    no member has fetched from it"
