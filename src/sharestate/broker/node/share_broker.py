@@ -109,7 +109,11 @@ class ShareBroker:
         self._of_connection: dict[str, dict[int, None]] = {}
         self._stored: deque[tuple[TakeResult, Future[Any]]] = deque()
         self._groups = GroupConfigs(self._config)
-        self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
+        self._logs = LogService(
+            topics=Topics(default_partition_count=self._config.default_partition_count),
+            decode=decode,
+            auto_create_topics_enable=self._config.auto_create_topics_enable,
+        )
         self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
         self._share_partitions = SharePartitions(
             self._config,
@@ -355,6 +359,15 @@ class ShareBroker:
         topic_id, _ = self._key(topic, partition)
         led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
         return None if led is None else led.leader.partition
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """
+        Return the epoch of a partition's leader, which this node is.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
 
     # ---- inside
 

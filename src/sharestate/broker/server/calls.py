@@ -10,6 +10,7 @@ from attrs import frozen
 
 from sharestate.broker.node import ShareBroker
 from sharestate.broker.node.share_broker import Request
+from sharestate.broker.server.api_versions import Versions
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.persister.kafka.frames import Fields
 
@@ -39,6 +40,7 @@ class Call:
     Attributes:
         node: The node, to look at; what changes it is asked of it with ``Asked``.
         config: The settings of the server.
+        versions: The lowest and the highest version of each API that the server announces.
         api_key: The key of the API.
         version: The version of the request, and of its response.
         fields: The request, by the names of kio's schemas.
@@ -50,6 +52,7 @@ class Call:
 
     node: ShareBroker
     config: ServerConfig
+    versions: Mapping[int, Versions]
     api_key: int
     version: int
     fields: Fields

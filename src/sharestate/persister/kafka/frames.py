@@ -196,7 +196,7 @@ def _part(name: str, kind: _Kind, default: object) -> _Part:
         convert, implied = lambda values: tuple(map(item, values)), ()
     if kind.is_nullable:
         of_value = convert
-        convert, implied = lambda value: None if value is None else of_value(value), None
+        convert = lambda value: None if value is None else of_value(value)  # noqa: E731 - as above
     return _Part(name, convert, implied if default is MISSING else default)
 
 
