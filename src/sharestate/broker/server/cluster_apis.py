@@ -206,8 +206,8 @@ _MESSAGES: Final = MappingProxyType(
     {
         ErrorCode.NONE: "NONE",
         ErrorCode.INVALID_REQUEST: (
-            "This most likely occurs because of a request being malformed by the client library or the message was sent "
-            "to an incompatible broker. See the broker logs for more details."
+            "This most likely occurs because of a request being malformed by the client library or the message was "
+            "sent to an incompatible broker. See the broker logs for more details."
         ),
     }
 )
