@@ -95,7 +95,7 @@ class BrokerServer:
         self._versions = served_versions(self.config.release, HANDLERS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: asyncio.Server | None = None
-        self._connections: dict[ClientConnection, None] = {}
+        self._connections: dict[ClientConnection, str | None] = {}
         self._waiting: dict[ClientConnection, None] = {}
         self._connection_count = 0
         self._unanswered: dict[int, tuple[_Unanswered, int]] = {}
@@ -126,15 +126,17 @@ class BrokerServer:
         """Close the socket and all connections; the node stays as it is."""
         if self._listener is not None:
             self._listener.close()
-            self.disconnect_all()
+            self.disconnect()
             await self._listener.wait_closed()
         self._listener = None
         self._set_timer(None)
 
-    def disconnect_all(self) -> None:
-        """Close all connections."""
-        for connection in tuple(self._connections):
+    def disconnect(self, client_id: str | None = None) -> int:
+        """Close the connections of the clients that call themselves *client_id*, or all; return how many these are."""
+        found = [each for each, name in self._connections.items() if client_id in {None, name}]
+        for connection in found:
             connection.close()
+        return len(found)
 
     @property
     def is_waited(self) -> bool:
@@ -143,7 +145,7 @@ class BrokerServer:
 
     def restart(self) -> None:
         """Start the node again, as ``ShareBroker.restart``: clients connect again, to the same port."""
-        self.disconnect_all()
+        self.disconnect()
         self._unanswered.clear()
         self.node.restart(self.now_ms())
         self.advance()
@@ -209,6 +211,7 @@ class BrokerServer:
         if low <= version <= high:
             client_id, fields = read_request(_request_schema(key, version), frame)
             self._waiting[connection] = None
+            self._connections[connection] = client_id
             call = self._call(connection, header, client_id, fields)
             instead = self._faulty.instead(connection, call)
             answer = HANDLERS[key](call) if instead is None else instead

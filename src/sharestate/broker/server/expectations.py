@@ -16,7 +16,7 @@ from sharestate.values.effects import Cause
 MOST_LINES: Final = 10
 """The most ranges of a share partition that a failure lists. [ranges]"""
 
-MOST_LIVES: Final = 3
+MOST_LIVES: Final = 2
 """The most records whose lives a failure tells. [records]"""
 
 _LOSSES: Final = frozenset({Cause.ARCHIVED_AT_LIMIT, Cause.GAP, Cause.BELOW_LOG_START})

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen, validators
 
@@ -189,7 +189,7 @@ class Fault:
 @define(eq=False)
 class AppliedFault:
     """
-    A fault that is in the table; a context manager that takes it out in the end.
+    A fault that is in the table, or was.
 
     Attributes:
         fault: The fault.
@@ -198,7 +198,6 @@ class AppliedFault:
     """
 
     fault: Fault
-    _remove: Callable[[AppliedFault], None] = field(repr=False)
     _random: Random = field(repr=False)
     seen: int = 0
     happened: int = 0
@@ -242,20 +241,6 @@ class AppliedFault:
         for answer in held:
             answer()
 
-    def remove(self) -> None:
-        """Let it happen no more: what is held back to be reordered is given; what is delayed comes when it is due."""
-        self._remove(self)
-
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Let it happen no more."""
-        self.remove()
-
 
 class Faults:
     """
@@ -276,7 +261,7 @@ class Faults:
 
     def apply(self, fault: Fault) -> AppliedFault:
         """Put *fault* into the table, behind those that are there."""
-        applied = AppliedFault(fault, self._take_out, self._random)
+        applied = AppliedFault(fault, self._random)
         self._rows[applied] = None
         return applied
 
@@ -284,7 +269,8 @@ class Faults:
         """Return what happens to a request; None if all goes well."""
         return next((row for row in self._rows if row.take(seen)), None)
 
-    def _take_out(self, applied: AppliedFault) -> None:
+    def remove(self, applied: AppliedFault) -> None:
+        """Take a fault out: what it holds back to be reordered is given; what is delayed comes when it is due."""
         if applied in self._rows:
             del self._rows[applied]
             applied.release()

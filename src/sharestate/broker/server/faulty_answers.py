@@ -97,7 +97,7 @@ _NESTED: Final[Mapping[int, Sequence[tuple[_Array, ...]]]] = MappingProxyType(
         90: [(_Array("groups", "groups"),)],
     }
 )
-"""Of the APIs whose responses have no error as a whole, or not in all versions: where they have those of their parts."""
+"""Of the APIs whose responses have no error as a whole, or not in all versions: where those of their parts are."""
 
 
 def failed_response(call: Call, error_code: int) -> Response:
@@ -116,10 +116,10 @@ def failed_response(call: Call, error_code: int) -> Response:
 
 def _failed_parts(fields: Fields, arrays: tuple[_Array, ...], error_code: int) -> list[Response]:
     array, *inner = arrays
-    parts = []
+    parts: list[Response] = []
     for entry in fields[array.asked]:
         names = entry if isinstance(entry, dict) else {array.name: entry}
-        part = {name: value for name, value in names.items() if isinstance(value, str | int)}
+        part: dict[str, Any] = {name: value for name, value in names.items() if isinstance(value, str | int)}
         part[array.error] = error_code
         if inner:
             part[inner[0].answered] = _failed_parts(entry, tuple(inner), error_code)

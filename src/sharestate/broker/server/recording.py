@@ -182,9 +182,7 @@ class Recording:
 
     def _expect_whole(self) -> None:
         if self._is_full:
-            message = (
-                f"more has happened than is kept in memory, {self.count} events: write it into a file, and ask that"
-            )
+            message = f"more has happened than is kept in memory, {self.count} events: have it written into a file"
             raise HistoryError(message, "the history of the broker")
 
     def _header(self) -> Header:
