@@ -156,6 +156,21 @@ def failure(expectation: Expectation, found: Iterable[GroupRecords], recording: 
     return "\n".join(line.rstrip() for line in message)
 
 
+def not_done(node: ShareBroker, recording: Recording) -> list[str]:
+    """
+    Return the records that groups are not done with, and the lives of the first of them, line by line.
+
+    Raises:
+        HistoryError: More has happened than is kept.
+    """
+    lines: list[str] = []
+    for group_id in dict.fromkeys(key[0] for key in recording.keys(None, None)):
+        reason = failure(ALL_DONE, group_records(node, recording, group_id, None), recording)
+        if reason is not None:
+            lines += [f"Group {group_id}: {reason}"] if not lines else ["", f"Group {group_id}: {reason}"]
+    return lines
+
+
 def _listed(records: GroupRecords, exceptions: list[ListedRecords]) -> Iterator[str]:
     for each in exceptions[:MOST_LINES]:
         is_new = each.lived is _NEVER

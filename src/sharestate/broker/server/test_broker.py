@@ -25,12 +25,13 @@ from sharestate.broker.server.expectations import (
     Expectation,
     failure,
     group_records,
+    not_done,
 )
 from sharestate.broker.server.faults import SESSION_LIMIT, AppliedFault, Delay, Fail, Fault, Faults
 from sharestate.broker.server.faulty_persister import FaultyPersister
 from sharestate.broker.server.insight import HeldShare, held_shares, shares_html
 from sharestate.broker.server.recording import BrokerHistory, Recording
-from sharestate.broker.server.server_config import ServerConfig
+from sharestate.broker.server.server_config import ServerConfig, read_group_config
 from sharestate.broker.server.standing_clock import AutoAdvance, StandingClock
 from sharestate.errors import ErrorCode, LeaderStateError
 from sharestate.explain import Explanation
@@ -203,6 +204,23 @@ class TestBroker:
             NodeError: There is no such partition.
         """
         self.run(lambda node: node.fail_over(topic, partition, self._server.now_ms()))
+
+    def configure_group(self, group_id: str, config: Mapping[str, str]) -> None:
+        """
+        Give a group settings of its own, besides those of the broker.
+
+        Args:
+            group_id: The group.
+            config: Its settings by Kafka's names, as texts.
+
+        Raises:
+            InvalidConfigurationError: Kafka does not take a setting.
+            LeaderStateError: The broker is not there.
+            MalformedInputError: A name or a value is no text.
+        """
+        settings = self._server.config
+        group = read_group_config({**settings.texts, **config}, settings.release)
+        self.run(lambda node: node.configure_group(group_id, group, self._server.now_ms()))
 
     def close_connections(self, client_id: str | None = None) -> int:
         """
@@ -377,6 +395,15 @@ class TestBroker:
             HistoryError: More has happened than is kept in memory.
         """
         return self._look(self._recording.history)
+
+    def not_done(self) -> list[str]:
+        """
+        Return the records that groups are not done with, and the lives of the first of them, line by line.
+
+        Raises:
+            HistoryError: More has happened than is kept in memory.
+        """
+        return self._look(lambda: not_done(self._server.node, self._recording))
 
     def _repr_html_(self) -> str:
         """Return what each share partition holds, for notebooks."""
