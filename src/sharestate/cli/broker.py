@@ -222,6 +222,8 @@ def _said(event: Event) -> str | None:
             said = f"a leader could not read the state{failed}" if error else "a leader has read the state"
         case "dead_letter":
             said = f"dead letters of {_range(request['first'], request['last'])}{failed}"
+        case _:
+            pass
     return said
 
 
