@@ -94,10 +94,10 @@ class WireMember(WireClient):
         self.begin_fetch(**arguments)
         return acquired_of(self.end_fetch())
 
-    def acknowledge(self, *ranges: tuple[int, int, int]) -> int:
-        """Acknowledge ranges, each with the type, and return the error code of the partition."""
+    def begin_acknowledge(self, *ranges: tuple[int, int, int]) -> None:
+        """Send a ShareAcknowledge of ranges, each with the type."""
         partition = {"partition_index": 0, "acknowledgement_batches": batches_of(ranges)}
-        response = self.ask(
+        self.request(
             SHARE_ACKNOWLEDGE,
             VERSION,
             group_id=self._group_id,
@@ -106,9 +106,12 @@ class WireMember(WireClient):
             topics=[{"topic_id": self._topic, "partitions": [partition]}],
         )
         self._epoch += 1
-        if response.error_code:
-            return int(response.error_code)
-        return int(response.responses[0].partitions[0].error_code)
+
+    def acknowledge(self, *ranges: tuple[int, int, int]) -> int:
+        """Acknowledge ranges, each with the type, and return the error code of the partition."""
+        self.begin_acknowledge(*ranges)
+        response = self.response(SHARE_ACKNOWLEDGE, VERSION)
+        return int(response.error_code or response.responses[0].partitions[0].error_code)
 
 
 def batches_of(ranges: tuple[tuple[int, int, int], ...]) -> list[dict[str, Any]]:

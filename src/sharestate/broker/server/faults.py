@@ -8,7 +8,9 @@ clients ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -198,7 +200,7 @@ class AppliedFault:
     """
 
     fault: Fault
-    _random: Random = field(repr=False)
+    _table: Faults = field(repr=False)
     seen: int = 0
     happened: int = 0
     _held: list[Callable[[], None]] = field(factory=list, repr=False)
@@ -212,7 +214,7 @@ class AppliedFault:
         self.seen += 1
         if self.seen <= fault.skip or (fault.times is not None and self.happened >= fault.times):
             return False
-        if fault.probability < 1 and self._random.random() >= fault.probability:
+        if fault.probability < 1 and self._table.random.random() >= fault.probability:
             return False
         self.happened += 1
         return True
@@ -237,9 +239,8 @@ class AppliedFault:
             self._timer.cancel()
         self._timer = None
         held, self._held = self._held, []
-        self._random.shuffle(held)
-        for answer in held:
-            answer()
+        self._table.random.shuffle(held)
+        self._table.give(held)
 
 
 class Faults:
@@ -248,12 +249,16 @@ class Faults:
 
     Args:
         seed: Decides which requests a fault happens to, and in which order answers come.
+
+    Attributes:
+        random: What the seed decides.
     """
 
     def __init__(self, seed: int = 0) -> None:
         """Begin with none."""
-        self._random = Random(seed)  # noqa: S311 - a seed makes a failure come again
+        self.random = Random(seed)  # noqa: S311 - a seed makes a failure come again
         self._rows: dict[AppliedFault, None] = {}
+        self._due: deque[Callable[[], None]] = deque()
 
     def __bool__(self) -> bool:
         """Return whether there is one."""
@@ -261,7 +266,7 @@ class Faults:
 
     def apply(self, fault: Fault) -> AppliedFault:
         """Put *fault* into the table, behind those that are there."""
-        applied = AppliedFault(fault, self._random)
+        applied = AppliedFault(fault, self)
         self._rows[applied] = None
         return applied
 
@@ -274,6 +279,24 @@ class Faults:
         if applied in self._rows:
             del self._rows[applied]
             applied.release()
+
+    def give(self, answers: Iterable[Callable[[], None]]) -> None:
+        """Have *answers* given one after the other: what follows from one comes before the next."""
+        is_idle = not self._due
+        self._due.extend(answers)
+        if is_idle and self._due:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def give_next(self) -> bool:
+        """Give the next answer; False if there is none."""
+        if not self._due:
+            return False
+        self._due.popleft()()
+        return True
+
+    def _go_on(self) -> None:
+        if self.give_next():
+            asyncio.get_running_loop().call_soon(self._go_on)
 
 
 SESSION_LIMIT: Final = Fault(

@@ -458,8 +458,9 @@ class TestBroker:
     def _settle(self) -> None:
         """Let happen what follows from what has happened; the persister may be at work in a thread of its own."""
         self._server.advance()
-        while self._persister.is_at_work:
-            time.sleep(_PERSISTER_LOOK_S)
+        while self._faults.give_next() or self._persister.is_at_work:
+            if self._persister.is_at_work:
+                time.sleep(_PERSISTER_LOOK_S)
             self._server.advance()
 
     def _expect(self, expectation: Expectation, group_id: str, topic: str | None, timeout_s: float) -> None:

@@ -214,8 +214,8 @@ def test_a_record_that_nobody_gets_done_is_a_dead_letter_after_its_last_delivery
     """
     A consumer of confluent-kafka gets three records, is too slow five times, and the dead-letter queue has them.
 
-    From the fourth delivery on they come one by one (KIP-1222's throttling, rule 7.13); it takes minutes of the
-    broker's time, and a second of the computer's.
+    From the fourth delivery on they come one by one (rule 20.3); it takes minutes of the broker's time, and a second of
+    the computer's.
     """
     config = {
         **QUICK_SETTINGS,
@@ -225,7 +225,7 @@ def test_a_record_that_nobody_gets_done_is_a_dead_letter_after_its_last_delivery
     }
     with TestBroker(profile=KAFKA_4_4, clock=StandingClock(), config=config) as broker:
         servers = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
-        producer = Producer(servers)
+        producer = Producer({**servers, "linger.ms": 1000})  # one batch
         for number in range(3):
             producer.produce(TOPIC, b"%d" % number)
         assert producer.flush(20) == 0
