@@ -33,7 +33,7 @@ from sharestate.broker.node import (
     ShareGroupDescribeRequest,
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
-from sharestate.conversation.coordinator.error_messages import ERROR_MESSAGES
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 from sharestate.values.checks import expect
