@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import threading
 import time
-from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Message, Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, InMemoryPersister
-from sharestate.broker.node import NodeError, ShareBroker
+from sharestate.broker.node import ShareBroker
 from sharestate.broker.server import TestBroker
-from sharestate.errors import InvalidConfigurationError, LeaderStateError, MalformedInputError
-from tests.support.wire_client import WireClient
 
 QUICK = {
     "share.auto.offset.reset": "earliest",
