@@ -39,7 +39,7 @@ class LogFetches:
         Complexity:
             Linear in what is returned, and in its partitions.
         """
-        if not self._try(number, request, is_due=request.max_wait_ms <= 0):
+        if not self._try(number, request, is_due=request.max_wait_ms <= 0 or not request.partitions):
             keys = [LogKey(each.topic_id, each.partition) for each in request.partitions]
             self._waiting.add(number, request, deadline_ms=now_ms + request.max_wait_ms, keys=keys)
 
