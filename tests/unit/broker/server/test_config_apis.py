@@ -292,13 +292,13 @@ LOCK = "share.record.lock.duration.ms"
             (BROKER, "1"),
             ("num.partitions", SET, "2"),
             INVALID_REQUEST,
-            "Cannot update these configs dynamically: Set(num",
+            "Cannot update these configs dynamically: Set(",
         ),
         (
             (BROKER, ""),
             ("num.partitions", SET, "2"),
             INVALID_REQUEST,
-            "Cannot update these configs dynamically: Set(num",
+            "Cannot update these configs dynamically: Set(",
         ),
         (
             (BROKER, "2"),
