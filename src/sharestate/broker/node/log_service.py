@@ -250,13 +250,15 @@ class LogService:
             ReplicaManager.readFromLog (Kafka 4.4).
         """
         results = []
+        size = 0
         left, is_first = request.max_bytes if max_bytes is None else max_bytes, True
         for asked in request.partitions:
             result, filled = self._fetch(asked, request.isolation, left, at_least_one=is_first)
             results.append(result)
+            size += filled
             left = max(0, left - filled)
             is_first = is_first and not filled
-        return FetchResponse(tuple(results))
+        return FetchResponse(tuple(results), size)
 
     # ---- transactions
 
