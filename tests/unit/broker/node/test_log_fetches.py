@@ -1,4 +1,4 @@
-"""Fetches of consumers that wait; expected values are those of ReplicaManager.fetchMessages and DelayedFetch (Kafka 4.4)."""
+"""Fetches of consumers that wait, as ReplicaManager.fetchMessages and DelayedFetch have them wait (Kafka 4.4)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_nothing_that_is_asked_for_is_there_at_once() -> None:
 
 
 def test_no_fetch_waits_for_more_than_it_may_have() -> None:
-    """Its limit, and that of the node, are enough, though the last batch does not fit (KafkaApis.handleFetchRequest)."""
+    """Its limit, and that of the node, are enough, even if the last batch does not fit (KafkaApis)."""
     node = Node(1, fetch_max_bytes=1024)
     put(node)
 
