@@ -13,6 +13,7 @@ from attrs import field, frozen, validators
 
 from sharestate.broker.node.log_batches import MAX_INT16, MAX_INT32, NO_EPOCH, NO_TIMESTAMP, LogBatch, ProducedBatch
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -369,9 +370,11 @@ class FetchResponse(NamedTuple):
 
     Attributes:
         partitions: What was read of each partition.
+        filled_bytes: What a broker's answer takes, which ends with a part of the next batch; see ``LogRead``. [bytes]
     """
 
     partitions: tuple[FetchResult, ...]
+    filled_bytes: int = 0
 
 
 # ---- transactions
@@ -472,6 +475,7 @@ class EndTxnRequest:
 
 LogRequest: TypeAlias = (
     AddPartitionsToTxnRequest
+    | AlterTopicConfigsRequest
     | CreatePartitionsRequest
     | CreateTopicsRequest
     | DeleteRecordsRequest

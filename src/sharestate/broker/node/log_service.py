@@ -43,6 +43,7 @@ from sharestate.broker.node.log_requests import (
 )
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -249,13 +250,15 @@ class LogService:
             ReplicaManager.readFromLog (Kafka 4.4).
         """
         results = []
+        size = 0
         left, is_first = request.max_bytes if max_bytes is None else max_bytes, True
         for asked in request.partitions:
             result, filled = self._fetch(asked, request.isolation, left, at_least_one=is_first)
             results.append(result)
+            size += filled
             left = max(0, left - filled)
             is_first = is_first and not filled
-        return FetchResponse(tuple(results))
+        return FetchResponse(tuple(results), size)
 
     # ---- transactions
 
@@ -448,6 +451,7 @@ class LogService:
 _ANSWERS: Final[Mapping[type, Callable[[LogService, Any, int], LogResponse]]] = MappingProxyType(
     {
         AddPartitionsToTxnRequest: lambda service, request, now_ms: service.add_partitions_to_txn(request, now_ms),
+        AlterTopicConfigsRequest: lambda service, request, _: service.topic_service.alter_configs(request),
         CreatePartitionsRequest: lambda service, request, _: service.topic_service.create_partitions(request),
         CreateTopicsRequest: lambda service, request, _: service.topic_service.create(request),
         DeleteRecordsRequest: lambda service, request, _: service.delete_records(request),
