@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Final, NamedTuple
 
 from sharestate.broker.node import PartitionLog, ShareBroker
 from sharestate.errors import NodeError
-from sharestate.partition.views import RecordRun
+from sharestate.partition.views import BatchView, RecordRun
 
 _HEADS: Final = ("Group", "Partition", "State", "SPSO", "SPEO", "Log end", "Lag", "In flight")
 
@@ -26,7 +26,7 @@ class HeldShare(NamedTuple):
         end_offset: The SPEO.
         log_end_offset: The offset after the last record of the log.
         lag: How many records are still to be delivered or finished (KIP-1226). [records]
-        in_flight: Its records in flight: ranges with state, delivery count, member and lock.
+        in_flight: Its records in flight, from the SPSO on: ranges with state, delivery count, member and lock.
     """
 
     group_id: str
@@ -58,7 +58,7 @@ def held_shares(node: ShareBroker, group_id: str | None = None) -> tuple[HeldSha
         log = None if topic is None else _log(node, topic, index)
         if topic is None or log is None or group_id not in {None, group}:
             continue
-        runs = tuple(run for batch in partition.batches() for run in batch.runs)
+        runs = tuple(_above(partition.start_offset, partition.batches()))
         end = log.high_watermark
         held.append(
             HeldShare(
@@ -74,6 +74,14 @@ def held_shares(node: ShareBroker, group_id: str | None = None) -> tuple[HeldSha
             )
         )
     return tuple(held)
+
+
+def _above(start_offset: int, batches: Iterable[BatchView]) -> Iterator[RecordRun]:
+    """Yield what batches have from the SPSO on: one stays as long as a record of it is in flight."""
+    for batch in batches:
+        for run in batch.runs:
+            if run.last_offset >= start_offset:
+                yield run._replace(first_offset=max(run.first_offset, start_offset))
 
 
 def _log(node: ShareBroker, topic: str, partition: int) -> PartitionLog | None:

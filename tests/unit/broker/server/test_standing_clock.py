@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,11 @@ def test_what_a_call_makes_due_happens_in_the_same_move() -> None:
     """A call that sets a timer within the time of the move sees it fire, after what settles."""
     clock = StandingClock(now_ms=0)
     calls: list[str] = []
-    clock.call_at(10, lambda: clock.call_at(15, lambda: calls.append("second")))
+
+    def first() -> None:
+        clock.call_at(15, lambda: calls.append("second"))
+
+    clock.call_at(10, first)
 
     clock.move_to(20, lambda: calls.append("settled"))
 
@@ -202,7 +207,7 @@ def test_auto_advance_gets_a_record_to_the_member_that_waits_for_its_lock() -> N
 # ---- a real client
 
 
-def polled(consumer: ShareConsumer) -> list[Message]:
+def polled(consumer: ShareConsumer) -> Sequence[Message]:
     """Return the next messages."""
     give_up_s = time.monotonic() + 20
     while not (messages := consumer.poll(timeout=0.2)):
