@@ -35,12 +35,14 @@ class GroupRecords(NamedTuple):
         name: It as a reader knows it, such as ``orders-0``.
         overview: What happened to them; None if no member has fetched.
         undelivered: The ranges that were never delivered, in order.
+        deleted: The ranges that were deleted from the log before they were delivered.
     """
 
     key: Key
     name: str
     overview: Overview | None
     undelivered: tuple[tuple[int, int], ...]
+    deleted: tuple[tuple[int, int], ...]
 
     def listed(self, name: str) -> list[ListedRecords]:
         """Return one of the lists of ``WhatHappened``, in order of offsets."""
@@ -51,8 +53,13 @@ class GroupRecords(NamedTuple):
         """Return what was never delivered."""
         return [ListedRecords(first, last, _NEVER) for first, last in self.undelivered]
 
+    def never_had(self) -> list[ListedRecords]:
+        """Return what was deleted before it was delivered."""
+        return [ListedRecords(first, last, _DELETED) for first, last in self.deleted]
+
 
 _NEVER: Final = Lived()
+_DELETED: Final = Lived(outcome=Cause.BELOW_LOG_START)
 
 
 def group_records(node: ShareBroker, recording: Recording, group_id: str, topic: str | None) -> list[GroupRecords]:
@@ -71,14 +78,15 @@ def group_records(node: ShareBroker, recording: Recording, group_id: str, topic:
         keys = [(group_id, known.topic_id, partition) for partition in range(known.partition_count)]
     if not keys:
         refuse(f"expected a group that has fetched, got {group_id!r}", "group_id")
-    overviews = recording.overviews(keys)
     found = []
     for key in keys:
-        overview = overviews[key] if overviews[key].events else None
+        told = recording.told_partition(key)
+        overview = told.life.overview()
         name = topic or node.topics.name_of(key[1])
         if name is not None:
-            undelivered = tuple(_undelivered(node, name, key[2], overview))
-            found.append(GroupRecords(key, f"{name}-{key[2]}", overview, undelivered))
+            known_overview = overview if overview.events else None
+            undelivered = tuple(_undelivered(node, name, key[2], known_overview))
+            found.append(GroupRecords(key, f"{name}-{key[2]}", known_overview, undelivered, tuple(told.deleted)))
     return found
 
 
@@ -109,11 +117,11 @@ class Expectation(NamedTuple):
 
 def _not_once(records: GroupRecords) -> list[ListedRecords]:
     never = [each for each in records.listed("archived") if not each.lived.all_deliveries and _is_lost(each)]
-    return [*records.listed("redelivered"), *never, *records.never_delivered()]
+    return [*records.listed("redelivered"), *never, *records.never_had(), *records.never_delivered()]
 
 
 def _lost(records: GroupRecords) -> list[ListedRecords]:
-    return [each for each in records.listed("archived") if _is_lost(each)]
+    return [*(each for each in records.listed("archived") if _is_lost(each)), *records.never_had()]
 
 
 def _is_lost(listed: ListedRecords) -> bool:
@@ -173,14 +181,16 @@ def not_done(node: ShareBroker, recording: Recording) -> list[str]:
 
 def _listed(records: GroupRecords, exceptions: list[ListedRecords]) -> Iterator[str]:
     for each in exceptions[:MOST_LINES]:
-        is_new = each.lived is _NEVER
-        overview = records.overview
-        yield (
-            f"    {each.offsets}: never delivered"
-            if is_new or overview is None
-            else (f"    {each.line(overview.members.name)}")
-        )
+        yield f"    {_line(records.overview, each)}"
     if len(exceptions) > MOST_LINES:
         yield f"    and {len(exceptions) - MOST_LINES} ranges more"
-    if records.overview is None and exceptions:
+    if records.overview is None:
         yield "    no member has fetched from it"
+
+
+def _line(overview: Overview | None, listed: ListedRecords) -> str:
+    if overview is None or listed.lived is _NEVER:
+        return f"{listed.offsets}: never delivered"
+    if listed.lived is _DELETED:
+        return f"{listed.offsets}: deleted from the log before it was delivered"
+    return listed.line(overview.members.name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
 from sharestate.errors import HistoryError
-from sharestate.explain import Explanation, Overview, PartitionLife, RecordLife
+from sharestate.explain import Explanation, PartitionLife, RecordLife
 from sharestate.explain.survey import EventReader
 from sharestate.history import Event, Header, HistoryFile, HistoryWriter, create_history
 from sharestate.leader.observed import Observation, Observer
@@ -61,6 +61,32 @@ class BrokerHistory:
         """
         with create_history(path, self.header) as file:
             file.write(self.events)
+
+
+class ToldPartition:
+    """
+    The records of a share partition, event by event.
+
+    Attributes:
+        life: What happened to them.
+        deleted: The ranges that were deleted from the log before they were delivered.
+    """
+
+    def __init__(self, key: Key, profile: Profile) -> None:
+        """Begin before the first event."""
+        self.life = PartitionLife(key, profile=profile, listed=LISTED)
+        self.deleted: list[tuple[int, int]] = []
+
+    def apply(self, event: Event) -> None:
+        """Take the next event."""
+        partition = self.life.partition
+        if event.kind == "log_start" and partition is not None and event.request:
+            new_offset = partition.end_offset + 1 if partition.batch_count() else partition.start_offset
+            if self.deleted:
+                new_offset = max(new_offset, self.deleted[-1][1] + 1)
+            if new_offset < event.request["offset"]:
+                self.deleted.append((new_offset, event.request["offset"] - 1))
+        self.life.apply(event)
 
 
 class Recording:
@@ -161,15 +187,14 @@ class Recording:
         (key,) = keys
         return self._told(RecordLife(key, offset, profile=self._profile), key).explanation()
 
-    def overviews(self, keys: Iterable[Key]) -> dict[Key, Overview]:
+    def told_partition(self, key: Key) -> ToldPartition:
         """
-        Return what happened to the records of share partitions, with long lists of them.
+        Return what happened to the records of a share partition, with long lists of them.
 
         Raises:
             HistoryError: It was too much to keep.
         """
-        lives = {key: PartitionLife(key, profile=self._profile, listed=LISTED) for key in keys}
-        return {key: self._told(life, key).overview() for key, life in lives.items()}
+        return self._told(ToldPartition(key, self._profile), key)
 
     # ---- inside
 

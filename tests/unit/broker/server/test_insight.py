@@ -49,8 +49,10 @@ def test_share_partitions_say_what_they_hold() -> None:
 
 def test_share_partitions_are_those_of_a_group_if_one_is_named() -> None:
     """Another group has its own."""
-    with standing() as broker, WireMember(broker, filled(broker, 1)) as member:
-        with WireMember(broker, filled(broker, 0, group_id="h"), group_id="h") as other:
+    with standing() as broker:
+        topic_id = filled(broker, 1)
+        filled(broker, 0, group_id="h")
+        with WireMember(broker, topic_id) as member, WireMember(broker, topic_id, "h") as other:
             assert (member.fetch(), other.fetch()) == ([(0, 0, 1)], [(0, 0, 1)])
 
             assert [held.group_id for held in broker.share_partitions()] == ["g", "h"]
@@ -216,7 +218,10 @@ def test_a_record_that_nobody_can_get_any_more_is_lost() -> None:
             deleted = DeleteRecordsRequest(partitions=[DeletedRecords(TOPIC, 0, 5)])
             broker.run(lambda node: node.call(deleted, now_ms=broker.now_ms))
             member.fetch()
+            with pytest.raises(AssertionError) as gone:
+                broker.expect_no_record_lost(GROUP)
 
+    assert lines_of(gone, 4)[::3] == ["3 records lost", "    3-4: deleted from the log before it was delivered"]
     assert lines_of(lost, 3)[0] == "1 record lost"
     assert lines_of(lost, 3)[2].startswith("    2: ARCHIVED at the limit after 5 deliveries")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -207,10 +206,10 @@ def test_auto_advance_gets_a_record_to_the_member_that_waits_for_its_lock() -> N
 # ---- a real client
 
 
-def polled(consumer: ShareConsumer) -> Sequence[Message]:
+def polled(consumer: ShareConsumer) -> list[Message]:
     """Return the next messages."""
     give_up_s = time.monotonic() + 20
-    while not (messages := consumer.poll(timeout=0.2)):
+    while not (messages := list(consumer.poll(timeout=0.2))):
         assert time.monotonic() < give_up_s, "nothing comes"
     return messages
 
