@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
-from sharestate.broker.node import ShareBroker
+from sharestate.broker.node import PartitionLog, ShareBroker
 from sharestate.broker.server.recording import Key, Recording
 from sharestate.explain import Lived, Overview
 from sharestate.explain.totals import ListedRecords
@@ -84,19 +85,26 @@ def group_records(node: ShareBroker, recording: Recording, group_id: str, topic:
         overview = told.life.overview()
         name = topic or node.topics.name_of(key[1])
         if name is not None:
+            undelivered = tuple(_undelivered(node.log(name, key[2]), told.next_offset or 0))
             known_overview = overview if overview.events else None
-            undelivered = tuple(_undelivered(node, name, key[2], known_overview))
             found.append(GroupRecords(key, f"{name}-{key[2]}", known_overview, undelivered, tuple(told.deleted)))
     return found
 
 
-def _undelivered(node: ShareBroker, topic: str, partition: int, overview: Overview | None) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of records of a log that no member has got yet; markers of transactions are none."""
-    begin = 0 if overview is None or overview.new_offset is None else overview.new_offset
-    for batch in node.log(topic, partition).batches:
+def _undelivered(log: PartitionLog, next_offset: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of records of a log from *next_offset* on; markers of transactions are none."""
+    open_: tuple[int, int] | None = None
+    for batch in log.batches:
         place = batch.batch
-        if place.control is None and place.last_offset >= begin:
-            yield max(begin, place.first_offset), place.last_offset
+        if place.control is not None or place.last_offset < next_offset:
+            continue
+        first = max(next_offset, place.first_offset)
+        if open_ is not None and open_[1] + 1 < first:
+            yield open_
+            open_ = None
+        open_ = first if open_ is None else open_[0], place.last_offset
+    if open_ is not None:
+        yield open_
 
 
 # ---- expectations
@@ -146,18 +154,18 @@ def failure(expectation: Expectation, found: Iterable[GroupRecords], recording: 
     """
     lines: list[str] = []
     total = 0
-    lives: list[tuple[GroupRecords, int]] = []
+    lives: dict[tuple[str, int], GroupRecords] = {}
     for records in found:
         exceptions = expectation.exceptions(records)
         if exceptions:
             total += sum(each.records for each in exceptions)
             lines += [f"  {records.name}:", *_listed(records, exceptions)]
             if records.overview is not None:
-                lives += [(records, each.first_offset) for each in exceptions]
+                lives |= {(records.name, each.first_offset): records for each in exceptions}
     if not lines:
         return None
     message = [f"{counted(total, 'record')} {expectation.text}", *lines]
-    for records, offset in lives[:MOST_LIVES]:
+    for (_, offset), records in islice(lives.items(), MOST_LIVES):
         group_id, topic_id, partition = records.key
         explanation = recording.explain(recording.topic(topic_id), partition, offset, group_id)
         message += ["", f"Record {offset} of {records.name}:", *(f"  {line}" for line in explanation.lines())]

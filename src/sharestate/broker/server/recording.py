@@ -69,24 +69,28 @@ class ToldPartition:
 
     Attributes:
         life: What happened to them.
+        next_offset: The first offset that no member has got, nor passed; None if no leader has read the state.
         deleted: The ranges that were deleted from the log before they were delivered.
     """
 
     def __init__(self, key: Key, profile: Profile) -> None:
         """Begin before the first event."""
         self.life = PartitionLife(key, profile=profile, listed=LISTED)
+        self.next_offset: int | None = None
         self.deleted: list[tuple[int, int]] = []
 
     def apply(self, event: Event) -> None:
         """Take the next event."""
-        partition = self.life.partition
-        if event.kind == "log_start" and partition is not None and event.request:
-            new_offset = partition.end_offset + 1 if partition.batch_count() else partition.start_offset
-            if self.deleted:
-                new_offset = max(new_offset, self.deleted[-1][1] + 1)
-            if new_offset < event.request["offset"]:
-                self.deleted.append((new_offset, event.request["offset"] - 1))
+        if event.kind == "log_start" and self.next_offset is not None and event.request:
+            log_start_offset = event.request["offset"]
+            if self.next_offset < log_start_offset:
+                self.deleted.append((self.next_offset, log_start_offset - 1))
+                self.next_offset = log_start_offset
         self.life.apply(event)
+        partition = self.life.partition
+        if partition is not None:
+            in_flight_end = partition.end_offset + 1 if partition.batch_count() else 0
+            self.next_offset = max(self.next_offset or 0, partition.start_offset, in_flight_end)
 
 
 class Recording:

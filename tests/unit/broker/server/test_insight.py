@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,18 @@ from click.testing import CliRunner
 
 from sharestate import KAFKA_4_2
 from sharestate.broker import StandingClock, TestBroker
-from sharestate.broker.node import DeletedRecords, DeleteRecordsRequest, DeleteTopicsRequest
+from sharestate.broker.node import (
+    DeletedRecords,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    LogRecord,
+    ProducedBatch,
+    ProducedPartition,
+    ProduceRequest,
+    ShareBroker,
+)
 from sharestate.broker.server.recording import Recording
 from sharestate.cli.commands import sharestate
 from sharestate.errors import HistoryError, MalformedInputError
@@ -192,7 +204,7 @@ def test_each_record_was_delivered_once() -> None:
     assert lines_of(nothing, 3) == [
         "3 records not delivered exactly once",
         "  orders-0:",
-        "    0: never delivered",
+        "    0-2: never delivered",
     ]
     assert lines_of(two, 3) == ["1 record not delivered exactly once", "  orders-0:", "    2: never delivered"]
     assert lines_of(again, 1) == ["2 records not delivered exactly once"]
@@ -224,6 +236,44 @@ def test_a_record_that_nobody_can_get_any_more_is_lost() -> None:
     assert lines_of(gone, 4)[::3] == ["3 records lost", "    3-4: deleted from the log before it was delivered"]
     assert lines_of(lost, 3)[0] == "1 record lost"
     assert lines_of(lost, 3)[2].startswith("    2: ARCHIVED at the limit after 5 deliveries")
+
+
+def test_what_was_delivered_stays_so_when_the_leader_is_gone() -> None:
+    """The last member leaves, so nobody leads the share partition: its records were delivered, and are not done."""
+    with standing() as broker:
+        with WireMember(broker, filled(broker, 3)) as member:
+            member.fetch(max_records=2)
+        while broker.share_partitions():
+            time.sleep(0.001)
+        with pytest.raises(AssertionError) as error:
+            broker.expect_all_done(GROUP)
+
+    first = [line.split(";")[0] for line in lines_of(error, 4)]
+    assert first[0] == "3 records not done with"
+    assert first[2].startswith("    0-1: 1 delivery since")
+    assert first[3] == "    2: never delivered"
+
+
+def test_markers_of_transactions_are_no_records() -> None:
+    """A group that has got all but the marker at the log end is done."""
+    with standing() as broker:
+        topic_id = filled(broker, 0)
+        broker.run(lambda node: commit_one(node, topic_id))
+        with WireMember(broker, topic_id) as member:
+            assert member.fetch() == [(0, 0, 1)]
+            member.acknowledge((0, 0, ACCEPT))
+
+        broker.expect_all_done(GROUP)
+
+
+def commit_one(node: ShareBroker, topic_id: str) -> None:
+    """Produce a record in a transaction, and commit that: the marker is at offset 1."""
+    begun = node.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000), now_ms=0)
+    producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+    batch = ProducedBatch(records=[LogRecord(b"k", b"v")], base_sequence=0, is_transactional=True, **producer)
+    produce = ProduceRequest(partitions=[ProducedPartition(topic_id, 0, batch)], transactional_id="t")
+    node.call(produce, now_ms=0)
+    node.call(EndTxnRequest(transactional_id="t", committed=True, **producer), now_ms=0)
 
 
 def test_a_group_is_done_with_what_it_has_accepted_or_given_up() -> None:
