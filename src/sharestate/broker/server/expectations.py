@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from sharestate.broker.node import PartitionLog, ShareBroker
 from sharestate.broker.server.recording import Key, Recording
 from sharestate.explain import Lived, Overview
-from sharestate.explain.totals import ListedRecords
+from sharestate.explain.totals import ListedRecords, without
 from sharestate.explain.words import counted
 from sharestate.values.checks import refuse
 from sharestate.values.effects import Cause
@@ -37,6 +37,7 @@ class GroupRecords(NamedTuple):
         overview: What happened to them; None if no member has fetched.
         undelivered: The ranges that were never delivered, in order.
         deleted: The ranges that were deleted from the log before they were delivered.
+        markers: The offsets of markers of transactions, in order: members get these too, and they are no records.
     """
 
     key: Key
@@ -44,11 +45,14 @@ class GroupRecords(NamedTuple):
     overview: Overview | None
     undelivered: tuple[tuple[int, int], ...]
     deleted: tuple[tuple[int, int], ...]
+    markers: tuple[tuple[int, int], ...]
 
     def listed(self, name: str) -> list[ListedRecords]:
         """Return one of the lists of ``WhatHappened``, in order of offsets."""
         listed = [] if self.overview is None else self.overview.happened.lists()[name]
-        return sorted(listed, key=lambda each: each.first_offset)
+        ranges = ((each, without(each.first_offset, each.last_offset, self.markers)) for each in listed)
+        found = (ListedRecords(first, last, each.lived) for each, left in ranges for first, last in left)
+        return sorted(found, key=lambda each: each.first_offset)
 
     def never_delivered(self) -> list[ListedRecords]:
         """Return what was never delivered."""
@@ -85,10 +89,26 @@ def group_records(node: ShareBroker, recording: Recording, group_id: str, topic:
         overview = told.life.overview()
         name = topic or node.topics.name_of(key[1])
         if name is not None:
-            undelivered = tuple(_undelivered(node.log(name, key[2]), told.next_offset or 0))
-            known_overview = overview if overview.events else None
-            found.append(GroupRecords(key, f"{name}-{key[2]}", known_overview, undelivered, tuple(told.deleted)))
+            log = node.log(name, key[2])
+            found.append(
+                GroupRecords(
+                    key,
+                    f"{name}-{key[2]}",
+                    overview if overview.events else None,
+                    undelivered=tuple(_undelivered(log, told.next_offset or 0)),
+                    deleted=tuple(told.deleted),
+                    markers=tuple(
+                        (each.batch.first_offset,) * 2 for each in log.batches if each.batch.control is not None
+                    ),
+                )
+            )
     return found
+
+
+def _markers(log: PartitionLog) -> Iterator[tuple[int, int]]:
+    for batch in log.batches:
+        if batch.batch.control is not None:
+            yield batch.batch.first_offset, batch.batch.last_offset
 
 
 def _undelivered(log: PartitionLog, next_offset: int) -> Iterator[tuple[int, int]]:

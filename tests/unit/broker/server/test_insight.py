@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -29,6 +30,7 @@ from sharestate.history import ReplaySettings, open_history, replay_events
 from sharestate.leader.observed import Observation
 from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, TOPIC, WireMember, filled
 
+GAP = 0
 LOCK_MS = 30_000
 
 
@@ -255,20 +257,28 @@ def test_what_was_delivered_stays_so_when_the_leader_is_gone() -> None:
 
 
 def test_markers_of_transactions_are_no_records() -> None:
-    """A group that has got all but the marker at the log end is done."""
+    """A member gets the marker with the record before it, and reports it as missing: nothing is lost by that."""
     with standing() as broker:
         topic_id = filled(broker, 0)
         broker.run(lambda node: commit_one(node, topic_id))
         with WireMember(broker, topic_id) as member:
-            assert member.fetch() == [(0, 0, 1)]
+            broker.run(lambda node: commit_one(node, topic_id))
+            assert member.fetch() == [(0, 3, 1)]
             member.acknowledge((0, 0, ACCEPT))
+            with pytest.raises(AssertionError) as left:
+                broker.expect_all_done(GROUP)
+            member.acknowledge((1, 1, GAP), (2, 2, ACCEPT), (3, 3, GAP))
 
         broker.expect_all_done(GROUP)
+        broker.expect_no_record_lost(GROUP)
+    assert lines_of(left, 3)[0] == "1 record not done with"
+    assert lines_of(left, 3)[2].startswith("    2: 1 delivery")
 
 
 def commit_one(node: ShareBroker, topic_id: str) -> None:
-    """Produce a record in a transaction, and commit that: the marker is at offset 1."""
-    begun = node.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000), now_ms=0)
+    """Produce a record in a transaction, and commit that: the marker comes behind it."""
+    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+    begun: Any = node.call(request, now_ms=0)
     producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
     batch = ProducedBatch(records=[LogRecord(b"k", b"v")], base_sequence=0, is_transactional=True, **producer)
     produce = ProduceRequest(partitions=[ProducedPartition(topic_id, 0, batch)], transactional_id="t")
