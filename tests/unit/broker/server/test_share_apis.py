@@ -280,7 +280,7 @@ def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
         "topics": [],
         "forgotten_topics_data": [],
     }
-    part = {"topic_id": ORDERS, "partition": 1, "current_leader": LeaderIdAndEpoch(1, 8)}
+    part: dict[str, Any] = {"topic_id": ORDERS, "partition": 1, "current_leader": LeaderIdAndEpoch(1, 8)}
     server = BrokerServer(ServerConfig(port=9092, rack="r1"))
     if handler is share_fetch:
         answer: Any = ShareFetchResponse(partitions=(ShareFetchPartition(**part),))
