@@ -57,8 +57,7 @@ def broker() -> Iterator[TestBroker]:
         first = {"group_id": "g", "member_id": "first"}
         join = ShareGroupHeartbeat(**first, member_epoch=0, topic_names=["orders"])
         leave = ShareGroupHeartbeat(**first, member_epoch=-1)
-        for request in (topics, produce, join, leave):
-            broker.run(lambda node, request=request: node.call(request, now_ms=node.now_ms))
+        broker.run(lambda node: [node.call(each, now_ms=node.now_ms) for each in (topics, produce, join, leave)])
         yield broker
 
 
@@ -272,7 +271,7 @@ def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroke
 @pytest.mark.parametrize("handler", [share_fetch, share_acknowledge])
 def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
     """If the error of a partition is that another leader has it, the response says who, and where that is."""
-    fields = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
+    fields: dict[str, Any] = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
     fields |= {
         "group_id": "g",
         "member_id": MEMBER,
