@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
+from sharestate.broker.groups import ShareGroupHeartbeat
 from sharestate.broker.node import (
     CreatableTopic,
     CreateTopicsRequest,
+    LeaderIdAndEpoch,
     LogRecord,
     ProducedBatch,
     ProducedPartition,
     ProduceRequest,
+    ShareAcknowledgePartition,
+    ShareAcknowledgeResponse,
+    ShareFetchPartition,
+    ShareFetchResponse,
 )
 from sharestate.broker.server import TestBroker
-from tests.support.wire_client import WireClient, id_of, uuid_of
+from sharestate.broker.server.broker_server import BrokerServer
+from sharestate.broker.server.server_config import ServerConfig
+from sharestate.broker.server.share_apis import share_acknowledge, share_fetch
+from tests.support.wire_client import PATIENCE_S, WireClient, id_of, uuid_of
 
-HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 78, 79
+HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 77, 78, 79
 
-UNKNOWN_SERVER_ERROR, INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = -1, 42, 69, 100
+UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = -1, 25, 42, 100
 INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
 
 LONG = timedelta(seconds=60)
@@ -38,12 +49,15 @@ CONFIG = {"share.auto.offset.reset": "earliest", "group.share.assignment.interva
 
 @pytest.fixture
 def broker() -> Iterator[TestBroker]:
-    """A broker with a topic of two partitions; the first has five records."""
+    """A broker with a topic of two partitions, the first with five records, and a group that has been there."""
     with TestBroker(config=CONFIG) as broker:
         topics = CreateTopicsRequest(topics=[CreatableTopic(name="orders", partition_count=2)])
         records = [LogRecord(b"k", b"%d" % number, timestamp_ms=7) for number in range(5)]
         produce = ProduceRequest(partitions=[ProducedPartition(ORDERS, 0, ProducedBatch(records=records))])
-        for request in (topics, produce):
+        first = {"group_id": "g", "member_id": "first"}
+        join = ShareGroupHeartbeat(**first, member_epoch=0, topic_names=["orders"])
+        leave = ShareGroupHeartbeat(**first, member_epoch=-1)
+        for request in (topics, produce, join, leave):
             broker.run(lambda node, request=request: node.call(request, now_ms=node.now_ms))
         yield broker
 
@@ -83,20 +97,22 @@ def acknowledge(client: WireClient, version: int, epoch: int, *topics: dict[str,
 # ---- ShareGroupHeartbeat
 
 
-def test_a_member_joins_stays_and_leaves(broker: TestBroker, client: WireClient) -> None:
+def test_a_member_joins_stays_and_leaves(client: WireClient) -> None:
     """It is assigned both partitions; its client is known by its id and its address."""
     member = {"group_id": "g", "member_id": MEMBER}
 
     joined = client.ask(HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=["orders"], rack_id="r2")
     stayed = client.ask(HEARTBEAT, 1, **member, member_epoch=joined.member_epoch)
-    known = broker.run(lambda node: node.groups.state.groups["g"].members[MEMBER])
+    (group,) = client.ask(SHARE_GROUP_DESCRIBE, 1, group_ids=["g"]).groups
     left = client.ask(HEARTBEAT, 1, **member, member_epoch=-1)
 
     assert (joined.error_code.value, joined.error_message, joined.member_id) == (0, None, MEMBER)
     assert joined.heartbeat_interval.total_seconds() == 5
     assigned = [each.assignment for each in (joined, stayed) if each.assignment is not None][-1]
     assert [(id_of(each.topic_id), sorted(each.partitions)) for each in assigned.topic_partitions] == [(ORDERS, [0, 1])]
-    assert (known.client_id, known.client_host, known.rack_id) == ("wire", "/127.0.0.1", "r2")
+    assert [(each.client_id, each.client_host, each.rack_id) for each in group.members] == [
+        ("wire", "/127.0.0.1", "r2")
+    ]
     assert (left.error_code.value, left.member_epoch) == (0, -1)
 
 
@@ -104,8 +120,8 @@ def test_a_heartbeat_of_nobody_is_refused(client: WireClient) -> None:
     """A member that has not joined is unknown."""
     response = client.ask(HEARTBEAT, 1, group_id="g", member_id=MEMBER, member_epoch=5)
 
-    assert response.error_code.value == GROUP_ID_NOT_FOUND
-    assert response.error_message == "Share group g not found."
+    assert response.error_code.value == UNKNOWN_MEMBER_ID
+    assert response.error_message == f"Member {MEMBER} is not a member of group g."
     assert response.assignment is None
 
 
@@ -157,8 +173,9 @@ def test_a_fetch_waits_for_records(broker: TestBroker, client: WireClient) -> No
         batch_size=10,
         topics=[topic(partition=1)],
     )
+    give_up_s = time.monotonic() + PATIENCE_S
     while broker.run(lambda node: node.share_partition("g", "orders", 1)) is None:
-        pass
+        assert time.monotonic() < give_up_s
 
     broker.run(lambda node: node.call(produce, now_ms=node.now_ms))
 
@@ -219,17 +236,18 @@ def test_records_are_acknowledged(broker: TestBroker, client: WireClient, versio
     fetch(client, version, 0, topic())
 
     response = acknowledge(client, version, 1, topic(acknowledged(0, 2, 1, 3, 1)))
-    again = acknowledge(client, version, 2, topic(acknowledged(0, 2, 1)))
+    last, again = (acknowledge(client, version, epoch, topic(acknowledged(4, 4, 1))) for epoch in (2, 3))
 
     ((only,),) = [each.partitions for each in response.responses]
     assert (response.error_code.value, only.partition_index, only.error_code.value) == (0, 0, 0)
     assert broker.run(start_offset) == 3
-    assert [part.error_code.value for each in again.responses for part in each.partitions] == [INVALID_RECORD_STATE]
+    codes = [each.responses[0].partitions[0].error_code.value for each in (last, again)]
+    assert codes == [0, INVALID_RECORD_STATE]
     if version == 2:
         assert response.acquisition_lock_timeout.total_seconds() == 30
 
 
-def test_a_session_is_closed(broker: TestBroker, client: WireClient) -> None:
+def test_a_session_is_closed(client: WireClient) -> None:
     """With the epoch -1 the member releases what it holds; then its session is unknown."""
     fetch(client, 2, 0, topic())
 
@@ -251,12 +269,27 @@ def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroke
     assert (acquired.first_offset, acquired.last_offset, acquired.delivery_count) == (0, 4, 2)
 
 
-def test_a_leader_elsewhere_is_named(broker: TestBroker, client: WireClient) -> None:
-    """A share partition whose leader has changed says who leads it now, and where that is."""
-    fetch(client, 2, 0, topic())
-    broker.fail_over("orders", 0)
+@pytest.mark.parametrize("handler", [share_fetch, share_acknowledge])
+def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
+    """If the error of a partition is that another leader has it, the response says who, and where that is."""
+    fields = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
+    fields |= {
+        "group_id": "g",
+        "member_id": MEMBER,
+        "share_session_epoch": 0,
+        "topics": [],
+        "forgotten_topics_data": [],
+    }
+    part: dict[str, Any] = {"topic_id": ORDERS, "partition": 1, "current_leader": LeaderIdAndEpoch(1, 8)}
+    server = BrokerServer(ServerConfig(port=9092, rack="r1"))
+    if handler is share_fetch:
+        answer: Any = ShareFetchResponse(partitions=(ShareFetchPartition(**part),))
+    else:
+        answer = ShareAcknowledgeResponse(partitions=(ShareAcknowledgePartition(**part),))
+    call: Any = SimpleNamespace(fields=fields, version=2, node=server.node, config=server.config)
 
-    response = acknowledge(client, 2, 1, topic(acknowledged(0, 4, 1)))
+    response = handler(call).write(answer)
 
-    ((only,),) = [each.partitions for each in response.responses]
-    assert only.error_code.value
+    assert response["node_endpoints"] == [{"node_id": 1, "host": "127.0.0.1", "port": 9092, "rack": "r1"}]
+    (only,) = response["responses"][0]["partitions"]
+    assert only["current_leader"] == {"leader_id": 1, "leader_epoch": 8}

@@ -131,7 +131,7 @@ def test_a_topic_is_refused(client: WireClient, refused: dict[str, Any], code: i
     assert (results["t"].num_partitions, results["t"].topic_id) == (-1, None)
 
 
-def test_partitions_are_where_they_are_to_be(broker: TestBroker, client: WireClient) -> None:
+def test_partitions_are_where_they_are_to_be(client: WireClient) -> None:
     """A topic with an assignment to the only broker has as many partitions as that."""
     (made,) = create(client, topic("t", assignments=[{"partition_index": n, "broker_ids": [4]} for n in (1, 0, 2)]))
 
