@@ -124,6 +124,14 @@ def test_a_heartbeat_of_nobody_is_refused(client: WireClient) -> None:
     assert response.assignment is None
 
 
+@pytest.mark.parametrize("member_id", ["", "m" * 37])
+def test_an_id_that_is_none_is_refused_without_a_text(client: WireClient, member_id: str) -> None:
+    """It has 1 to 36 characters; the coordinator, which has a text for the first, does not see it."""
+    response = client.ask(HEARTBEAT, 1, group_id="g", member_id=member_id, member_epoch=0)
+
+    assert (response.error_code.value, response.error_message) == (INVALID_REQUEST, None)
+
+
 # ---- ShareFetch
 
 
