@@ -25,6 +25,7 @@ from sharestate.broker.node import (
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.record_batches import to_wire
+from sharestate.broker.sessions import MAX_MEMBER_ID
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -36,9 +37,11 @@ _ACQUIRE_MODES: Final = (AcquireMode.BATCH_OPTIMIZED, AcquireMode.RECORD_LIMIT)
 _NOBODY: Final = LeaderIdAndEpoch()
 
 
-def share_group_heartbeat(call: Call) -> Asked:
+def share_group_heartbeat(call: Call) -> Asked | Response:
     """Answer ShareGroupHeartbeat."""
     fields = call.fields
+    if not 0 < len(fields["member_id"]) <= MAX_MEMBER_ID:
+        return {"error_code": ErrorCode.INVALID_REQUEST}
     heartbeat = ShareGroupHeartbeat(
         group_id=fields["group_id"],
         member_id=fields["member_id"],

@@ -95,7 +95,7 @@ def test_partitions_that_there_are_not(topic: str, partition: int, version: int,
         ),
     ],
 )
-def test_batches_that_kafka_does_not_take(configs: dict[str, str], named: dict[str, Any], code: ErrorCode) -> None:
+def test_batches_that_kafka_does_not_take(configs: dict[str, Any], named: dict[str, Any], code: ErrorCode) -> None:
     """The log stays what it was (UnifiedLog.analyzeAndValidateRecords, LogValidator)."""
     node = LogNode(**configs)
     acks = named.pop("acks", -1)
@@ -118,7 +118,7 @@ def test_timestamps_at_their_limits_are_taken() -> None:
     assert node.of().record_at(0) == LogRecord(timestamp_ms=DAY)
 
 
-BYTES = {"records": b"wire", "record_count": 3, "max_timestamp_ms": 7}
+BYTES: dict[str, Any] = {"records": b"wire", "record_count": 3, "max_timestamp_ms": 7}
 """A batch that is bytes, and what it says of itself."""
 
 

@@ -14,7 +14,8 @@ from tests.support.wire_client import WireClient, id_of, uuid_of
 
 METADATA, FIND_COORDINATOR, API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 10, 18, 60, 75
 
-UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC, UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 3, 17, 35, 42, 100
+UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC = -1, 3, 17
+UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
 MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE = 114, 115
 
 ORDERS = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -54,7 +55,7 @@ def test_the_versions_of_what_is_there_are_announced(client: WireClient, version
 
     announced = versions(response)
     assert response.error_code.value == 0
-    assert announced[0] == (3, 13)
+    assert announced[0] == (0, 13)
     assert announced[3] == (0, 13)
     assert announced[76] == (1, 1)
     assert announced[78] == announced[79] == (1, 2)
@@ -74,7 +75,7 @@ def test_features_that_begin_at_0_are_for_clients_that_can_read_them(client: Wir
 @pytest.mark.parametrize("version", [5, 2**15 - 1])
 def test_an_unknown_version_is_answered_in_the_oldest_one(client: WireClient, version: int) -> None:
     """The response says which versions of ApiVersions there are (KIP-511), and the connection stays."""
-    client.send(bytes.fromhex(f"0000000a 0012 {version:04x} 00000000 ffff"))
+    client.send(bytes.fromhex(f"0000000b 0012 {version:04x} 00000000 ffff 00"))
 
     response = client.response(API_VERSIONS, 0)
 
@@ -145,6 +146,14 @@ def test_metadata_makes_topics(client: WireClient, version: int) -> None:
 
     assert first.error_code.value == UNKNOWN_TOPIC_OR_PARTITION
     assert (second.error_code.value, len(second.partitions)) == (0, 1)
+
+
+def test_metadata_of_no_name_is_refused(client: WireClient) -> None:
+    """A topic with neither a name nor an id makes a broker stumble."""
+    response = client.ask(METADATA, 13, topics=[{"name": None}])
+
+    assert (response.error_code.value, response.brokers) == (UNKNOWN_SERVER_ERROR, ())
+    assert [(each.name, each.error_code.value) for each in response.topics] == [("", UNKNOWN_SERVER_ERROR)]
 
 
 @pytest.mark.parametrize("version", [10, 11])

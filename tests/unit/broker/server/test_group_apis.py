@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from sharestate import InMemoryPersister
 from sharestate.broker.node import CreatableTopic, CreateTopicsRequest, LogRecord, ProducedBatch, ShareBroker
 from sharestate.broker.server import TestBroker
+from sharestate.persister import DeleteStateParameters, InitializeStateParameters, ReadSummaryParameters
 from tests.support.wire_client import WireClient, id_of
 
 DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS, HEARTBEAT, SHARE_GROUP_DESCRIBE = 15, 16, 42, 76, 77
 DESCRIBE_OFFSETS, ALTER_OFFSETS, DELETE_OFFSETS = 90, 91, 92
 
+UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND = 3, 24, 68, 69
 
 T1 = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -260,6 +264,49 @@ def test_offsets_of_a_group_with_members_stay(client: WireClient) -> None:
     assert alter(client, ("t", 0, 1), group_id="busy") == (NON_EMPTY_GROUP, [])
     deleted = client.ask(DELETE_OFFSETS, 0, group_id="busy", topics=[{"topic_name": "t"}])
     assert (code(deleted), deleted.error_message, deleted.responses) == (NON_EMPTY_GROUP, "The group is not empty.", ())
+
+
+class BrokenPersister(InMemoryPersister):
+    """Reads, initializes and deletes nothing once it is broken."""
+
+    is_broken = False
+
+    def initialize_state(self, request: InitializeStateParameters, /) -> Future[Any]:
+        """Fail, or not yet."""
+        return failed() if self.is_broken else super().initialize_state(request)
+
+    def delete_state(self, request: DeleteStateParameters, /) -> Future[Any]:
+        """Fail, or not yet."""
+        return failed() if self.is_broken else super().delete_state(request)
+
+    def read_summary(self, request: ReadSummaryParameters, /) -> Future[Any]:
+        """Fail, or not yet."""
+        return failed() if self.is_broken else super().read_summary(request)
+
+
+def failed() -> Future[Any]:
+    """Return a future that has failed."""
+    future: Future[Any] = Future()
+    future.set_exception(OSError("no disk"))
+    return future
+
+
+def test_a_persister_that_fails_fails_the_request() -> None:
+    """Whatever is asked of it, with UNKNOWN_SERVER_ERROR and its text."""
+    persister = BrokenPersister()
+    with TestBroker(persister=persister) as broker, WireClient(broker.port) as client:
+        topics = CreateTopicsRequest(topics=[CreatableTopic(name="t")])
+        broker.run(lambda node: node.call(topics, now_ms=node.now_ms))
+        assert alter(client, ("t", 0, 4))[0] == 0
+        persister.is_broken = True
+
+        group = described(client, 1, group_id="idle", topics=None)
+        deletion = client.ask(DELETE_OFFSETS, 0, group_id="idle", topics=[{"topic_name": "t"}])
+
+        text = "The server experienced an unexpected error when processing the request."
+        assert (code(group), group.error_message, group.topics) == (UNKNOWN_SERVER_ERROR, text, ())
+        assert (code(deletion), deletion.error_message, deletion.responses) == (UNKNOWN_SERVER_ERROR, text, ())
+        assert alter(client, ("t", 0, 1)) == (UNKNOWN_SERVER_ERROR, [])
 
 
 def test_a_group_has_a_name(client: WireClient) -> None:

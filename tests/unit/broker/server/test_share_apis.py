@@ -57,8 +57,7 @@ def broker() -> Iterator[TestBroker]:
         first = {"group_id": "g", "member_id": "first"}
         join = ShareGroupHeartbeat(**first, member_epoch=0, topic_names=["orders"])
         leave = ShareGroupHeartbeat(**first, member_epoch=-1)
-        for request in (topics, produce, join, leave):
-            broker.run(lambda node, request=request: node.call(request, now_ms=node.now_ms))
+        broker.run(lambda node: [node.call(each, now_ms=node.now_ms) for each in (topics, produce, join, leave)])
         yield broker
 
 
@@ -123,6 +122,14 @@ def test_a_heartbeat_of_nobody_is_refused(client: WireClient) -> None:
     assert response.error_code.value == UNKNOWN_MEMBER_ID
     assert response.error_message == f"Member {MEMBER} is not a member of group g."
     assert response.assignment is None
+
+
+@pytest.mark.parametrize("member_id", ["", "m" * 37])
+def test_an_id_that_is_none_is_refused_without_a_text(client: WireClient, member_id: str) -> None:
+    """It has 1 to 36 characters; the coordinator, which has a text for the first, does not see it."""
+    response = client.ask(HEARTBEAT, 1, group_id="g", member_id=member_id, member_epoch=0)
+
+    assert (response.error_code.value, response.error_message) == (INVALID_REQUEST, None)
 
 
 # ---- ShareFetch
@@ -272,7 +279,7 @@ def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroke
 @pytest.mark.parametrize("handler", [share_fetch, share_acknowledge])
 def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
     """If the error of a partition is that another leader has it, the response says who, and where that is."""
-    fields = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
+    fields: dict[str, Any] = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
     fields |= {
         "group_id": "g",
         "member_id": MEMBER,
@@ -280,7 +287,7 @@ def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
         "topics": [],
         "forgotten_topics_data": [],
     }
-    part = {"topic_id": ORDERS, "partition": 1, "current_leader": LeaderIdAndEpoch(1, 8)}
+    part: dict[str, Any] = {"topic_id": ORDERS, "partition": 1, "current_leader": LeaderIdAndEpoch(1, 8)}
     server = BrokerServer(ServerConfig(port=9092, rack="r1"))
     if handler is share_fetch:
         answer: Any = ShareFetchResponse(partitions=(ShareFetchPartition(**part),))

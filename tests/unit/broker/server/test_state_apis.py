@@ -58,7 +58,7 @@ BATCH = {"first_offset": 6, "last_offset": 8, "delivery_state": 2, "delivery_cou
 @pytest.mark.parametrize("version", [0, 1])
 def test_state_is_written_and_read(client: WireClient, version: int) -> None:
     """Version 1 of a write says how many records behind the start are done, else that stays (KIP-1226)."""
-    count = {"delivery_complete_count": 3} if version else {}
+    count: dict[str, Any] = {"delivery_complete_count": 3} if version else {}
     read = ask(client, READ, leader_epoch=1)
     assert (code(read), read.error_message, read.state_batches) == (0, None, ())
     assert (read.state_epoch, read.start_offset) == (3, 5)
@@ -84,7 +84,7 @@ def test_state_is_deleted(client: WireClient) -> None:
 def test_epochs_of_the_past_are_fenced(client: WireClient) -> None:
     """Those of leaders, and of states (KIP-932)."""
     ask(client, READ, leader_epoch=4)
-    epochs = {"start_offset": 5, "state_batches": [BATCH]}
+    epochs: dict[str, Any] = {"start_offset": 5, "state_batches": [BATCH]}
 
     assert code(ask(client, READ, leader_epoch=3)) == FENCED_LEADER_EPOCH
     assert code(ask(client, WRITE, state_epoch=3, leader_epoch=3, **epochs)) == FENCED_LEADER_EPOCH
