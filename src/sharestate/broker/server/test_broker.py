@@ -17,7 +17,7 @@ from attrs import evolve
 from sharestate.broker.node import ShareBroker
 from sharestate.broker.node.share_broker import persister_in_memory
 from sharestate.broker.server.broker_server import BrokerServer
-from sharestate.broker.server.clocks import Clock, SystemClock
+from sharestate.broker.server.clocks import AutoAdvance, Clock, StandingClock, SystemClock
 from sharestate.broker.server.expectations import (
     ALL_DONE,
     DELIVERED_ONCE,
@@ -32,7 +32,6 @@ from sharestate.broker.server.faulty_persister import FaultyPersister
 from sharestate.broker.server.insight import HeldShare, held_shares, shares_html
 from sharestate.broker.server.recording import BrokerHistory, Recording
 from sharestate.broker.server.server_config import ServerConfig, read_group_config
-from sharestate.broker.server.standing_clock import AutoAdvance, StandingClock
 from sharestate.errors import ErrorCode, LeaderStateError
 from sharestate.explain import Explanation
 from sharestate.leader.observed import Observer
@@ -223,7 +222,7 @@ class TestBroker:
             MalformedInputError: A name or a value is no text.
         """
         settings = self._server.config
-        group = read_group_config({**settings.texts, **config}, settings.release)
+        group = evolve(read_group_config({**settings.texts, **config}, settings.release), configs=dict(config))
         self.run(lambda node: node.configure_group(group_id, group, self._server.now_ms()))
 
     def close_connections(self, client_id: str | None = None) -> int:
