@@ -1,7 +1,7 @@
 """
 The pytest plugin: a broker for a test that asks for one, and what became of its records if the test fails.
 
-It is there for whoever has the library installed, and does nothing for a test without its fixtures: what the broker
+It is there wherever the library is installed, and does nothing for a test without its fixtures: what the broker
 takes (extra ``broker``) is loaded when a test asks for one.
 """
 

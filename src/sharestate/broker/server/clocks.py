@@ -72,7 +72,7 @@ class _StandingTimer:
 
 class StandingClock:
     """
-    A clock that stands until it is told to go on: the ``clock`` of a ``TestBroker`` whose time is the test's.
+    A clock that stands until it is moved: the ``clock`` of a ``TestBroker`` whose time is the test's.
 
     Args:
         now_ms: Its time in the beginning; the computer's by default. [ms since 1970]
@@ -129,20 +129,20 @@ class StandingClock:
         callback()
         return True
 
-    def move_to(self, target_ms: int, settle: Callable[[], object] | None = None) -> None:
+    def move_to(self, target_ms: int, follow_up: Callable[[], object] | None = None) -> None:
         """
         Go on to *target_ms*; what is due until then happens in its order, each at its own time.
 
         Args:
             target_ms: The time that it is then. [ms since 1970]
-            settle: Called after each thing that was due: what follows from it happens at its time.
+            follow_up: Called after each thing that was due: what follows from it happens at its time.
 
         Raises:
             TimeReversedError: As ``step_to``.
         """
         while self.step_to(target_ms):
-            if settle is not None:
-                settle()
+            if follow_up is not None:
+                follow_up()
 
 
 class AutoAdvance:
@@ -154,7 +154,7 @@ class AutoAdvance:
         activity: Returns something else whenever something has happened.
         is_waited: Returns whether somebody waits for something that is yet to come.
         quiet_s: How long nothing has to happen before, by the computer's clock. [s]
-        settle: Called after each move.
+        follow_up: Called after each move.
 
     Attributes:
         moves: How often it has moved the clock.
@@ -167,14 +167,14 @@ class AutoAdvance:
         activity: Callable[[], int],
         is_waited: Callable[[], bool],
         quiet_s: float,
-        settle: Callable[[], object],
+        follow_up: Callable[[], object],
     ) -> None:
-        """Make one that has not begun."""
+        """Make one that does nothing yet."""
         self._clock = clock
         self._activity = activity
         self._is_waited = is_waited
         self._quiet_s = quiet_s
-        self._settle = settle
+        self._follow_up = follow_up
         self.moves = 0
 
     async def run(self) -> None:
@@ -188,5 +188,5 @@ class AutoAdvance:
                 continue
             self.moves += 1
             self._clock.step_to(max(next_ms, self._clock.now_ms()))
-            self._settle()
+            self._follow_up()
             before = None  # what clients do about it takes at least two looks more

@@ -18,7 +18,7 @@ MOST_LINES: Final = 10
 """The most ranges of a share partition that a failure lists. [ranges]"""
 
 MOST_LIVES: Final = 2
-"""The most records whose lives a failure tells. [records]"""
+"""The most records whose lives are in a failure. [records]"""
 
 _LOSSES: Final = frozenset({Cause.ARCHIVED_AT_LIMIT, Cause.GAP, Cause.BELOW_LOG_START})
 """
@@ -85,8 +85,8 @@ def group_records(node: ShareBroker, recording: Recording, group_id: str, topic:
         refuse(f"expected a group that has fetched, got {group_id!r}", "group_id")
     found = []
     for key in keys:
-        told = recording.told_partition(key)
-        overview = told.life.overview()
+        records = recording.replayed_records(key)
+        overview = records.life.overview()
         name = topic or node.topics.name_of(key[1])
         if name is not None:
             log = node.log(name, key[2])
@@ -95,11 +95,9 @@ def group_records(node: ShareBroker, recording: Recording, group_id: str, topic:
                     key,
                     f"{name}-{key[2]}",
                     overview if overview.events else None,
-                    undelivered=tuple(_undelivered(log, told.next_offset or 0)),
-                    deleted=tuple(told.deleted),
-                    markers=tuple(
-                        (each.batch.first_offset,) * 2 for each in log.batches if each.batch.control is not None
-                    ),
+                    undelivered=tuple(_undelivered(log, records.next_offset or 0)),
+                    deleted=tuple(records.deleted),
+                    markers=tuple(_markers(log)),
                 )
             )
     return found

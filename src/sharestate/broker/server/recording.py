@@ -1,4 +1,4 @@
-"""What has happened to the share partitions of a server, kept as a history, and what is told of it."""
+"""What has happened to the share partitions of a server, kept as a history, and what follows from it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BrokerHistory:
             file.write(self.events)
 
 
-class ToldPartition:
+class ReplayedRecords:
     """
     The records of a share partition, event by event.
 
@@ -142,7 +142,7 @@ class Recording:
             self._file.close()
             self._file = None
 
-    # ---- what is told of it
+    # ---- what follows from it
 
     @property
     def count(self) -> int:
@@ -189,20 +189,20 @@ class Recording:
             groups = ", ".join(sorted(key[0] for key in keys)) or "no group"
             refuse(f"expected the group of {topic}-{partition}, from which {groups} has fetched", "group_id")
         (key,) = keys
-        return self._told(RecordLife(key, offset, profile=self._profile), key).explanation()
+        return self._replayed(RecordLife(key, offset, profile=self._profile), key).explanation()
 
-    def told_partition(self, key: Key) -> ToldPartition:
+    def replayed_records(self, key: Key) -> ReplayedRecords:
         """
         Return what happened to the records of a share partition, with long lists of them.
 
         Raises:
             HistoryError: It was too much to keep.
         """
-        return self._told(ToldPartition(key, self._profile), key)
+        return self._replayed(ReplayedRecords(key, self._profile), key)
 
     # ---- inside
 
-    def _told(self, life: Life, key: Key) -> Life:
+    def _replayed(self, life: Life, key: Key) -> Life:
         self._expect_whole()
         for event in self._events:
             if event[:3] == key:

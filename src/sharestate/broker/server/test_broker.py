@@ -259,8 +259,8 @@ class TestBroker:
         clock = self._standing_clock()
 
         def move() -> None:
-            self._settle()
-            clock.move_to(clock.now_ms() + round(seconds * 1000) + ms, self._settle)
+            self._follow_up()
+            clock.move_to(clock.now_ms() + round(seconds * 1000) + ms, self._follow_up)
 
         self._in_loop(move)
 
@@ -284,7 +284,7 @@ class TestBroker:
             activity=lambda: server.activity,
             is_waited=lambda: server.is_waited,
             quiet_s=quiet_s,
-            settle=self._settle,
+            follow_up=self._follow_up,
         )
         task = self._in_loop(lambda: asyncio.get_running_loop().create_task(auto.run()))
         try:
@@ -458,7 +458,7 @@ class TestBroker:
             raise LeaderStateError(message)
         return self._clock
 
-    def _settle(self) -> None:
+    def _follow_up(self) -> None:
         """Let happen what follows from what has happened; the persister may be at work in a thread of its own."""
         self._server.advance()
         while self._faults.give_next() or self._persister.is_at_work:
