@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
+from sharestate.broker.node.topics import MAX_PARTITIONS_PER_REQUEST
 from sharestate.broker.sessions import DEFAULT_MAX_SESSIONS
 from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.values.checks import instance, number
@@ -34,6 +37,8 @@ class GroupConfig:
             it has a dead-letter queue, whatever *share* says; empty for nowhere.
         dead_letter_copy_record_enable: Whether dead letters have the key and value of the record
             (``errors.deadletterqueue.copy.record.enable``).
+        configs: The texts of what was given for it by itself, by Kafka's names, for who asks for them; nothing else
+            looks at them.
 
     Raises:
         MalformedInputError: A field is of the wrong type.
@@ -51,6 +56,7 @@ class GroupConfig:
     )
     dead_letter_topic_name: str = field(default="", validator=instance(str))
     dead_letter_copy_record_enable: bool = field(default=False, validator=instance(bool))
+    configs: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -63,6 +69,8 @@ class NodeConfig:
         fetch_max_bytes: The most bytes of a fetch, whatever it asks for (``fetch.max.bytes``). [bytes]
         max_share_sessions: How many share sessions there may be (``group.share.max.share.sessions``). [sessions]
         group: The settings of groups that have none of their own.
+        default_partition_count: The partitions of topics that are made without a number (``num.partitions``).
+            [partitions]
         auto_create_topics_enable: Whether Metadata may make topics (``auto.create.topics.enable``).
         dead_letter_auto_create_topics_enable: Whether topics for dead letters are made
             (``errors.deadletterqueue.auto.create.topics.enable``).
@@ -83,6 +91,7 @@ class NodeConfig:
     fetch_max_bytes: int = field(default=DEFAULT_FETCH_MAX_BYTES, validator=number(1024, MAX_INT32))
     max_share_sessions: int = field(default=DEFAULT_MAX_SESSIONS, validator=number(1, MAX_INT32))
     group: GroupConfig = field(default=GroupConfig(), validator=instance(GroupConfig))
+    default_partition_count: int = field(default=1, validator=number(1, MAX_PARTITIONS_PER_REQUEST))
     auto_create_topics_enable: bool = field(default=True, validator=instance(bool))
     dead_letter_auto_create_topics_enable: bool = field(default=False, validator=instance(bool))
     dead_letter_topic_name_prefix: str = field(default="dlq.", validator=instance(str))
@@ -106,6 +115,11 @@ class GroupConfigs:
     def configure(self, group_id: str, config: GroupConfig) -> None:
         """Give a group settings of its own."""
         self._of_group[group_id] = config
+
+    @property
+    def own(self) -> Mapping[str, GroupConfig]:
+        """The settings of the groups that have some of their own, by group."""
+        return MappingProxyType(self._of_group)
 
     def config_of(self, group_id: str) -> GroupConfig:
         """Return the settings of a group."""

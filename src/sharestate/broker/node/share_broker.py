@@ -14,10 +14,11 @@ from sharestate.broker.groups import GroupCoordinator
 from sharestate.broker.node.copies import copied
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
 from sharestate.broker.node.fetch_queue import LogKey
-from sharestate.broker.node.group_requests import GroupRequest
+from sharestate.broker.node.group_requests import ConfigureGroupRequest, GroupRequest, GroupResponse
 from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
-from sharestate.broker.node.log_requests import LogRequest
+from sharestate.broker.node.log_fetches import LogFetches
+from sharestate.broker.node.log_requests import FetchRequest, LogRequest
 from sharestate.broker.node.log_service import LogService
 from sharestate.broker.node.node_config import GroupConfig, GroupConfigs, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
@@ -29,7 +30,7 @@ from sharestate.broker.node.share_service import NodeAnswer, Response, ShareServ
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
 from sharestate.broker.sessions import ShareSessionCache
-from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
@@ -45,12 +46,20 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
+from sharestate.values.profiles import Profile
 from sharestate.values.records import SharePartitionKey
 
-Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | GroupRequest | LogRequest | Parameters[Any, Any]
+Request: TypeAlias = (
+    ShareFetchRequest
+    | ShareAcknowledgeRequest
+    | GroupRequest
+    | ConfigureGroupRequest
+    | LogRequest
+    | Parameters[Any, Any]
+)
 """What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
 
-_STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
+STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
     {
         InitializeStateParameters: "initialize_state",
         ReadStateParameters: "read_state",
@@ -62,8 +71,25 @@ _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyT
 """The methods of a persister that answer the requests 83 to 87."""
 
 _REQUESTS: Final = frozenset(
-    {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *_STATE_REQUESTS}
+    {
+        ShareFetchRequest,
+        ShareAcknowledgeRequest,
+        ConfigureGroupRequest,
+        *get_args(GroupRequest),
+        *get_args(LogRequest),
+        *STATE_REQUESTS,
+    }
 )
+
+
+def coordinator_profile(profile: Profile) -> CoordinatorProfile:
+    """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
+    return COORDINATOR_PROFILES.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+
+
+def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> CoordinatorPersister:
+    """Return a share coordinator in memory; *clock* returns the time. [ms]"""
+    return CoordinatorPersister(MemoryLog(), profile=coordinator_profile(profile), clock=clock)
 
 
 class ShareBroker:
@@ -100,7 +126,7 @@ class ShareBroker:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
-        self._persister = self._own_persister() if persister is None else persister
+        self._persister = persister_in_memory(self._config.profile, self._clock) if persister is None else persister
         self._decode = decode
         self._notify = notify
         self._next_number = 0
@@ -108,7 +134,11 @@ class ShareBroker:
         self._of_connection: dict[str, dict[int, None]] = {}
         self._stored: deque[tuple[TakeResult, Future[Any]]] = deque()
         self._groups = GroupConfigs(self._config)
-        self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
+        self._logs = LogService(
+            topics=Topics(default_partition_count=self._config.default_partition_count),
+            decode=decode,
+            auto_create_topics_enable=self._config.auto_create_topics_enable,
+        )
         self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
         self._share_partitions = SharePartitions(
             self._config,
@@ -126,6 +156,7 @@ class ShareBroker:
         """Begin without sessions and fetches."""
         self._fetches = ShareFetches(NODE_PROFILES[self._config.profile.name], self._share_partitions)
         self._service = ShareService(self._config, self._groups, self.topics, self._share_partitions, self._fetches)
+        self._log_fetches = LogFetches(self._logs, self._config.fetch_max_bytes, self._answer)
 
     @property
     def now_ms(self) -> int:
@@ -160,6 +191,11 @@ class ShareBroker:
             self._ask(request, partial(self._answer_stored, number, request))
         elif isinstance(request, GroupRequest):
             self._group_service.take(number, request, now_ms)
+        elif isinstance(request, ConfigureGroupRequest):
+            self._configure_group(request.group_id, request.config, now_ms)
+            self._answer(number, GroupResponse())
+        elif isinstance(request, FetchRequest):
+            self._log_fetches.take(number, request, now_ms)
         else:
             self._answer_about_logs(number, request, now_ms)
         self._next_number += 1
@@ -212,6 +248,7 @@ class ShareBroker:
             self._share_partitions.next_deadline_ms(),
             self._service.next_deadline_ms(),
             self._fetches.waiting.next_deadline_ms(),
+            self._log_fetches.next_deadline_ms(),
             self._logs.next_deadline_ms(),
             self._group_service.next_deadline_ms(),
         )
@@ -225,6 +262,7 @@ class ShareBroker:
         for number in numbers:
             del self._unanswered[number]
         self._service.disconnect(connection_id, numbers, now_ms)
+        self._log_fetches.forget(numbers)
         self._complete_requests(now_ms)
 
     # ---- what administrators do
@@ -257,9 +295,7 @@ class ShareBroker:
         text(group_id, "group_id")
         expect(config, GroupConfig, "config")
         self._set_time(now_ms)
-        self._groups.configure(group_id, config)
-        self._group_service.coordinator.configure(config.coordinator, group_id)
-        self._share_partitions.configure(group_id, now_ms)
+        self._configure_group(group_id, config, now_ms)
         self._complete_requests(now_ms)
 
     # ---- looking at it
@@ -314,6 +350,11 @@ class ShareBroker:
         return self._group_service.coordinator
 
     @property
+    def group_configs(self) -> Mapping[str, GroupConfig]:
+        """The settings of the groups that have some of their own, by group, to look at."""
+        return self._groups.own
+
+    @property
     def sessions(self) -> ShareSessionCache:
         """The share sessions, to look at."""
         return self._service.sessions
@@ -330,6 +371,19 @@ class ShareBroker:
             raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return log
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """
+        Return the epoch of a partition's leader: 0, and one more after each failover.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
+
+    def share_partitions(self) -> tuple[SharePartition, ...]:
+        """Return the share partitions that fetches have opened, in that order, to look at."""
+        return tuple(led.leader.partition for led in self._share_partitions)
+
     def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
         """
         Return a share partition, to look at; None if no fetch has opened it.
@@ -343,10 +397,10 @@ class ShareBroker:
 
     # ---- inside
 
-    def _own_persister(self) -> CoordinatorPersister:
-        """Return a share coordinator in memory, of the same release as the node."""
-        profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
-        return CoordinatorPersister(MemoryLog(), profile=profile, clock=self._clock)
+    def _configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
+        self._groups.configure(group_id, config)
+        self._group_service.coordinator.configure(config.coordinator, group_id)
+        self._share_partitions.configure(group_id, now_ms)
 
     def _clock(self) -> int:
         return self._now_ms
@@ -375,6 +429,7 @@ class ShareBroker:
                 self._share_partitions.expire_next(self._now_ms)
                 or self._service.expire_next(self._now_ms)
                 or self._fetches.expire_next(self._now_ms)
+                or self._log_fetches.expire_next(self._now_ms)
                 or self._group_service.expire_next(self._now_ms)
             )
             if not is_expired:
@@ -393,13 +448,16 @@ class ShareBroker:
             self._group_service.update_topics(now_ms)  # dead letters make topics too
         self._service.complete_requests(now_ms)
         while changes := self._logs.take_changes():  # dead letters change logs too
-            self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
+            keys = tuple(starmap(LogKey, changes))
+            self._share_partitions.woken.update(dict.fromkeys(keys))
+            self._log_fetches.wake(keys)
             self._service.complete_requests(now_ms)
 
     def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
         self._answer(number, self._logs.answer(request, now_ms=now_ms))
         if isinstance(request, DeleteTopicsRequest):
             self._share_partitions.drop_deleted(now_ms)
+            self._log_fetches.wake_all()
         if isinstance(request, DeleteTopicsRequest | CreatePartitionsRequest):
             self._group_service.update_topics(now_ms)
 
@@ -416,7 +474,7 @@ class ShareBroker:
 
     def _ask(self, request: Parameters[Any, Any], take: TakeResult) -> None:
         """Send *request* to the persister; *take* gets what it answers, when the node is called next."""
-        future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+        future = getattr(self._persister, STATE_REQUESTS[type(request)])(request)
         future.add_done_callback(partial(self._note_stored, take))
 
     def _answer(self, number: int, response: Response) -> None:
