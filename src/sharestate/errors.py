@@ -300,9 +300,11 @@ class NodeError(ShareStateError):
 
     Attributes:
         error_code: The error code that it answers.
+        record_errors: Which records of a batch are to blame: their places in it, and what is wrong with each.
     """
 
     error_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    record_errors: tuple[tuple[int, str], ...] = ()
 
     @property
     def code(self) -> ErrorCode:  # type: ignore[override]
@@ -414,6 +416,12 @@ class FormatError(ShareStateError, ValueError):
 
 class ResponseFormatError(FormatError):
     """Bytes that are no response of a broker; the connection that they came over is closed."""
+
+
+class RequestFormatError(FormatError):
+    """Bytes that are no request of a client; the connection that they came over is closed."""
+
+    kafka_exception = "InvalidRequestException"
 
 
 # ---- stored state: bytes that are no record, logs that fail

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sharestate.broker.node.log_batches import NO_TIMESTAMP, ProducedBatch
+from attrs import evolve
+
+from sharestate.broker.node.log_batches import (
+    NO_TIMESTAMP,
+    Decoder,
+    LogRecord,
+    LogRecords,
+    ProducedBatch,
+    latest_of,
+)
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.topic_configs import MessageTimestampType, TopicConfig
 from sharestate.broker.node.topics import Topic
 from sharestate.errors import ErrorCode, NodeError
 from sharestate.values.records import NO_PRODUCER_ID
+
+MOST_RECORD_ERRORS: Final = 1000
+"""How many records are named that are to blame; a broker names all, which may be millions in one batch. [records]"""
 
 
 class Appended(NamedTuple):
@@ -28,7 +40,9 @@ class Appended(NamedTuple):
     is_new: bool
 
 
-def append_produced(topic: Topic, log: PartitionLog, batch: ProducedBatch, *, now_ms: int) -> Appended:
+def append_produced(
+    topic: Topic, log: PartitionLog, batch: ProducedBatch, *, decode: Decoder | None = None, now_ms: int
+) -> Appended:
     """
     Append what a client has produced, or find out that it was appended before.
 
@@ -36,6 +50,8 @@ def append_produced(topic: Topic, log: PartitionLog, batch: ProducedBatch, *, no
         topic: The topic.
         log: The log of one of its partitions.
         batch: The batch.
+        decode: Returns the records of a batch that comes as bytes; without it such a batch is not looked into, but for
+            the highest timestamp that it is said to have.
         now_ms: The time. [ms since 1970]
 
     Raises:
@@ -49,7 +65,8 @@ def append_produced(topic: Topic, log: PartitionLog, batch: ProducedBatch, *, no
         raise NodeError(message, ErrorCode.INVALID_TOPIC_EXCEPTION)
     config = topic.config
     _check_size(topic, batch)
-    _check_records(topic, batch, now_ms)
+    _check_sequence(batch)
+    batch = _checked_records(topic, batch, decode, now_ms)
     known = log.producers.duplicate_of(batch)
     if known is not None:
         return Appended(known.first_offset, known.timestamp_ms, is_new=False)
@@ -69,28 +86,58 @@ def _check_size(topic: Topic, batch: ProducedBatch) -> None:
         raise NodeError(message, ErrorCode.MESSAGE_TOO_LARGE)
 
 
-def _check_records(topic: Topic, batch: ProducedBatch, now_ms: int) -> None:
-    """Refuse what no record may be; batches that are bytes are not looked into, but for their highest timestamp."""
+def _check_sequence(batch: ProducedBatch) -> None:
     if batch.producer_id != NO_PRODUCER_ID and batch.base_sequence < 0:
         message = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
         raise NodeError(message, ErrorCode.INVALID_RECORD)
+
+
+def _checked_records(topic: Topic, batch: ProducedBatch, decode: Decoder | None, now_ms: int) -> ProducedBatch:
+    """Refuse what no record may be, and return *batch* with the highest timestamp that its records have."""
     config = topic.config
-    keys = () if isinstance(batch.records, bytes) else (record.key for record in batch.records)
-    if config.is_compacted and any(key is None for key in keys):
-        message = f"Compacted topic cannot accept message without key in topic {topic.name}"
-        raise NodeError(message, ErrorCode.INVALID_RECORD)
-    if config.message_timestamp_type is MessageTimestampType.CREATE_TIME:
-        _check_timestamps(batch, config, now_ms)
+    if not isinstance(batch.records, bytes):
+        records: LogRecords = batch.records
+    elif decode is not None:
+        records = decode(batch.records)
+        if len(records) != batch.record_count:
+            message = f"Inconsistent count of records: {batch.record_count} in the batch, which has {len(records)}"
+            raise NodeError(message, ErrorCode.INVALID_RECORD)
+        batch = evolve(batch, max_timestamp_ms=latest_of(records))
+    else:
+        records = (LogRecord(b"", timestamp_ms=batch.max_timestamp_ms),)
+    keyless = {
+        index: f"Compacted topic cannot accept message without key in topic {topic.name}"
+        for index, record in enumerate(records)
+        if config.is_compacted and record is not None and record.key is None
+    }
+    is_create_time = config.message_timestamp_type is MessageTimestampType.CREATE_TIME
+    untimely = _untimely(config, records, now_ms) if is_create_time else {}
+    _refuse_records({**untimely, **keyless}, has_untimely=bool(untimely.keys() - keyless.keys()))
+    return batch
 
 
-def _check_timestamps(batch: ProducedBatch, config: TopicConfig, now_ms: int) -> None:
+def _untimely(config: TopicConfig, records: LogRecords, now_ms: int) -> dict[int, str]:
+    """Return the places of records whose timestamps are too far from *now_ms*, and what is wrong with each."""
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
-    if isinstance(batch.records, bytes):
-        timestamps = [batch.max_timestamp_ms]
-    else:
-        timestamps = [record.timestamp_ms for record in batch.records]
-    for timestamp in timestamps:
-        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            message = f"Timestamp {timestamp} is out of range. It should be within [{earliest}, {latest}]"
-            raise NodeError(message, ErrorCode.INVALID_TIMESTAMP)
+    return {
+        index: f"Timestamp {record.timestamp_ms} of message with offset {index} is out of range. The timestamp "
+        f"should be within [{earliest}, {latest}]"
+        for index, record in enumerate(records)
+        if record is not None and record.timestamp_ms != NO_TIMESTAMP and not earliest <= record.timestamp_ms <= latest
+    }
+
+
+def _refuse_records(errors: dict[int, str], *, has_untimely: bool) -> None:
+    if not errors:
+        return
+    named = tuple(sorted(errors.items())[:MOST_RECORD_ERRORS])
+    if has_untimely:
+        message = "One or more records have been rejected due to invalid timestamp"
+        raise NodeError(message, ErrorCode.INVALID_TIMESTAMP, named)
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in named[:3])
+    message = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
+    raise NodeError(message, ErrorCode.INVALID_RECORD, named)

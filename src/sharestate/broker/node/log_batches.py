@@ -55,7 +55,11 @@ LogRecords: TypeAlias = tuple[LogRecord | None, ...]
 """The records of a batch, one for each of its offsets; None where compaction has deleted it."""
 
 Decoder: TypeAlias = Callable[[bytes], LogRecords]
-"""Returns the records of a batch that a log keeps as the bytes of the wire."""
+"""
+Returns the records of a batch that a log keeps as the bytes of the wire.
+
+For bytes that have none it raises a ``NodeError``, which a producer gets for its answer.
+"""
 
 
 class LogBatch(NamedTuple):

@@ -53,6 +53,9 @@ TRANSACTION_V2_END: Final = 5
 LATEST_PRODUCE: Final = 13
 """The version of Produce that a request has unless it says so; from 13 on topics have ids."""
 
+LATEST_LIST_OFFSETS: Final = 11
+"""The version of ListOffsets that a request has unless it says so."""
+
 _int32: Final = number(-(2**31), MAX_INT32)
 _epoch: Final = number(NO_EPOCH, MAX_INT16)
 _producer_id: Final = number(NO_PRODUCER_ID)
@@ -162,6 +165,7 @@ class ListOffsetsRequest:
     Attributes:
         partitions: What is asked.
         isolation: Whether the end is the high watermark or the last stable offset.
+        version: The version of the request: what stands for an offset has come with several versions.
 
     Raises:
         MalformedInputError: A field is of the wrong type or out of bounds.
@@ -169,6 +173,7 @@ class ListOffsetsRequest:
 
     partitions: tuple[AskedOffset, ...] = field(converter=_asked)
     isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, validator=instance(IsolationLevel))
+    version: int = field(default=LATEST_LIST_OFFSETS, validator=_version)
 
 
 class ListedOffset(NamedTuple):
@@ -257,8 +262,9 @@ class ProduceResult(NamedTuple):
         error_code: The error code.
         base_offset: The offset of the batch's first record; -1 after an error.
         log_append_time_ms: The time of the records if it is the node's, else -1. [ms since 1970]
-        log_start_offset: The log start offset; -1 after an error.
+        log_start_offset: The log start offset; -1 after an error that has nothing to do with it.
         message: The error's text; None without one.
+        record_errors: Which records are to blame: their places in the batch, and what is wrong with each.
     """
 
     topic: str
@@ -268,6 +274,7 @@ class ProduceResult(NamedTuple):
     log_append_time_ms: int = NO_TIMESTAMP
     log_start_offset: int = NO_OFFSET
     message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
 
 
 class ProduceResponse(NamedTuple):
@@ -303,7 +310,7 @@ def _fetched(values: Iterable[FetchedFrom]) -> tuple[FetchedFrom, ...]:
     for index, (topic_id, partition, fetch_offset, max_bytes) in enumerate(checked):
         text(topic_id, f"partitions[{index}].topic_id")
         integer(partition, f"partitions[{index}].partition", -(2**31), MAX_INT32)
-        integer(fetch_offset, f"partitions[{index}].fetch_offset", 0)
+        integer(fetch_offset, f"partitions[{index}].fetch_offset")
         integer(max_bytes, f"partitions[{index}].max_bytes", 0, MAX_INT32)
     return checked
 
@@ -311,12 +318,14 @@ def _fetched(values: Iterable[FetchedFrom]) -> tuple[FetchedFrom, ...]:
 @frozen(kw_only=True)
 class FetchRequest:
     """
-    A Fetch (key 1) of a consumer that has its partitions assigned, without a session; it is answered at once.
+    A Fetch (key 1) of a consumer that has its partitions assigned, without a session.
 
     Attributes:
         partitions: What is read, in this order.
         max_bytes: The most to return; the first batch comes whatever its size. [bytes]
         isolation: Whether what is not committed is read too.
+        max_wait_ms: How long the node may wait for records. [ms]
+        min_bytes: The bytes that are enough to answer before that; an error is, too. [bytes]
 
     Raises:
         MalformedInputError: A field is of the wrong type or out of bounds.
@@ -325,6 +334,8 @@ class FetchRequest:
     partitions: tuple[FetchedFrom, ...] = field(converter=_fetched)
     max_bytes: int = field(default=MAX_INT32, validator=number(0, MAX_INT32))
     isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, validator=instance(IsolationLevel))
+    max_wait_ms: int = field(default=0, validator=_int32)
+    min_bytes: int = field(default=1, validator=_int32)
 
 
 class FetchResult(NamedTuple):
@@ -412,6 +423,7 @@ class AddPartitionsToTxnRequest:
         producer_id: The producer's id.
         producer_epoch: The producer's epoch.
         partitions: Topics, by their names, and the partitions' indexes.
+        verify_only: Whether it is only seen if they were added, as other brokers ask it.
 
     Raises:
         MalformedInputError: A field is of the wrong type or out of bounds.
@@ -421,6 +433,7 @@ class AddPartitionsToTxnRequest:
     producer_id: int = field(validator=_producer_id)
     producer_epoch: int = field(validator=_epoch)
     partitions: tuple[TopicPartition, ...] = field(converter=topic_partitions)
+    verify_only: bool = field(default=False, validator=instance(bool))
 
 
 class AddPartitionsToTxnResponse(NamedTuple):

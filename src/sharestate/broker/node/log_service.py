@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from sharestate.broker.node.appending import append_produced
-from sharestate.broker.node.log_batches import Decoder, LogRead, ProducedBatch
+from sharestate.broker.node.log_batches import MAX_INT16, NO_TIMESTAMP, Decoder, LogRead, ProducedBatch
 from sharestate.broker.node.log_requests import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -211,7 +211,7 @@ class LogService:
             tuple(
                 ListedOffset(*asked[:2], error_code=ErrorCode.INVALID_REQUEST)
                 if asked[:2] in duplicates
-                else self._list_offset(asked, request.isolation)
+                else self._list_offset(asked, request)
                 for asked in request.partitions
             )
         )
@@ -237,15 +237,19 @@ class LogService:
             return ProduceResponse(tuple(ProduceResult(*each[:2], error) for each in request.partitions))
         return ProduceResponse(tuple(self._produce(each, request, now_ms) for each in request.partitions))
 
-    def fetch(self, request: FetchRequest) -> FetchResponse:
+    def fetch(self, request: FetchRequest, max_bytes: int | None = None) -> FetchResponse:
         """
-        Read partitions one after the other, until the answer is full.
+        Read partitions one after the other, until the answer is full, without waiting for anything.
+
+        Args:
+            request: The request.
+            max_bytes: The most to return; None for what the request says. [bytes]
 
         Source:
             ReplicaManager.readFromLog (Kafka 4.4).
         """
         results = []
-        left, is_first = request.max_bytes, True
+        left, is_first = request.max_bytes if max_bytes is None else max_bytes, True
         for asked in request.partitions:
             result, filled = self._fetch(asked, request.isolation, left, at_least_one=is_first)
             results.append(result)
@@ -273,7 +277,7 @@ class LogService:
 
     def add_partitions_to_txn(self, request: AddPartitionsToTxnRequest, now_ms: int) -> AddPartitionsToTxnResponse:
         """
-        Add partitions to a transaction.
+        Add partitions to a transaction, or see whether they were added.
 
         Source:
             KafkaApis.handleAddPartitionsToTxnRequest (Kafka 4.4).
@@ -283,6 +287,9 @@ class LogService:
             errors = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
             return AddPartitionsToTxnResponse({each: errors[is_known] for each, is_known in known.items()})
         producer = request.transactional_id, request.producer_id, request.producer_epoch
+        if request.verify_only:
+            verify = self.transactions.verify_partition
+            return AddPartitionsToTxnResponse({each: verify(*producer, each) for each in request.partitions})
         error = self.transactions.add_partitions(*producer, request.partitions, now_ms=now_ms)
         return AddPartitionsToTxnResponse(dict.fromkeys(request.partitions, error))
 
@@ -325,19 +332,19 @@ class LogService:
             return DeletedRecordsResult(*asked[:2], error_code=refused.code)
         return DeletedRecordsResult(*asked[:2], log.log_start_offset)
 
-    def _list_offset(self, asked: AskedOffset, isolation: IsolationLevel) -> ListedOffset:
+    def _list_offset(self, asked: AskedOffset, request: ListOffsetsRequest) -> ListedOffset:
+        wanted = asked.timestamp_ms
+        if wanted < 0 and request.version < _FROM_VERSION.get(wanted, _NO_VERSION):
+            return ListedOffset(*asked[:2], error_code=ErrorCode.UNSUPPORTED_VERSION)
         found = self._by_name(asked.topic, asked.partition)
         if found is None:
             return ListedOffset(*asked[:2], error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = found[1]
-        is_committed = isolation is IsolationLevel.READ_COMMITTED
+        is_committed = request.isolation is IsolationLevel.READ_COMMITTED
         end_offset = log.last_stable_offset if is_committed else log.high_watermark
         ends = {LATEST: end_offset, EARLIEST: log.log_start_offset, EARLIEST_LOCAL: log.log_start_offset, **_REMOTE}
-        wanted = asked.timestamp_ms
         if wanted in ends:
             return ListedOffset(*asked[:2], ends[wanted])
-        if wanted < MAX_TIMESTAMP:
-            return ListedOffset(*asked[:2], error_code=ErrorCode.UNSUPPORTED_VERSION)
         record = log.latest_timestamp() if wanted == MAX_TIMESTAMP else log.find_timestamp(wanted)
         if record is None or record.offset >= end_offset:
             return ListedOffset(*asked[:2])
@@ -353,11 +360,16 @@ class LogService:
             return ProduceResult(*asked[:2], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
             self._verify(log, (topic.name, asked.partition), asked.batch, request, now_ms)
-            if request.acks not in _ACKS:
-                return ProduceResult(*asked[:2], ErrorCode.INVALID_REQUIRED_ACKS)
-            appended = append_produced(topic, log, asked.batch, now_ms=now_ms)
         except NodeError as refused:
             return ProduceResult(*asked[:2], refused.code, message=refused.message)
+        if request.acks not in _ACKS:
+            return ProduceResult(*asked[:2], ErrorCode.INVALID_REQUIRED_ACKS)
+        try:
+            appended = append_produced(topic, log, asked.batch, decode=self._decode, now_ms=now_ms)
+        except NodeError as refused:
+            start = NO_OFFSET if refused.code in _NO_START else log.log_start_offset
+            about = refused.message, refused.record_errors
+            return ProduceResult(*asked[:2], refused.code, NO_OFFSET, NO_TIMESTAMP, start, *about)
         if appended.is_new:
             self._changes[topic.topic_id, asked.partition] = None
         return ProduceResult(
@@ -395,6 +407,8 @@ class LogService:
             is_known = self.topics.by_id(asked.topic_id) is not None
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
             return FetchResult(*asked[:2], error), 0
+        if asked.fetch_offset < 0:
+            return FetchResult(*asked[:2], ErrorCode.OFFSET_OUT_OF_RANGE), 0
         read = log.read(
             asked.fetch_offset, isolation=isolation, max_bytes=min(left, asked.max_bytes), at_least_one=at_least_one
         )
@@ -451,8 +465,26 @@ _ANSWERS: Final[Mapping[type, Callable[[LogService, Any, int], LogResponse]]] = 
 _ACKS: Final = frozenset({-1, 0, 1})
 """What ``acks`` may be (ReplicaManager.isValidRequiredAcks, Kafka 4.4)."""
 
-_REMOTE: Final = MappingProxyType({-5: NO_OFFSET, -6: NO_OFFSET})
-"""The timestamps that stand for offsets in remote storage, of which there is none (ListOffsetsRequest, Kafka 4.4)."""
+_NO_START: Final = frozenset(
+    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TOPIC_EXCEPTION}
+)
+"""The refusals of a batch that come without the log start offset (ReplicaManager.appendRecordsToLeader, Kafka 4.4)."""
+
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
+"""The timestamps of ListOffsets that stand for offsets in remote storage (ListOffsetsRequest, Kafka 4.4)."""
+
+_FROM_VERSION: Final = MappingProxyType(
+    {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
+)
+"""The versions of ListOffsets from which on it may have what stands for an offset, in the place of a timestamp
+(ReplicaManager.timestampMinSupportedVersion, Kafka 4.4)."""
+
+_NO_VERSION: Final = MAX_INT16 + 1
+"""What every version is less than."""
+
+_REMOTE: Final = MappingProxyType({_LATEST_TIERED: NO_OFFSET, _EARLIEST_PENDING_UPLOAD: NO_OFFSET})
+"""What they are here: there is no remote storage."""
 
 _TRANSACTION_ABORTABLE_PRODUCE: Final = 11
 """The version of Produce from which on producers know TRANSACTION_ABORTABLE (AddPartitionsToTxnManager, Kafka 4.4)."""

@@ -7,6 +7,7 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
+from sharestate.broker.node.topics import MAX_PARTITIONS_PER_REQUEST
 from sharestate.broker.sessions import DEFAULT_MAX_SESSIONS
 from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.values.checks import instance, number
@@ -63,6 +64,8 @@ class NodeConfig:
         fetch_max_bytes: The most bytes of a fetch, whatever it asks for (``fetch.max.bytes``). [bytes]
         max_share_sessions: How many share sessions there may be (``group.share.max.share.sessions``). [sessions]
         group: The settings of groups that have none of their own.
+        default_partition_count: The partitions of topics that are made without a number (``num.partitions``).
+            [partitions]
         auto_create_topics_enable: Whether Metadata may make topics (``auto.create.topics.enable``).
         dead_letter_auto_create_topics_enable: Whether topics for dead letters are made
             (``errors.deadletterqueue.auto.create.topics.enable``).
@@ -83,6 +86,7 @@ class NodeConfig:
     fetch_max_bytes: int = field(default=DEFAULT_FETCH_MAX_BYTES, validator=number(1024, MAX_INT32))
     max_share_sessions: int = field(default=DEFAULT_MAX_SESSIONS, validator=number(1, MAX_INT32))
     group: GroupConfig = field(default=GroupConfig(), validator=instance(GroupConfig))
+    default_partition_count: int = field(default=1, validator=number(1, MAX_PARTITIONS_PER_REQUEST))
     auto_create_topics_enable: bool = field(default=True, validator=instance(bool))
     dead_letter_auto_create_topics_enable: bool = field(default=False, validator=instance(bool))
     dead_letter_topic_name_prefix: str = field(default="dlq.", validator=instance(str))

@@ -16,7 +16,8 @@ from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
 from sharestate.broker.node.group_requests import GroupRequest
 from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
-from sharestate.broker.node.log_requests import LogRequest
+from sharestate.broker.node.log_fetches import LogFetches
+from sharestate.broker.node.log_requests import FetchRequest, LogRequest
 from sharestate.broker.node.log_service import LogService
 from sharestate.broker.node.node_config import GroupConfig, GroupConfigs, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
@@ -108,7 +109,11 @@ class ShareBroker:
         self._of_connection: dict[str, dict[int, None]] = {}
         self._stored: deque[tuple[TakeResult, Future[Any]]] = deque()
         self._groups = GroupConfigs(self._config)
-        self._logs = LogService(decode=decode, auto_create_topics_enable=self._config.auto_create_topics_enable)
+        self._logs = LogService(
+            topics=Topics(default_partition_count=self._config.default_partition_count),
+            decode=decode,
+            auto_create_topics_enable=self._config.auto_create_topics_enable,
+        )
         self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
         self._share_partitions = SharePartitions(
             self._config,
@@ -126,6 +131,7 @@ class ShareBroker:
         """Begin without sessions and fetches."""
         self._fetches = ShareFetches(NODE_PROFILES[self._config.profile.name], self._share_partitions)
         self._service = ShareService(self._config, self._groups, self.topics, self._share_partitions, self._fetches)
+        self._log_fetches = LogFetches(self._logs, self._config.fetch_max_bytes, self._answer)
 
     @property
     def now_ms(self) -> int:
@@ -160,6 +166,8 @@ class ShareBroker:
             self._ask(request, partial(self._answer_stored, number, request))
         elif isinstance(request, GroupRequest):
             self._group_service.take(number, request, now_ms)
+        elif isinstance(request, FetchRequest):
+            self._log_fetches.take(number, request, now_ms)
         else:
             self._answer_about_logs(number, request, now_ms)
         self._next_number += 1
@@ -212,6 +220,7 @@ class ShareBroker:
             self._share_partitions.next_deadline_ms(),
             self._service.next_deadline_ms(),
             self._fetches.waiting.next_deadline_ms(),
+            self._log_fetches.next_deadline_ms(),
             self._logs.next_deadline_ms(),
             self._group_service.next_deadline_ms(),
         )
@@ -225,6 +234,7 @@ class ShareBroker:
         for number in numbers:
             del self._unanswered[number]
         self._service.disconnect(connection_id, numbers, now_ms)
+        self._log_fetches.forget(numbers)
         self._complete_requests(now_ms)
 
     # ---- what administrators do
@@ -330,6 +340,15 @@ class ShareBroker:
             raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return log
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """
+        Return the epoch of a partition's leader: 0, and one more after each failover.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
+
     def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
         """
         Return a share partition, to look at; None if no fetch has opened it.
@@ -340,6 +359,15 @@ class ShareBroker:
         topic_id, _ = self._key(topic, partition)
         led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
         return None if led is None else led.leader.partition
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """
+        Return the epoch of a partition's leader, which this node is.
+
+        Raises:
+            NodeError: There is no such partition.
+        """
+        return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
 
     # ---- inside
 
@@ -375,6 +403,7 @@ class ShareBroker:
                 self._share_partitions.expire_next(self._now_ms)
                 or self._service.expire_next(self._now_ms)
                 or self._fetches.expire_next(self._now_ms)
+                or self._log_fetches.expire_next(self._now_ms)
                 or self._group_service.expire_next(self._now_ms)
             )
             if not is_expired:
@@ -393,13 +422,16 @@ class ShareBroker:
             self._group_service.update_topics(now_ms)  # dead letters make topics too
         self._service.complete_requests(now_ms)
         while changes := self._logs.take_changes():  # dead letters change logs too
-            self._share_partitions.woken.update(dict.fromkeys(starmap(LogKey, changes)))
+            keys = tuple(starmap(LogKey, changes))
+            self._share_partitions.woken.update(dict.fromkeys(keys))
+            self._log_fetches.wake(keys)
             self._service.complete_requests(now_ms)
 
     def _answer_about_logs(self, number: int, request: LogRequest, now_ms: int) -> None:
         self._answer(number, self._logs.answer(request, now_ms=now_ms))
         if isinstance(request, DeleteTopicsRequest):
             self._share_partitions.drop_deleted(now_ms)
+            self._log_fetches.wake_all()
         if isinstance(request, DeleteTopicsRequest | CreatePartitionsRequest):
             self._group_service.update_topics(now_ms)
 

@@ -27,7 +27,7 @@ from kio.schema.write_share_group_state.v1 import request as write_v1
 from kio.schema.write_share_group_state.v1.response import WriteShareGroupStateResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
+from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.persister.kafka.frames import Fields
 from sharestate.persister.requests import (
     DeleteStateParameters,
@@ -96,7 +96,7 @@ class StateRequest:
         """
         answers: dict[tuple[str, int], PartitionErrorData] = {}
         for topic in response["results"]:
-            topic_id = topic_id_text(topic["topic_id"])
+            topic_id = topic["topic_id"]
             for part in topic["partitions"]:
                 if part["partition"] >= 0:
                     answers.setdefault((topic_id, part["partition"]), self.answer(part))

@@ -430,7 +430,8 @@ HOSTILE: list[Callable[[], object]] = [
     lambda: ListOffsetsRequest(partitions=[AskedOffset("t", "0", 0)]),  # type: ignore[arg-type]
     lambda: ProduceRequest(partitions=[ProducedPartition("t", 0, b"")]),  # type: ignore[arg-type]
     lambda: ProduceRequest(partitions=[], acks=2**15),
-    lambda: FetchRequest(partitions=[FetchedFrom("t", 0, -1)]),
+    lambda: FetchRequest(partitions=[FetchedFrom("t", 0, 2**63)]),
+    lambda: FetchRequest(partitions=[], min_bytes=2**31),
     lambda: FetchRequest(partitions=[], max_bytes=-1),
     lambda: InitProducerIdRequest(producer_id=-2),
     lambda: AddPartitionsToTxnRequest(

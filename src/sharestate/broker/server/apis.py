@@ -1,0 +1,60 @@
+"""The APIs that the server has: by its key, what answers each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from sharestate.broker.server.calls import Handler
+from sharestate.broker.server.cluster_apis import (
+    api_versions,
+    describe_cluster,
+    describe_topic_partitions,
+    find_coordinator,
+    metadata,
+)
+from sharestate.broker.server.group_apis import (
+    alter_share_group_offsets,
+    delete_groups,
+    delete_share_group_offsets,
+    describe_classic_groups,
+    describe_share_group_offsets,
+    describe_share_groups,
+    list_all_groups,
+)
+from sharestate.broker.server.produce_apis import add_partitions_to_txn, end_txn, init_producer_id, produce
+from sharestate.broker.server.read_apis import fetch, list_offsets
+from sharestate.broker.server.share_apis import share_acknowledge, share_fetch, share_group_heartbeat
+from sharestate.broker.server.topic_apis import create_partitions, create_topics, delete_records, delete_topics
+
+# fmt: off
+HANDLERS: Final[Mapping[int, Handler]] = MappingProxyType({
+    0:  produce,
+    1:  fetch,
+    2:  list_offsets,
+    3:  metadata,
+    10: find_coordinator,
+    15: describe_classic_groups,
+    16: list_all_groups,
+    18: api_versions,
+    19: create_topics,
+    20: delete_topics,
+    21: delete_records,
+    22: init_producer_id,
+    24: add_partitions_to_txn,
+    26: end_txn,
+    37: create_partitions,
+    42: delete_groups,
+    60: describe_cluster,
+    75: describe_topic_partitions,
+    76: share_group_heartbeat,
+    77: describe_share_groups,
+    78: share_fetch,
+    79: share_acknowledge,
+    90: describe_share_group_offsets,
+    91: alter_share_group_offsets,
+    92: delete_share_group_offsets,
+})
+# fmt: on
+"""What answers each API."""

@@ -1,0 +1,280 @@
+"""
+A node behind a socket: what connects clients, the handlers of APIs, the node and the clock.
+
+Everything happens in one event loop; the node has one caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import cache
+from typing import Any, Final
+
+from attrs import define, evolve
+from kio.index import load_request_schema, load_response_schema
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from sharestate.broker.node import NodeAnswer, ShareBroker
+from sharestate.broker.server.api_versions import ANNOUNCED, API_VERSIONS_KEY, served_versions
+from sharestate.broker.server.apis import HANDLERS
+from sharestate.broker.server.calls import Answer, Asked, Call, Unanswered
+from sharestate.broker.server.clocks import Clock, SystemClock, Timer
+from sharestate.broker.server.cluster_apis import unsupported_api_versions
+from sharestate.broker.server.connection import ClientConnection
+from sharestate.broker.server.record_batches import decode
+from sharestate.broker.server.server_config import ServerConfig
+from sharestate.errors import FormatError, MalformedInputError
+from sharestate.leader.observed import Observer
+from sharestate.persister.kafka.frames import Fields, RequestHeader, read_request, read_request_header, response_frame
+from sharestate.persister.protocol import Persister
+
+LOGGER: Final = logging.getLogger("sharestate.broker.server")
+
+
+@define(eq=False)
+class _Unanswered:
+    """
+    A request whose answer is with the node.
+
+    Attributes:
+        connection: The connection on which it came.
+        header: Its header.
+        asked: What the node was asked.
+        results: What it has answered, in the order of the requests.
+        left: How many answers are not there yet.
+    """
+
+    connection: ClientConnection
+    header: RequestHeader
+    asked: Asked
+    results: list[Any]
+    left: int
+
+
+class BrokerServer:
+    """
+    A broker: a node, and the socket where clients reach it.
+
+    Args:
+        config: Its settings.
+        clock: Its time; the computer's by default.
+        persister: As for ``ShareBroker``.
+        observer: Likewise.
+
+    Attributes:
+        config: Its settings, with the port where it listens, once it does.
+        clock: Its time.
+        node: The node. Whoever changes it has to be in the server's event loop, and to call ``advance`` then.
+
+    Source:
+        SocketServer, KafkaApis (Kafka 4.4.0).
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        persister: Persister | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        """Make one that does not listen yet."""
+        self.config = ServerConfig() if config is None else config
+        self.clock = SystemClock() if clock is None else clock
+        self.node = ShareBroker(
+            self.config.node, persister=persister, decode=decode, observer=observer, notify=self._notify
+        )
+        self._versions = served_versions(self.config.release, HANDLERS)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: asyncio.Server | None = None
+        self._connections: dict[ClientConnection, None] = {}
+        self._connection_count = 0
+        self._unanswered: dict[int, tuple[_Unanswered, int]] = {}
+        self._timer: Timer | None = None
+        self._timer_ms: int | None = None
+
+    # ---- its life
+
+    async def start(self) -> None:
+        """
+        Listen.
+
+        Raises:
+            OSError: The address or the port is not to be had.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._listener = await self._loop.create_server(self._connection, self.config.host, self.config.port)
+        port: int = self._listener.sockets[0].getsockname()[1]
+        self.config = evolve(self.config, port=port)
+        self.advance()
+
+    async def stop(self) -> None:
+        """Close the socket and all connections; the node stays as it is."""
+        if self._listener is not None:
+            self._listener.close()
+            self.disconnect_all()
+            await self._listener.wait_closed()
+        self._listener = None
+        self._set_timer(None)
+
+    def disconnect_all(self) -> None:
+        """Close all connections."""
+        for connection in tuple(self._connections):
+            connection.close()
+
+    def restart(self) -> None:
+        """Start the node again, as ``ShareBroker.restart``: clients connect again, to the same port."""
+        self.disconnect_all()
+        self._unanswered.clear()
+        self.node.restart(self.now_ms())
+        self.advance()
+
+    def advance(self) -> None:
+        """Let happen what is due, and answer; whoever has changed the node, or set the clock, calls it."""
+        self._deliver(self.node.advance(self.now_ms()))
+
+    def now_ms(self) -> int:
+        """Return the time. [ms since 1970]"""
+        return max(self.clock.now_ms(), self.node.now_ms)
+
+    # ---- what connections say
+
+    def opened(self, connection: ClientConnection) -> None:
+        """Take note of a new connection."""
+        self._connections[connection] = None
+
+    def closed(self, connection: ClientConnection) -> None:
+        """End a connection for the node, too."""
+        self._connections.pop(connection, None)
+        for number in [number for number, (each, _) in self._unanswered.items() if each.connection is connection]:
+            del self._unanswered[number]
+        if self._listener is not None:
+            self.node.disconnect(connection.connection_id, self.now_ms())
+            self._deliver(self.node.answers())
+
+    def refused(self, connection: ClientConnection, reason: str) -> None:
+        """Say why a connection is closed."""
+        LOGGER.warning("%s is closed: %s", connection.connection_id, reason)
+
+    def received(self, connection: ClientConnection, frame: bytes) -> None:
+        """Answer a request, or have the node answer it."""
+        try:
+            header = read_request_header(frame)
+            self._handle(connection, header, frame)
+        except (FormatError, MalformedInputError) as error:
+            connection.refuse(str(error))
+        except Exception:
+            # A mistake in what answers one client must not end the others.
+            LOGGER.exception("%s: a request cannot be answered", connection.connection_id)
+            connection.refuse("an error of its own")
+
+    # ---- inside
+
+    def _connection(self) -> ClientConnection:
+        self._connection_count += 1
+        return ClientConnection(self, self.config.max_request_bytes, self._connection_count)
+
+    def _handle(self, connection: ClientConnection, header: RequestHeader, frame: bytes) -> None:
+        """
+        Answer a request.
+
+        Source:
+            Processor.parseRequestHeader, RequestContext.parseRequest (Kafka 4.4.0): what is not announced closes the
+            connection, but for an ApiVersions of another version.
+        """
+        key, version, _ = header
+        low, high = self._versions.get(key, (0, -1))
+        if low <= version <= high:
+            client_id, fields = read_request(_request_schema(key, version), frame)
+            answer = HANDLERS[key](self._call(connection, header, client_id, fields))
+        elif key == API_VERSIONS_KEY:
+            answer = unsupported_api_versions(self._call(connection, header, None, {}))
+            header = header._replace(version=0)
+        else:
+            name = ANNOUNCED[key].name if key in ANNOUNCED else "an unknown API"
+            connection.refuse(f"version {version} of {name} (key {key}) is not supported")
+            return
+        if isinstance(answer, Asked):
+            self._ask(connection, header, answer)
+        else:
+            self._respond(connection, header, answer)
+
+    def _call(
+        self, connection: ClientConnection, header: RequestHeader, client_id: str | None, fields: Fields
+    ) -> Call:
+        return Call(
+            node=self.node,
+            config=self.config,
+            versions=self._versions,
+            api_key=header.api_key,
+            version=header.version,
+            fields=fields,
+            client_id=client_id,
+            client_host=connection.client_host,
+            connection_id=connection.connection_id,
+            now_ms=self.now_ms(),
+        )
+
+    def _ask(self, connection: ClientConnection, header: RequestHeader, asked: Asked) -> None:
+        count = len(asked.requests)
+        unanswered = _Unanswered(connection, header, asked, [None] * count, count)
+        now_ms = self.now_ms()
+        for index, request in enumerate(asked.requests):
+            number = self.node.send(request, connection_id=connection.connection_id, now_ms=now_ms)
+            self._unanswered[number] = unanswered, index
+        if not count:
+            self._respond(connection, header, asked.write())
+        self._deliver(self.node.answers())
+        if unanswered.left:
+            connection.waits()
+
+    def _deliver(self, answers: tuple[NodeAnswer, ...]) -> None:
+        """Write down what the node has answered, and see to it that it is called when something is due."""
+        for number, response in answers:
+            entry = self._unanswered.pop(number, None)
+            if entry is None:
+                continue  # its connection was refused before the last of its requests
+            unanswered, index = entry
+            unanswered.results[index] = response
+            unanswered.left -= 1
+            if not unanswered.left:
+                answer = unanswered.asked.write(*unanswered.results)
+                self._respond(unanswered.connection, unanswered.header, answer)
+        self._set_timer(self.node.next_deadline_ms())
+
+    def _respond(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:
+        if answer is Unanswered.CLOSES:
+            connection.close()
+        elif isinstance(answer, Unanswered):
+            connection.answered(None)
+        else:
+            schema = _response_schema(header.api_key, header.version)
+            connection.answered(response_frame(schema, header.correlation_id, answer))
+
+    def _set_timer(self, deadline_ms: int | None) -> None:
+        if deadline_ms == self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if deadline_ms is None else self.clock.call_at(deadline_ms, self._wake)
+        self._timer_ms = deadline_ms
+
+    def _wake(self) -> None:
+        self._timer = self._timer_ms = None
+        self.advance()
+
+    def _notify(self) -> None:
+        """Call the node, as its persister has answered; in whatever thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.advance)
+
+
+@cache
+def _request_schema(key: int, version: int) -> type[RequestPayload]:
+    return load_request_schema(key, version)
+
+
+@cache
+def _response_schema(key: int, version: int) -> type[ResponsePayload]:
+    return load_response_schema(key, version)
