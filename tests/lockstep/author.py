@@ -15,10 +15,11 @@ from attrs import define, field
 
 from tests.lockstep import administration, producing, sharing
 from tests.lockstep.drawing import Draw
+from tests.lockstep.runner import BEHIND_MS
 from tests.lockstep.steps import LASTING_MS, LONG_MS, How, Step, Taken
 from tests.lockstep.world import KnownMember, KnownProducer, World
 
-ROUND_COST_MS: Final = 750
+ROUND_COST_MS: Final = 550
 """How much time the steps of a round take together, by estimate; BUSY_MS is the most that they may take. [ms]"""
 
 STEP_COST_MS: Final = 12
@@ -147,7 +148,7 @@ class Author:
             (scene,) = draw.rnd.choices([scene for _, scene in scenes], weights)
             for step in scene(draw):
                 self._written += 1
-                cost_ms -= cost_of(step)
+                cost_ms -= cost_of(step) + (BEHIND_MS if any(each.waits for each in self.world.members.values()) else 0)
                 yield step
             cost_ms -= 1
 

@@ -16,7 +16,7 @@ from tests.lockstep.wire import Fields, json_of, request_of, response_schema
 PATIENCE_S: Final = 60
 """How long an answer is waited for that has to come some time. [s]"""
 
-LATE_MS: Final = 200
+LATE_MS: Final = 250
 """How far a round's last answer may come behind BUSY_MS; locks end 50 ms later. [ms]"""
 
 BEHIND_MS: Final = 40

@@ -23,7 +23,7 @@ LEAVE: Final = -1
 FIRST_WAIT_MS: Final = 300
 """How long the first fetch of a share partition waits, whose state has to be read before. [ms]"""
 
-LONG_WAIT_MS: Final = 1000
+LONG_WAIT_MS: Final = 1200
 """How long a fetch waits that something else ends: as long as steps are taken in a round. [ms]"""
 
 ASYNC_MS: Final = 150
@@ -129,7 +129,7 @@ def wake(draw: Draw) -> Iterator[Step]:
     """Yield records for the partitions of those whose fetches wait."""
     for member in draw.world.members.values():
         if member.waits:
-            for part in member.listed:
+            for part in member.listed[:3]:
                 if part in draw.parts():
                     yield producing.one_batch(draw, part)
 

@@ -18,22 +18,22 @@ from attrs import asdict, field, frozen
 
 from tests.lockstep.wire import Fields
 
-ROUND_MS: Final = 2500
+ROUND_MS: Final = 3000
 """How long a round takes. [ms]"""
 
-BUSY_MS: Final = 1000
+BUSY_MS: Final = 1200
 """How much of a round its steps may take. [ms]"""
 
-LASTING_MS: Final = tuple(1250 + ROUND_MS * rounds for rounds in range(3))
+LASTING_MS: Final = tuple(1500 + ROUND_MS * rounds for rounds in range(3))
 """
 Durations of locks. [ms]
 
-What begins up to BUSY_MS after a round has begun ends 250 ms or more after the last step of a round, and before
+What begins up to BUSY_MS after a round has begun ends 300 ms or more after the last step of a round, and before
 the next round begins.
 """
 
-LONG_MS: Final = 1250 + ROUND_MS * 23
-"""The session timeout of groups whose members stay: 58.75 s, below ``group.share.max.session.timeout.ms``. [ms]"""
+LONG_MS: Final = 1500 + ROUND_MS * 19
+"""The session timeout of groups whose members stay: 58.5 s, below ``group.share.max.session.timeout.ms``. [ms]"""
 
 SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
