@@ -360,15 +360,6 @@ class ShareBroker:
         led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
         return None if led is None else led.leader.partition
 
-    def leader_epoch(self, topic: str, partition: int) -> int:
-        """
-        Return the epoch of a partition's leader, which this node is.
-
-        Raises:
-            NodeError: There is no such partition.
-        """
-        return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
-
     # ---- inside
 
     def _own_persister(self) -> CoordinatorPersister:

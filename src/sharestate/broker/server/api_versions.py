@@ -19,6 +19,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kio.schema.index import api_key_map, schema_name_map
 
+from sharestate.values.config_keys import RELEASES
+
 Versions: TypeAlias = tuple[int, int]
 """The lowest and the highest version of an API."""
 
@@ -152,7 +154,7 @@ def served_versions(release: str, keys: Collection[int]) -> Mapping[int, Version
     return MappingProxyType(served)
 
 
-FEATURES: Final[Mapping[str, Mapping[str, tuple[int, int, int]]]] = MappingProxyType(
-    {line: MappingProxyType({"transaction.version": (0, 2, 2), "share.version": (0, 1, 1)}) for line in ("4.2", "4.3", "4.4")}
-)
+_OF_ALL: Final = MappingProxyType({"transaction.version": (0, 2, 2), "share.version": (0, 1, 1)})
+
+FEATURES: Final[Mapping[str, Mapping[str, tuple[int, int, int]]]] = MappingProxyType(dict.fromkeys(RELEASES, _OF_ALL))
 """The features of each release: the lowest and the highest version that it can have, and the one that it has."""

@@ -26,6 +26,7 @@ from sharestate.broker.server.group_apis import (
 from sharestate.broker.server.produce_apis import add_partitions_to_txn, end_txn, init_producer_id, produce
 from sharestate.broker.server.read_apis import fetch, list_offsets
 from sharestate.broker.server.share_apis import share_acknowledge, share_fetch, share_group_heartbeat
+from sharestate.broker.server.state_apis import state_api
 from sharestate.broker.server.topic_apis import create_partitions, create_topics, delete_records, delete_topics
 
 # fmt: off
@@ -52,6 +53,11 @@ HANDLERS: Final[Mapping[int, Handler]] = MappingProxyType({
     77: describe_share_groups,
     78: share_fetch,
     79: share_acknowledge,
+    83: state_api,
+    84: state_api,
+    85: state_api,
+    86: state_api,
+    87: state_api,
     90: describe_share_group_offsets,
     91: alter_share_group_offsets,
     92: delete_share_group_offsets,

@@ -109,6 +109,11 @@ class BrokerServer:
         self.config = evolve(self.config, port=port)
         self.advance()
 
+    @property
+    def is_listening(self) -> bool:
+        """True if clients can connect."""
+        return self._listener is not None
+
     async def stop(self) -> None:
         """Close the socket and all connections; the node stays as it is."""
         if self._listener is not None:
@@ -200,9 +205,7 @@ class BrokerServer:
         else:
             self._respond(connection, header, answer)
 
-    def _call(
-        self, connection: ClientConnection, header: RequestHeader, client_id: str | None, fields: Fields
-    ) -> Call:
+    def _call(self, connection: ClientConnection, header: RequestHeader, client_id: str | None, fields: Fields) -> Call:
         return Call(
             node=self.node,
             config=self.config,

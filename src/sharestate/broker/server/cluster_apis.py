@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from sharestate.broker.node import MetadataRequest, Topic, TopicResult, TopicsResponse
@@ -17,6 +16,7 @@ from sharestate.broker.node.topics import invalid_name
 from sharestate.broker.server.api_versions import API_VERSIONS_KEY, FEATURES
 from sharestate.broker.server.calls import Asked, Call, Response
 from sharestate.coordinator.wire import topic_id_bytes
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, MalformedInputError
 
 NO_TOPIC_ID: Final = "A" * 22
@@ -199,19 +199,7 @@ def find_coordinator(call: Call) -> Response:
             ]
         }
     found = _coordinator(call, key_type, call.fields["key"])
-    return {"error_message": _MESSAGES[found["error_code"]], **found}
-
-
-_MESSAGES: Final = MappingProxyType(
-    {
-        ErrorCode.NONE: "NONE",
-        ErrorCode.INVALID_REQUEST: (
-            "This most likely occurs because of a request being malformed by the client library or the message was sent "
-            "to an incompatible broker. See the broker logs for more details."
-        ),
-    }
-)
-"""The texts of errors, which only old responses have (Errors.message, Kafka 4.4.0)."""
+    return {"error_message": ERROR_MESSAGES.get(found["error_code"], "NONE"), **found}
 
 
 def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from sharestate.broker.node import (
     ShareGroupDescribeRequest,
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
-from sharestate.conversation.coordinator.error_messages import ERROR_MESSAGES
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 from sharestate.values.checks import expect
@@ -48,6 +48,9 @@ _NOT_FOUND_DESCRIBE: Final = 6
 """The version of DescribeGroups from which on a group that is not found is an error."""
 
 
+_TEXTS: Final = {int(code): text for code, text in ERROR_MESSAGES.items()}
+
+
 def _operations(call: Call, version: int = 0) -> int:
     is_asked = call.version >= version and call.fields.get("include_authorized_operations", False)
     return _GROUP_OPERATIONS if is_asked else _NO_OPERATIONS
@@ -55,9 +58,7 @@ def _operations(call: Call, version: int = 0) -> int:
 
 def _message(error_code: int, message: str | None = None) -> str | None:
     """Return the text of an error: *message*, or what Kafka has for the code; None without an error."""
-    if not error_code:
-        return None
-    return message or next((text for known, text in ERROR_MESSAGES.items() if known == error_code), None)
+    return (message or _TEXTS.get(error_code)) if error_code else None
 
 
 # ---- groups

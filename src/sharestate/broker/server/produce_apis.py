@@ -210,9 +210,7 @@ def _added(transaction: Fields) -> AddPartitionsToTxnRequest:
         transactional_id=transaction["transactional_id"],
         producer_id=max(_NO_ID, transaction["producer_id"]),
         producer_epoch=max(_NO_ID, transaction["producer_epoch"]),
-        partitions=tuple(
-            (topic["name"], partition) for topic in transaction["topics"] for partition in topic["partitions"]
-        ),
+        partitions=[(topic["name"], partition) for topic in transaction["topics"] for partition in topic["partitions"]],
         verify_only=transaction.get("verify_only", False),
     )
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
-from sharestate.conversation.coordinator.error_messages import ERROR_MESSAGES
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.kafka.frames import Fields
 from sharestate.persister.requests import (

@@ -191,17 +191,20 @@ class TestBroker:
             loop.close()
 
     def _in_loop(self, function: Callable[[], T]) -> T:
-        loop = self._loop
-        if loop is None or not loop.is_running():
+        """Return what *function* does in the loop of the broker, and answer what follows from it."""
+        if not self._server.is_listening or self._loop is None:
             message = "the broker is not there: it is inside 'with' or 'async with'"
             raise LeaderStateError(message)
+        if self._thread is None or threading.current_thread() is self._thread:
+            return self._call(function)
 
         async def call() -> T:
-            try:
-                return function()
-            finally:
-                self._server.advance()
+            return self._call(function)
 
-        if self._thread is None:
-            ...
-        return asyncio.run_coroutine_threadsafe(call(), loop).result()
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+    def _call(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        finally:
+            self._server.advance()

@@ -21,6 +21,7 @@ from sharestate.broker.node import (
     TopicResult,
     TopicsResponse,
 )
+from sharestate.broker.node.topic_service import repeated
 from sharestate.broker.node.topics import USE_DEFAULT
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.cluster_apis import NO_TOPIC_ID
@@ -34,15 +35,16 @@ _FIRST_WITH_TOPIC_IDS: Final = 6
 def create_topics(call: Call) -> Asked:
     """Answer CreateTopics."""
     topics = call.fields["topics"]
-    refused = {topic["name"]: error for topic in topics if (error := _creation_error(topic, call.config.node.node_id))}
-    counts = {topic["name"]: len(topic["assignments"]) or topic["num_partitions"] for topic in topics}
+    twice = repeated(topic["name"] for topic in topics)  # whatever is wrong with them besides
+    errors = {topic["name"]: _creation_error(topic, call.config.node.node_id) for topic in topics}
+    refused = {name: error for name, error in errors.items() if error is not None and name not in twice}
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
                 name=topic["name"],
-                partition_count=counts[topic["name"]],
+                partition_count=len(topic["assignments"]) or topic["num_partitions"],
                 replication_factor=topic["replication_factor"],
-                configs={config["name"]: config["value"] for config in topic["configs"]},
+                configs={config["name"]: config["value"] or "" for config in topic["configs"]},
             )
             for topic in topics
             if topic["name"] not in refused
@@ -79,39 +81,30 @@ def _creation_error(topic: Fields, node_id: int) -> tuple[ErrorCode, str] | None
     if nulls:
         return ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
     assignments = topic["assignments"]
-    if not assignments:
-        return None
-    if topic["replication_factor"] != USE_DEFAULT:
-        message = "A manual partition assignment was specified, but replication factor was not set to -1."
-        return ErrorCode.INVALID_REQUEST, message
-    if topic["num_partitions"] != USE_DEFAULT:
-        message = "A manual partition assignment was specified, but numPartitions was not set to -1."
-        return ErrorCode.INVALID_REQUEST, message
-    indexes: set[int] = set()
-    for assignment in assignments:
-        index = assignment["partition_index"]
-        if index in indexes:
-            message = f"Found multiple manual partition assignments for partition {index}"
-            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, message
-        indexes.add(index)
-    if (message := _assignment_error(assignments, node_id)) is not None:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, message
-    if indexes != set(range(len(indexes))):
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
-    return None
+    for count, what in (("replication_factor", "replication factor"), ("num_partitions", "numPartitions")):
+        if assignments and topic[count] != USE_DEFAULT:
+            message = f"A manual partition assignment was specified, but {what} was not set to -1."
+            return ErrorCode.INVALID_REQUEST, message
+    indexes = [assignment["partition_index"] for assignment in assignments]
+    if twice := repeated(indexes):
+        wrong: str | None = f"Found multiple manual partition assignments for partition {min(twice)}"
+    else:
+        wrong = _assignment_error(assignments, node_id)
+    if wrong is None and set(indexes) != set(range(len(indexes))):
+        wrong = "partitions should be a consecutive 0-based integer sequence"
+    return None if wrong is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
 
 
 def _assignment_error(assignments: Iterable[Fields], node_id: int) -> str | None:
     """Return why partitions cannot have these replicas; None if they are what there is: the node."""
     for assignment in assignments:
-        if not assignment["broker_ids"]:
+        broker_ids = assignment["broker_ids"]
+        unknown = [broker_id for broker_id in broker_ids if broker_id != node_id]
+        if not broker_ids:
             return "The manual partition assignment includes an empty replica list."
-        for broker_id in sorted(assignment["broker_ids"]):
-            if broker_id != node_id:
-                return (
-                    f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
-                )
-        if len(assignment["broker_ids"]) > 1:
+        if unknown:
+            return f"The manual partition assignment includes broker {min(unknown)}, but no such broker is registered."
+        if len(broker_ids) > 1:
             return f"The manual partition assignment includes the broker {node_id} more than once."
     return None
 
@@ -119,40 +112,42 @@ def _assignment_error(assignments: Iterable[Fields], node_id: int) -> str | None
 def delete_topics(call: Call) -> Asked:
     """Answer DeleteTopics."""
     if call.version < _FIRST_WITH_TOPIC_IDS:
-        topics = [{"name": name, "topic_id": NO_TOPIC_ID} for name in call.fields["topic_names"]]
+        topics = [(name, NO_TOPIC_ID) for name in call.fields["topic_names"]]
     else:
-        topics = call.fields["topics"]
-    refused = []
-    for topic in topics:
-        if topic["name"] is None and topic["topic_id"] == NO_TOPIC_ID:
-            refused.append(_refused(None, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."))
-        elif topic["name"] is not None and topic["topic_id"] != NO_TOPIC_ID:
-            message = "You may not specify both topic name and topic id."
-            refused.append({**_refused(topic["name"], ErrorCode.INVALID_REQUEST, message), "topic_id": topic["topic_id"]})
+        topics = [(topic["name"], topic["topic_id"]) for topic in call.fields["topics"]]
+    refused = [
+        _result(name, topic_id, ErrorCode.INVALID_REQUEST, _NEITHER if name is None else _BOTH)
+        for name, topic_id in topics
+        if (name is None) == (topic_id == NO_TOPIC_ID)
+    ]
     request = DeleteTopicsRequest(
-        names=[topic["name"] for topic in topics if topic["name"] is not None and topic["topic_id"] == NO_TOPIC_ID],
-        topic_ids=[topic["topic_id"] for topic in topics if topic["name"] is None and topic["topic_id"] != NO_TOPIC_ID],
+        names=[name for name, topic_id in topics if name is not None and topic_id == NO_TOPIC_ID],
+        topic_ids=[topic_id for name, topic_id in topics if name is None and topic_id != NO_TOPIC_ID],
     )
 
     def write(answer: TopicsResponse) -> Response:
-        deleted = [
-            {**_refused(topic.name, topic.error_code, topic.message), "topic_id": topic.topic_id}
-            for topic in answer.topics
-        ]
+        deleted = [_result(each.name, each.topic_id, each.error_code, each.message) for each in answer.topics]
         return {"responses": [*refused, *deleted]}
 
     return Asked((request,), write)
 
 
+_NEITHER: Final = "Neither topic name nor id were specified."
+_BOTH: Final = "You may not specify both topic name and topic id."
+
+
+def _result(name: str | None, topic_id: str | None, code: ErrorCode, message: str | None) -> Response:
+    return {"topic_id": topic_id, **_refused(name, code, message)}
+
+
 def create_partitions(call: Call) -> Asked:
     """Answer CreatePartitions."""
-    refused = {
-        topic["name"]: error
-        for topic in call.fields["topics"]
-        if (error := _growth_error(call, topic)) is not None
-    }
+    topics = call.fields["topics"]
+    twice = repeated(topic["name"] for topic in topics)
+    errors = {topic["name"]: _growth_error(call, topic) for topic in topics}
+    refused = {name: error for name, error in errors.items() if error is not None and name not in twice}
     request = CreatePartitionsRequest(
-        topics=[(topic["name"], topic["count"]) for topic in call.fields["topics"] if topic["name"] not in refused],
+        topics=[(topic["name"], topic["count"]) for topic in topics if topic["name"] not in refused],
         validate_only=call.fields["validate_only"],
     )
 
@@ -164,17 +159,16 @@ def create_partitions(call: Call) -> Asked:
 
 
 def _growth_error(call: Call, topic: Fields) -> tuple[ErrorCode, str] | None:
-    """Return why the partitions that a topic is to get cannot be where they are to be; None if that is not asked for."""
+    """Return why new partitions cannot be where they are to be; None also if something else is wrong with them."""
     known = call.node.topics.by_name(topic["name"])
     additional = 0 if known is None else topic["count"] - known.partition_count
     if topic["assignments"] is None or additional <= 0:
-        return None  # what else is wrong with it comes first
+        return None
     given = len(topic["assignments"])
+    wrong = _assignment_error(topic["assignments"], call.config.node.node_id)
     if given != additional:
-        message = f"Attempted to add {additional} additional partition(s), but only {given} assignment(s) were specified."
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, message
-    message_ = _assignment_error(topic["assignments"], call.config.node.node_id)
-    return None if message_ is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, message_)
+        wrong = f"Attempted to add {additional} additional partition(s), but only {given} assignment(s) were specified."
+    return None if wrong is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
 
 
 def delete_records(call: Call) -> Asked:

@@ -8,7 +8,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from sharestate.conversation.coordinator.error_messages import ERROR_MESSAGES
 from sharestate.conversation.coordinator.grammar import Appending, Encoded, Entry
 from sharestate.conversation.coordinator.served_shard import Named, Pending, ServedShard, ShardOperation
 from sharestate.conversation.coordinator.to_json import entry_json, raised_json, raw_json, record_json, shard_json
@@ -16,6 +15,7 @@ from sharestate.coordinator.placement import java_hash, partition_for
 from sharestate.coordinator.profiles import CoordinatorConfig, CoordinatorProfile
 from sharestate.coordinator.records import StateRecord, decode_record
 from sharestate.coordinator.shard import FAILURES, CoordinatorShard, Outcome, malformed_key
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, MalformedInputError, RecordFormatError, ShareStateError
 from sharestate.json_checks import MAX_INT64
 from sharestate.json_lines import MAX_LINE, Json

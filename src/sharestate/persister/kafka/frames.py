@@ -33,8 +33,8 @@ from sharestate.values.checks import refuse
 
 Fields: TypeAlias = dict[str, Any]
 """
-What was read of a request or a response, or of a part of one, by the names of kio's schemas: numbers, texts, bytes, lists
-and parts. Ids are texts as Kafka prints them, durations and times are numbers of milliseconds.
+What was read of a request or a response, or of a part of one, by the names of kio's schemas: numbers, texts, bytes,
+lists and parts. Ids are texts as Kafka prints them, durations and times are numbers of milliseconds.
 """
 
 MAX_FRAME_BYTES: Final = 104_857_600

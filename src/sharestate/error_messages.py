@@ -1,4 +1,4 @@
-"""The texts of Kafka's error codes, as its share coordinator answers them when records could not be logged."""
+"""The texts of Kafka's error codes, which responses have where nothing more is known."""
 
 from __future__ import annotations
 
