@@ -53,7 +53,7 @@ class Scene:
         return name
 
     def group(self, suffix: str = "", **config: str) -> str:
-        """Configure a group, ``record_lock_duration_ms="1000"``, which begins at the earliest records; return its id."""
+        """Configure a group, such as ``delivery_count_limit="3"``; it begins at the earliest records. Return its id."""
         group_id = f"{self.name}{suffix}"
         configure(self.target, group_id, {f"share.{name.replace('_', '.')}": value for name, value in config.items()})
         return group_id

@@ -11,7 +11,7 @@ from typing import Final
 from attrs import frozen
 
 from sharestate import KAFKA_4_3, KAFKA_4_4
-from sharestate.broker.server.test_broker import TestBroker
+from sharestate.broker import TestBroker
 from tests.broker.conftest import running
 
 OURS: Final = MappingProxyType({"ours-4.3": KAFKA_4_3, "ours-4.4": KAFKA_4_4})

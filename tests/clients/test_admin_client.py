@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -77,8 +77,6 @@ def test_partitions_are_added(scene: Scene) -> None:
 
 def test_a_topic_is_described(scene: Scene) -> None:
     """A description has the partitions and their leader."""
-    from confluent_kafka import TopicCollection  # noqa: PLC0415 - for one test
-
     topic = scene.topic(2)
 
     described = scene.admin.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_S)
@@ -207,7 +205,7 @@ def test_a_group_is_listed(scene: Scene) -> None:
 
     assert group in {each.group_id for each in found.valid}
     (listed,) = scene.admin.list_groups(group, timeout=PATIENCE_S)
-    assert (listed.id, listed.state) == (group, "Dead")
+    assert [str(listed.id), str(listed.state)] == [group, "Dead"]
 
 
 def test_a_group_is_deleted(scene: Scene) -> None:

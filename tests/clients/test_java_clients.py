@@ -131,11 +131,13 @@ def test_committed_records_only(scene: Scene) -> None:
 
 
 def test_the_verifiable_tools(scene: Scene) -> None:
-    """What the verifiable producer says it has written, the verifiable share consumer says it has got and acknowledged."""
+    """What the verifiable producer has written, the verifiable share consumer has got and acknowledged."""
     topic, group = scene.topic(2), scene.group()
     to = ("--bootstrap-server", scene.target.address, "--topic", topic, "--max-messages", "200")
 
-    written = [json.loads(line) for line in printed(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"]
+    written = [
+        json.loads(line) for line in printed(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"
+    ]
     read = [
         json.loads(line)
         for line in printed(SHARE_CONSUMER, *to, "--group-id", group, "--acknowledgement-mode", "sync").splitlines()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tests.clients.scenes import PATIENCE_S, Scene, numbered, values, work
 
@@ -95,7 +95,7 @@ def test_a_record_that_is_too_large(scene: Scene) -> None:
     results: list[tuple[str | None, int | None]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        results.append((error and error.name(), message.offset()))
+        results.append((error.name() if error else None, message.offset()))
 
     producer = scene.producer()
     producer.produce(topic, value="x" * 2000, partition=0, on_delivery=delivered)
@@ -109,8 +109,6 @@ def test_a_record_that_is_too_large(scene: Scene) -> None:
 
 def test_watermarks(scene: Scene) -> None:
     """A consumer asks where a partition begins and ends."""
-    from confluent_kafka import Consumer  # noqa: PLC0415 - for one test
-
     topic = scene.topic()
     scene.produce(topic, numbered(7))
     consumer = Consumer({"bootstrap.servers": scene.target.address, "group.id": "reader"})

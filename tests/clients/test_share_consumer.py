@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import AcknowledgeType, KafkaException, Message
+from confluent_kafka import AcknowledgeType, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import NewPartitions
 
+from tests.broker.members import configure
 from tests.clients.scenes import (
     ACCEPT,
     PATIENCE_S,
@@ -65,7 +67,7 @@ def test_a_large_record(scene: Scene) -> None:
 
 def test_begins_at_the_latest_records(scene: Scene) -> None:
     """A group that is to begin at the latest records gets what comes after its start, and nothing before it."""
-    topic, group = scene.topic(), scene.group(**{"auto_offset_reset": "latest"})
+    topic, group = scene.topic(), scene.group(auto_offset_reset="latest")
     scene.produce(topic, ["before"])
     consumer = scene.consumer(group, [topic])
     nothing(consumer, 4.0)
@@ -125,8 +127,6 @@ def test_groups_get_their_own_copies(scene: Scene) -> None:
 
 def test_a_partition_that_comes_later(scene: Scene) -> None:
     """A member gets the records of a partition that its topic has not had at first."""
-    from confluent_kafka.admin import NewPartitions  # noqa: PLC0415 - for one test
-
     topic, group = scene.topic(), scene.group()
     scene.produce(topic, ["old"])
     consumer = scene.consumer(group, [topic], topic_metadata_refresh_interval_ms=500)
@@ -326,8 +326,6 @@ def test_a_transaction_that_is_open(scene: Scene) -> None:
 
 def test_dead_letters(scene: Scene) -> None:
     """What was delivered in vain too often is in the dead-letter queue, where a plain consumer reads it."""
-    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - for one test
-
     if not scene.target.has_dead_letters:
         pytest.skip("Kafka has dead-letter queues from 4.4 on")
     topic = scene.topic()
@@ -337,7 +335,9 @@ def test_dead_letters(scene: Scene) -> None:
     scene.produce(topic, ["poison", "food"])
     work(scene.consumer(group, [topic]), 3, lambda message: RELEASE if message.value() == b"poison" else ACCEPT)
 
-    reader = Consumer({"bootstrap.servers": scene.target.address, "group.id": "reader", "auto.offset.reset": "earliest"})
+    reader = Consumer(
+        {"bootstrap.servers": scene.target.address, "group.id": "reader", "auto.offset.reset": "earliest"}
+    )
     reader.assign([TopicPartition(queue, 0, 0)])
     letter = reader.poll(PATIENCE_S)
     reader.close()
@@ -349,8 +349,6 @@ def test_dead_letters(scene: Scene) -> None:
 
 def dead_letters_to(scene: Scene, group: str, queue: str) -> None:
     """Give a group a dead-letter queue, with copies of records, after two deliveries."""
-    from tests.broker.members import configure  # noqa: PLC0415 - for one test
-
     configure(
         scene.target,
         group,

@@ -1,8 +1,8 @@
 """
 Scripts at brokers: ``python -m tests.lockstep record|replay|compare|run``.
 
-``record HOST:PORT FILE --seed 7 --steps 500`` writes a script with the answers of the broker; ``replay HOST:PORT SCRIPT FILE``
-takes the same steps elsewhere; ``compare FILE FILE`` shows where the answers differ.
+``record HOST:PORT FILE --seed 7 --steps 500`` writes a script with the answers of the broker;
+``replay HOST:PORT SCRIPT FILE`` takes the same steps elsewhere; ``compare FILE FILE`` shows where the answers differ.
 """
 
 from __future__ import annotations

@@ -77,9 +77,7 @@ def delete_topic(draw: Draw) -> Iterator[Step]:
     asked: Fields = {"name": topic.name, "topic_id": None}
     if draw.happens(0.4):
         asked = {"name": None, "topic_id": topic.topic_id if draw.happens(0.8) else "nowhere-5"}
-    yield draw.step(
-        ADMIN, "delete_topics", 6, {"topics": [asked], "timeout": TIMEOUT_MS}, settle_ms=NEWS_MS
-    )
+    yield draw.step(ADMIN, "delete_topics", 6, {"topics": [asked], "timeout": TIMEOUT_MS}, settle_ms=NEWS_MS)
 
 
 def grow_topic(draw: Draw) -> Iterator[Step]:
@@ -115,9 +113,9 @@ def delete_records(draw: Draw) -> Iterator[Step]:
     """Yield a DeleteRecords, up to somewhere near the log start or behind the log end."""
     part = draw.part()
     topic = draw.world.topics[part.topic]
-    end = topic.ends.get(part.index, 0)
+    end = topic.ends.get(part.number, 0)
     offset = draw.one((-1, end, end + 3, draw.rnd.randint(0, end // 2 + 1), draw.rnd.randint(0, end // 4 + 1)))
-    partitions = [{"partition_index": part.index, "offset": offset}]
+    partitions = [{"partition_index": part.number, "offset": offset}]
     request = {"topics": [{"name": topic.name, "partitions": partitions}], "timeout": TIMEOUT_MS}
     yield draw.step(ADMIN, "delete_records", 2, request)
 
@@ -125,8 +123,8 @@ def delete_records(draw: Draw) -> Iterator[Step]:
 def fetch_plainly(draw: Draw) -> Iterator[Step]:
     """Yield a Fetch of a consumer that was given a partition."""
     part = draw.part()
-    end = draw.world.topics[part.topic].ends.get(part.index, 0)
-    asked = {"partition": part.index, "fetch_offset": draw.rnd.randint(0, end + 1), "partition_max_bytes": 2**20}
+    end = draw.world.topics[part.topic].ends.get(part.number, 0)
+    asked = {"partition": part.number, "fetch_offset": draw.rnd.randint(0, end + 1), "partition_max_bytes": 2**20}
     request = {
         "max_wait": 0,
         "min_bytes": 0,

@@ -89,8 +89,8 @@ def opening(draw: Draw) -> Iterator[Step]:
     for name, partitions in TOPICS.items():
         yield from administration.make_topic(draw, name, partitions, until="no error")
     for group, config in GROUPS.items():
-        config = {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": str(LONG_MS), **config}
-        yield administration.configuration(draw, group, config)
+        begins = {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": str(LONG_MS)}
+        yield administration.configuration(draw, group, {**begins, **config})
     for group in GROUPS:
         member = KnownMember(group, f"{group}-1")
         draw.world.members[member.member_id] = member

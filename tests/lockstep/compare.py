@@ -110,7 +110,10 @@ def told(difference: Difference, first: list[Taken], names: tuple[str, str], bef
     ][-before:]
     lines = [f"step {number}, round {taken.step.round}: {line_of(taken)}" for number, taken in leading]
     lines.append(f"step {difference.number}, round {step.round}: {_asked(difference.first)}")
-    lines += [f"  {name}: {_text(taken.answer)}" for name, taken in zip(names, (difference.first, difference.second), strict=True)]
+    lines += [
+        f"  {name}: {_text(taken.answer)}"
+        for name, taken in zip(names, (difference.first, difference.second), strict=True)
+    ]
     return "\n".join([*lines, *(f"  differs: {field}" for field in difference.fields)])
 
 

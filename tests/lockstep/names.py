@@ -18,7 +18,7 @@ class Names:
     """
     What the ids of one broker are called in a script: ``t0#2`` for the topic ``t0`` that was made second, ``pid-1``.
 
-    A name follows from what the script does, never from the id, so that the same script has the same names on any broker.
+    A name follows from what the script does, never from the id, so the same script has the same names on any broker.
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def go_on_with_transaction(draw: Draw) -> Iterator[Step]:
     producer = draw.world.producers[draw.one(("tx-old", "tx-new"))]
     if producer.producer_id == "none" or draw.happens(0.05):
         yield _init(draw, producer)
-    if producer.in_transaction and draw.happens(0.45) or draw.happens(0.03):
+    if draw.happens(0.45 if producer.in_transaction else 0.03):
         yield _end(draw, producer)
     else:
         yield from _numbered(draw, producer)
@@ -122,7 +122,7 @@ def _add(draw: Draw, producer: KnownProducer, part: Part) -> Step:
         "v3_and_below_transactional_id": producer.client,
         "v3_and_below_producer_id": producer.producer_id,
         "v3_and_below_producer_epoch": producer.producer_epoch,
-        "v3_and_below_topics": [{"name": draw.world.topics[part.topic].name, "partitions": [part.index]}],
+        "v3_and_below_topics": [{"name": draw.world.topics[part.topic].name, "partitions": [part.number]}],
     }
     return draw.step(producer.client, "add_partitions_to_txn", 3, request)
 
@@ -166,6 +166,6 @@ def _produce(  # noqa: PLR0913 - the fields of the request
         "transactional_id": transactional_id,
         "acks": acks,
         "timeout": TIMEOUT_MS,
-        "topic_data": [{**named, "partition_data": [{"index": part.index, "records": batches}]}],
+        "topic_data": [{**named, "partition_data": [{"index": part.number, "records": batches}]}],
     }
     return draw.step(client, "produce", version, request, until=until)

@@ -50,9 +50,7 @@ def heartbeat(  # noqa: PLR0913 - the fields of the request
         "rack_id": None,
         "subscribed_topic_names": None if topics is None else list(topics),
     }
-    return draw.step(
-        member.member_id, "share_group_heartbeat", 1, request, until=until, settle_ms=settle_ms
-    )
+    return draw.step(member.member_id, "share_group_heartbeat", 1, request, until=until, settle_ms=settle_ms)
 
 
 def beat(draw: Draw) -> Iterator[Step]:
@@ -121,7 +119,13 @@ def wait_for_records(draw: Draw) -> Iterator[Step]:
     """Yield a fetch that waits for what others do, unless there is something for it at once."""
     member = draw.member()
     if member.session and member.listed and not any(each.waits for each in draw.world.members.values()):
-        limits = {"max_wait": LONG_WAIT_MS, "min_bytes": 1, "max_bytes": 2**31 - 1, "max_records": 500, "batch_size": 500}
+        limits = {
+            "max_wait": LONG_WAIT_MS,
+            "min_bytes": 1,
+            "max_bytes": 2**31 - 1,
+            "max_records": 500,
+            "batch_size": 500,
+        }
         yield _fetch(draw, member, member.session, [], {}, limits, how=How.SEND)
 
 
@@ -219,7 +223,7 @@ def acknowledge_anything(draw: Draw) -> Iterator[Step]:
     if not member.listed:
         return
     part = draw.one(member.listed)
-    end = draw.world.topics[part.topic].ends.get(part.index, 0) if part.topic in draw.world.topics else 0
+    end = draw.world.topics[part.topic].ends.get(part.number, 0) if part.topic in draw.world.topics else 0
     first = draw.rnd.randrange(end + 5)
     if (held := member.held.get(part)) and draw.happens(0.6):
         first = max(0, draw.one(held)[0] + draw.rnd.randint(-6, 6))

@@ -8,7 +8,7 @@ are in.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -108,24 +108,14 @@ def _batch(given: Fields, names: Names) -> bytes:
 # ---- answers
 
 
-def _json(name: str, value: Any, names: Names) -> Json:  # noqa: ANN401 - of any type  # noqa: PLR0911
-    match value:
-        case IntEnum():
-            return value.name
-        case timedelta():
-            return value // timedelta(milliseconds=1)
-        case datetime():
-            return int(value.timestamp() * 1000)
-        case uuid.UUID():
-            return names.of_topic_id(value)
-        case bytes() | bytearray() | memoryview():
-            return batches_of(bytes(value), names)
-        case str():
-            return names.in_text(value)
-        case int() if name in _PRODUCER_IDS:
-            return names.of_producer_id(value)
-        case tuple() | list():
-            return [_json(name, each, names) for each in value]
+def _json(name: str, value: Any, names: Names) -> Json:  # noqa: ANN401 - of any type
+    if isinstance(value, (tuple, list)):
+        return [_json(name, each, names) for each in value]
+    if isinstance(value, int) and name in _PRODUCER_IDS:
+        return names.of_producer_id(value)
+    for kind, told in _TOLD:
+        if isinstance(value, kind):
+            return told(value, names)
     return json_of(value, names) if is_dataclass(value) else value
 
 
@@ -146,6 +136,17 @@ def batches_of(records: bytes, names: Names) -> list[Fields]:
             }
         )
     return found
+
+
+_TOLD: Final[tuple[tuple[Any, Callable[[Any, Names], Json]], ...]] = (
+    (IntEnum, lambda value, _: value.name),
+    (timedelta, lambda value, _: value // timedelta(milliseconds=1)),
+    (datetime, lambda value, _: int(value.timestamp() * 1000)),
+    (uuid.UUID, lambda value, names: names.of_topic_id(value)),
+    ((bytes, bytearray, memoryview), lambda value, names: batches_of(bytes(value), names)),
+    (str, lambda value, names: names.in_text(value)),
+)
+"""What JSON has for values of other types."""
 
 
 def _record(record: Any, *, is_control: bool) -> list[Json]:  # noqa: ANN401 - of aiokafka

@@ -21,7 +21,7 @@ class Part(NamedTuple):
     """A partition of a topic, which is called as in names.py."""
 
     topic: str
-    index: int
+    number: int
 
 
 @define
