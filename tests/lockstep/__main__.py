@@ -1,9 +1,9 @@
 """
 Scripts at brokers: ``python -m tests.lockstep run --kafka 4.3.1 --seed 7``.
 
-``run`` writes a script at a broker of Kafka, and takes the same steps at ours; with ``--itself`` it takes them at a second
-broker of Kafka, too. ``record HOST:PORT FILE`` writes a script with the answers of any broker, ``replay HOST:PORT SCRIPT
-FILE`` takes the same steps elsewhere, and ``compare FILE FILE`` shows where answers differ.
+``run`` writes a script at a broker of Kafka, and takes the same steps at ours; with ``--itself`` it takes them at a
+second broker of Kafka, too. ``record HOST:PORT FILE`` writes a script with the answers of any broker,
+``replay HOST:PORT SCRIPT FILE`` takes the same steps elsewhere, and ``compare FILE FILE`` shows where answers differ.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from tests.lockstep.drawing import Draw
+from tests.lockstep.producing import FIRST_MS
 from tests.lockstep.steps import LASTING_MS, Step
 from tests.lockstep.wire import Fields
 
@@ -95,7 +96,7 @@ def grow_topic(draw: Draw) -> Iterator[Step]:
 def list_offsets(draw: Draw) -> Iterator[Step]:
     """Yield a ListOffsets for some partitions, by any kind of time."""
     topic = draw.topic()
-    when = [*OFFSETS, 1_760_000_000_000 + 1000 * draw.rnd.randrange(draw.number + 5)]
+    when = [*OFFSETS, FIRST_MS + 1000 * draw.rnd.randrange(draw.number + 5)]
     partitions = [
         {"partition_index": index, "current_leader_epoch": -1, "timestamp": draw.one(when)}
         for index in range(topic.partitions + draw.happens(0.1))

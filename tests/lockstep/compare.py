@@ -7,12 +7,14 @@ What no broker has in common with another one, or with itself the next time, is 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
 
+from tests.lockstep.producing import FIRST_MS
 from tests.lockstep.steps import Taken
 from tests.lockstep.wire import Fields, Json
 
@@ -28,6 +30,9 @@ LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 """Fields of answers that are not compared, by API (``*`` for all of them) and name, and why."""
 
+BROKERS_TIME_MS: Final = FIRST_MS + 10_000_000_000
+"""From here on times are not those of a script's records, but of the markers that a broker writes. [ms]"""
+
 ANY_ORDER: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("list_groups", "groups"): "Kafka goes through a hash map of groups",
@@ -41,6 +46,10 @@ ANY_ORDER: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     }
 )
 """Lists of answers whose order is not compared, by API and name, and why."""
+
+
+LONGEST_LINE: Final = 500
+"""How much is shown of a step that only leads to a difference. [characters]"""
 
 
 @frozen
@@ -84,6 +93,8 @@ def _comparable(api: str, name: str, value: Json) -> Json:
     if isinstance(value, list):
         items = [_comparable(api, name, each) for each in value]
         return sorted(items, key=_text) if (api, name) in ANY_ORDER else items
+    if name == "timestamp" and value >= BROKERS_TIME_MS:
+        return "a time of the broker"
     return value
 
 
@@ -119,7 +130,7 @@ def told(difference: Difference, first: list[Taken], names: tuple[str, str], bef
 
 def line_of(taken: Taken) -> str:
     """Return a step and its answer in a line."""
-    return f"{_asked(taken)} -> {_text(taken.answer)}"
+    return textwrap.shorten(f"{_asked(taken)} -> {_text(taken.answer)}", LONGEST_LINE)
 
 
 def _asked(taken: Taken) -> str:
