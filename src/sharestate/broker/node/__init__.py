@@ -7,6 +7,7 @@ It reads no clock and does no I/O: the time comes in as ``now_ms``.
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
 from sharestate.broker.node.group_requests import (
     AlterShareGroupOffsetsRequest,
+    ConfigureGroupRequest,
     DeleteGroupsRequest,
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
@@ -75,6 +76,7 @@ from sharestate.broker.node.share_requests import (
 from sharestate.broker.node.share_service import NodeAnswer
 from sharestate.broker.node.topic_configs import CleanupPolicy, MessageTimestampType, TopicConfig, read_topic_configs
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatableTopic,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -108,8 +110,10 @@ __all__ = [
     "AddPartitionsToTxnRequest",
     "AddPartitionsToTxnResponse",
     "AlterShareGroupOffsetsRequest",
+    "AlterTopicConfigsRequest",
     "AskedOffset",
     "CleanupPolicy",
+    "ConfigureGroupRequest",
     "CreatableTopic",
     "CreatePartitionsRequest",
     "CreateTopicsRequest",

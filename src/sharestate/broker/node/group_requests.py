@@ -21,6 +21,7 @@ from sharestate.broker.groups import (
     ShareGroupHeartbeat,
     TopicOffsets,
 )
+from sharestate.broker.node.node_config import GroupConfig
 from sharestate.error_codes import ErrorCode
 from sharestate.values.checks import instance, rows
 
@@ -112,6 +113,23 @@ class DeleteGroupsRequest:
     """
 
     group_ids: tuple[str, ...] = field(converter=_texts)
+
+
+@frozen(kw_only=True)
+class ConfigureGroupRequest:
+    """
+    The settings that a group is to have of its own: what comes of an IncrementalAlterConfigs.
+
+    Attributes:
+        group_id: The group, which need not exist.
+        config: Its settings.
+
+    Raises:
+        MalformedInputError: A field is of the wrong type.
+    """
+
+    group_id: str = field(validator=instance(str))
+    config: GroupConfig = field(validator=instance(GroupConfig))
 
 
 GroupRequest: TypeAlias = (

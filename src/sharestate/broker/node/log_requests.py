@@ -13,6 +13,7 @@ from attrs import field, frozen, validators
 
 from sharestate.broker.node.log_batches import MAX_INT16, MAX_INT32, NO_EPOCH, NO_TIMESTAMP, LogBatch, ProducedBatch
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -472,6 +473,7 @@ class EndTxnRequest:
 
 LogRequest: TypeAlias = (
     AddPartitionsToTxnRequest
+    | AlterTopicConfigsRequest
     | CreatePartitionsRequest
     | CreateTopicsRequest
     | DeleteRecordsRequest

@@ -43,6 +43,7 @@ from sharestate.broker.node.log_requests import (
 )
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -448,6 +449,7 @@ class LogService:
 _ANSWERS: Final[Mapping[type, Callable[[LogService, Any, int], LogResponse]]] = MappingProxyType(
     {
         AddPartitionsToTxnRequest: lambda service, request, now_ms: service.add_partitions_to_txn(request, now_ms),
+        AlterTopicConfigsRequest: lambda service, request, _: service.topic_service.alter_configs(request),
         CreatePartitionsRequest: lambda service, request, _: service.topic_service.create_partitions(request),
         CreateTopicsRequest: lambda service, request, _: service.topic_service.create(request),
         DeleteRecordsRequest: lambda service, request, _: service.delete_records(request),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -35,6 +37,8 @@ class GroupConfig:
             it has a dead-letter queue, whatever *share* says; empty for nowhere.
         dead_letter_copy_record_enable: Whether dead letters have the key and value of the record
             (``errors.deadletterqueue.copy.record.enable``).
+        configs: The texts of what was given for it by itself, by Kafka's names, for who asks for them; nothing else
+            looks at them.
 
     Raises:
         MalformedInputError: A field is of the wrong type.
@@ -52,6 +56,7 @@ class GroupConfig:
     )
     dead_letter_topic_name: str = field(default="", validator=instance(str))
     dead_letter_copy_record_enable: bool = field(default=False, validator=instance(bool))
+    configs: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -110,6 +115,11 @@ class GroupConfigs:
     def configure(self, group_id: str, config: GroupConfig) -> None:
         """Give a group settings of its own."""
         self._of_group[group_id] = config
+
+    @property
+    def own(self) -> Mapping[str, GroupConfig]:
+        """The settings of the groups that have some of their own, by group."""
+        return MappingProxyType(self._of_group)
 
     def config_of(self, group_id: str) -> GroupConfig:
         """Return the settings of a group."""

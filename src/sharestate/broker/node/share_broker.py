@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args
 from sharestate.broker.groups import GroupCoordinator
 from sharestate.broker.node.copies import copied
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
-from sharestate.broker.node.group_requests import GroupRequest
+from sharestate.broker.node.group_requests import ConfigureGroupRequest, GroupRequest, GroupResponse
 from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
 from sharestate.broker.node.log_fetches import LogFetches
@@ -48,7 +48,14 @@ from sharestate.persister.requests import (
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.records import SharePartitionKey
 
-Request: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest | GroupRequest | LogRequest | Parameters[Any, Any]
+Request: TypeAlias = (
+    ShareFetchRequest
+    | ShareAcknowledgeRequest
+    | GroupRequest
+    | ConfigureGroupRequest
+    | LogRequest
+    | Parameters[Any, Any]
+)
 """What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
 
 _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
@@ -63,7 +70,14 @@ _STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyT
 """The methods of a persister that answer the requests 83 to 87."""
 
 _REQUESTS: Final = frozenset(
-    {ShareFetchRequest, ShareAcknowledgeRequest, *get_args(GroupRequest), *get_args(LogRequest), *_STATE_REQUESTS}
+    {
+        ShareFetchRequest,
+        ShareAcknowledgeRequest,
+        ConfigureGroupRequest,
+        *get_args(GroupRequest),
+        *get_args(LogRequest),
+        *_STATE_REQUESTS,
+    }
 )
 
 
@@ -166,6 +180,9 @@ class ShareBroker:
             self._ask(request, partial(self._answer_stored, number, request))
         elif isinstance(request, GroupRequest):
             self._group_service.take(number, request, now_ms)
+        elif isinstance(request, ConfigureGroupRequest):
+            self._configure_group(request.group_id, request.config, now_ms)
+            self._answer(number, GroupResponse())
         elif isinstance(request, FetchRequest):
             self._log_fetches.take(number, request, now_ms)
         else:
@@ -267,9 +284,7 @@ class ShareBroker:
         text(group_id, "group_id")
         expect(config, GroupConfig, "config")
         self._set_time(now_ms)
-        self._groups.configure(group_id, config)
-        self._group_service.coordinator.configure(config.coordinator, group_id)
-        self._share_partitions.configure(group_id, now_ms)
+        self._configure_group(group_id, config, now_ms)
         self._complete_requests(now_ms)
 
     # ---- looking at it
@@ -324,6 +339,11 @@ class ShareBroker:
         return self._group_service.coordinator
 
     @property
+    def group_configs(self) -> Mapping[str, GroupConfig]:
+        """The settings of the groups that have some of their own, by group, to look at."""
+        return self._groups.own
+
+    @property
     def sessions(self) -> ShareSessionCache:
         """The share sessions, to look at."""
         return self._service.sessions
@@ -361,6 +381,11 @@ class ShareBroker:
         return None if led is None else led.leader.partition
 
     # ---- inside
+
+    def _configure_group(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
+        self._groups.configure(group_id, config)
+        self._group_service.coordinator.configure(config.coordinator, group_id)
+        self._share_partitions.configure(group_id, now_ms)
 
     def _own_persister(self) -> CoordinatorPersister:
         """Return a share coordinator in memory, of the same release as the node."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from sharestate.broker.node.topic_config_keys import TOPIC_CONFIG_KEYS
 from sharestate.errors import InvalidConfigurationError
 from sharestate.values.checks import MAX_INT64, MIN_INT64, brief_repr, instance, number, refuse, set_of, text
 
@@ -151,40 +152,7 @@ TOPIC_CONFIGS: Final[Mapping[str, Callable[[str, str], Any]]] = MappingProxyType
         "retention.ms": _number("LONG", 64, -1),
     }
 )
-"""What reads the text of each config that changes what a node does."""
-
-OTHER_CONFIGS: Final = frozenset(
-    {
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.type",
-        "compression.zstd.level",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "max.compaction.lag.ms",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-        "min.insync.replicas",
-        "preallocate",
-        "remote.copy.lag.bytes",
-        "remote.copy.lag.ms",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "segment.bytes",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-        "unclean.leader.election.enable",
-    }
-)
-"""The other configs of topics that Kafka knows: a node remembers their texts, and does nothing with them."""
+"""What reads the text of each config that changes what a node does; it remembers those of the others."""
 
 
 def read_topic_configs(configs: Mapping[str, str]) -> TopicConfig:
@@ -207,7 +175,7 @@ def read_topic_configs(configs: Mapping[str, str]) -> TopicConfig:
     for name, value in configs.items():
         text(value, f"configs[{text(name, 'configs')}]")
     for name in configs:
-        if name not in TOPIC_CONFIGS and name not in OTHER_CONFIGS:
+        if name not in TOPIC_CONFIG_KEYS:
             message = f"Unknown topic config name: {name}"
             raise InvalidConfigurationError(message)
     return TopicConfig(

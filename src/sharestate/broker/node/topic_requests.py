@@ -105,7 +105,7 @@ class TopicResult(NamedTuple):
 
 class TopicsResponse(NamedTuple):
     """
-    The answer to CreateTopics, DeleteTopics, CreatePartitions and Metadata.
+    The answer to CreateTopics, DeleteTopics, CreatePartitions and Metadata, and to new configs.
 
     Attributes:
         topics: What has become of each topic.
@@ -145,6 +145,25 @@ class CreatePartitionsRequest:
     """
 
     topics: tuple[TopicPartition, ...] = field(converter=topic_partitions)
+    validate_only: bool = field(default=False, validator=instance(bool))
+
+
+@frozen(kw_only=True)
+class AlterTopicConfigsRequest:
+    """
+    The configs that a topic is to have, in the place of those that it has: what comes of an IncrementalAlterConfigs.
+
+    Attributes:
+        name: The topic's name.
+        configs: The texts of its configs, by their names.
+        validate_only: Whether it is only seen if it could have them.
+
+    Raises:
+        MalformedInputError: A field is of the wrong type.
+    """
+
+    name: str = field(validator=instance(str))
+    configs: Mapping[str, str] = field(factory=dict)
     validate_only: bool = field(default=False, validator=instance(bool))
 
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+from sharestate.broker.node.topic_configs import read_topic_configs
 from sharestate.broker.node.topic_requests import (
+    AlterTopicConfigsRequest,
     CreatableTopic,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -124,6 +126,17 @@ class TopicService:
             )
         )
 
+    def alter_configs(self, request: AlterTopicConfigsRequest) -> TopicsResponse:
+        """
+        Give a topic other configs.
+
+        Source:
+            ConfigurationControlManager.validateAlterConfig, ConfigResourceExistenceChecker (Kafka 4.4): first the
+            configs are looked at, then whether there is such a topic.
+        """
+        name = request.name
+        return TopicsResponse((_topic_result(name, lambda: self._alter_configs(request)),))
+
     def describe(self, request: MetadataRequest) -> TopicsResponse:
         """
         Describe topics, and make those that there are not: the answer says that there were none, and clients ask again.
@@ -145,6 +158,17 @@ class TopicService:
         return TopicsResponse(
             tuple(self._metadata_of(name, may_create=may_create) for name in dict.fromkeys(request.names))
         )
+
+    def _alter_configs(self, request: AlterTopicConfigsRequest) -> Topic:
+        if (reason := invalid_name(request.name)) is not None:
+            message = f"Topic name is invalid: {reason}"
+            raise NodeError(message, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        read_topic_configs(request.configs)
+        topic = self.topics.by_name(request.name)
+        if topic is None:
+            message = f"The topic '{request.name}' does not exist."
+            raise NodeError(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic if request.validate_only else self.topics.configure(request.name, request.configs)
 
     def _delete(self, name: str) -> Topic:
         topic = self.topics.delete(name)

@@ -14,6 +14,7 @@ from sharestate.broker.server.cluster_apis import (
     find_coordinator,
     metadata,
 )
+from sharestate.broker.server.config_apis import describe_configs, incremental_alter_configs, list_config_resources
 from sharestate.broker.server.group_apis import (
     alter_share_group_offsets,
     delete_groups,
@@ -45,9 +46,12 @@ HANDLERS: Final[Mapping[int, Handler]] = MappingProxyType({
     22: init_producer_id,
     24: add_partitions_to_txn,
     26: end_txn,
+    32: describe_configs,
     37: create_partitions,
     42: delete_groups,
+    44: incremental_alter_configs,
     60: describe_cluster,
+    74: list_config_resources,
     75: describe_topic_partitions,
     76: share_group_heartbeat,
     77: describe_share_groups,

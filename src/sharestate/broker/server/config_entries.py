@@ -1,0 +1,170 @@
+"""
+The configs of topics, groups and the broker as administrators see them: each with its value, and where that comes from.
+
+Source:
+    ConfigHelper.createTopicConfigEntry, createGroupConfigEntry, createBrokerConfigEntry (Kafka 4.4.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from sharestate.broker.node.node_config import DEFAULT_FETCH_MAX_BYTES
+from sharestate.broker.node.topic_config_keys import TOPIC_CONFIG_KEYS
+from sharestate.broker.server.server_config import DEFAULT_MAX_REQUEST_BYTES, ServerConfig
+from sharestate.values.config_keys import ConfigKey, ConfigValue, config_keys
+
+
+class Source(IntEnum):
+    """Where the value of a config comes from, in numbers of the wire (DescribeConfigsResponse.ConfigSource)."""
+
+    TOPIC_CONFIG = 1
+    """It was given for the topic."""
+
+    STATIC_BROKER_CONFIG = 4
+    """It is in the broker's ``server.properties``."""
+
+    DEFAULT_CONFIG = 5
+    """Nobody has given it."""
+
+    GROUP_CONFIG = 8
+    """It was given for the group."""
+
+
+_TYPES: Final = ("UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+"""The types of configs, in the order of their numbers on the wire (DescribeConfigsResponse.ConfigType)."""
+
+
+class Synonym(NamedTuple):
+    """
+    A setting from which a config may have its value.
+
+    Attributes:
+        name: Its name.
+        value: Its value, as a text.
+        source: Where that comes from.
+    """
+
+    name: str
+    value: str
+    source: Source
+
+
+class ConfigEntry(NamedTuple):
+    """
+    A config.
+
+    Attributes:
+        name: Its name.
+        value: Its value, as a text.
+        type: The number of its type.
+        source: Where the value comes from.
+        synonyms: The settings that would decide it, the first one first.
+        is_read_only: Whether it cannot be altered while the broker runs.
+    """
+
+    name: str
+    value: str
+    type: int
+    source: Source
+    synonyms: tuple[Synonym, ...]
+    is_read_only: bool = False
+
+
+# ---- topics
+
+
+def topic_entries(given: Mapping[str, str], release: str) -> Iterator[ConfigEntry]:
+    """
+    Yield the configs of a topic.
+
+    Args:
+        given: The texts of those that were given for it, by their names.
+        release: The release of the broker, such as ``"4.4"``.
+    """
+    for key in TOPIC_CONFIG_KEYS.values():
+        if key.is_in(release):
+            defaults = [Synonym(key.broker_name, key.default, Source.DEFAULT_CONFIG)] if key.broker_name else []
+            own = Synonym(key.name, given[key.name], Source.TOPIC_CONFIG) if key.name in given else None
+            yield _entry(key.name, key.type, key.default, own, defaults)
+
+
+# ---- groups
+
+
+def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[ConfigEntry]:
+    """
+    Yield the configs that a share group has.
+
+    Args:
+        given: The texts of those that were given for it, by their names.
+        config: The settings of the server.
+    """
+    keys = config_keys(config.release)
+    for key in keys.values():
+        if key.scope == "group" and not key.is_internal:
+            is_given_to_all = key.name in config.texts  # a server takes settings of groups among its own
+            of_brokers = key if is_given_to_all else keys.get(f"group.{key.name}", key)
+            default = _broker_synonym(of_brokers, config.texts)
+            own = Synonym(key.name, given[key.name], Source.GROUP_CONFIG) if key.name in given else None
+            yield _entry(key.name, key.type.value, default.value, own, [default])
+
+
+# ---- the broker
+
+
+def broker_entries(config: ServerConfig) -> Iterator[ConfigEntry]:
+    """Yield the settings of the broker: those of share groups, and those that do something to a server."""
+    for key in config_keys(config.release).values():
+        if key.scope == "broker" and not key.is_internal:
+            own = _broker_synonym(key, config.texts)
+            yield ConfigEntry(key.name, own.value, _number(key.type.value), own.source, (own,), not key.is_dynamic)
+    for name, (kind, default) in _OTHERS.items():
+        is_given = name in config.texts
+        source = Source.STATIC_BROKER_CONFIG if is_given else Source.DEFAULT_CONFIG
+        own = Synonym(name, config.texts.get(name, default), source)
+        yield ConfigEntry(name, own.value, _number(kind), source, (own,), is_read_only=True)
+
+
+_OTHERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "auto.create.topics.enable": ("BOOLEAN", "true"),
+        "broker.id": ("INT", "1"),
+        "default.replication.factor": ("INT", "1"),
+        "fetch.max.bytes": ("INT", str(DEFAULT_FETCH_MAX_BYTES)),
+        "node.id": ("INT", "1"),
+        "num.partitions": ("INT", "1"),
+        "socket.request.max.bytes": ("INT", str(DEFAULT_MAX_REQUEST_BYTES)),
+    }
+)
+"""The types and the defaults of settings that are not of share groups: those that ``ServerConfig`` reads, and what
+clients ask for before they make topics."""
+
+
+# ---- parts
+
+
+def _entry(name: str, kind: str, default: str, own: Synonym | None, defaults: list[Synonym]) -> ConfigEntry:
+    synonyms = defaults if own is None else [own, *defaults]
+    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    return ConfigEntry(name, default if own is None else own.value, _number(kind), source, tuple(synonyms))
+
+
+def _broker_synonym(key: ConfigKey, texts: Mapping[str, str]) -> Synonym:
+    if key.name in texts:
+        return Synonym(key.name, texts[key.name], Source.STATIC_BROKER_CONFIG)
+    return Synonym(key.name, _text(key.default), Source.DEFAULT_CONFIG)
+
+
+def _number(kind: str) -> int:
+    return _TYPES.index(kind)
+
+
+def _text(value: ConfigValue) -> str:
+    """Return a value as Kafka writes it (ConfigDef.convertToString)."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
