@@ -33,12 +33,12 @@ def command(main: str, *arguments: str) -> list[str]:
     return ["java", "-Xmx128m", *FLAGS, "-cp", path, main, *arguments]
 
 
-def printed(main: str, *arguments: str) -> str:
-    """Return what a program prints that ends by itself."""
+def printed(main: str, *arguments: str, fails: bool = False) -> str:
+    """Return what a program prints that ends by itself, as one that *fails* or as one that does not."""
     ended = subprocess.run(
         command(main, *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
     )
-    assert ended.returncode == 0, ended.stdout
+    assert bool(ended.returncode) == fails, ended.stdout
     return ended.stdout
 
 
@@ -87,9 +87,9 @@ class ShareMember:
         assert len(records) >= count, records
         return records
 
-    def acknowledge(self, topic: str, offset: int, how: str = "ACCEPT", partition: int = 0) -> None:
-        """Acknowledge a record."""
-        answer = self._ask(do="acknowledge", topic=topic, partition=partition, offset=offset, type=how)
+    def acknowledge(self, offset: int, how: str = "ACCEPT", partition: int = 0) -> None:
+        """Acknowledge a record that it has got."""
+        answer = self._ask(do="acknowledge", partition=partition, offset=offset, type=how)
         assert "error" not in answer, answer
 
     def commit(self) -> dict[str, str | None]:

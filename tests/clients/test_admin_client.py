@@ -129,7 +129,7 @@ def test_records_are_deleted_under_a_member(scene: Scene) -> None:
     last: list[str] = []
     while "last" not in last:
         assert time.monotonic() < give_up_s
-        last += values(take(consumer))
+        last += values(work(consumer, 1))
 
 
 @pytest.mark.parametrize(
@@ -193,19 +193,6 @@ def test_settings_of_a_topic(scene: Scene) -> None:
 
 
 # ---- groups
-
-
-def test_a_group_is_listed(scene: Scene) -> None:
-    """A share group is among the groups, and librdkafka's old description of groups calls it dead."""
-    topic, group = scene.topic(), scene.group()
-    scene.produce(topic, numbered(1))
-    take(scene.consumer(group, [topic]))
-
-    found = scene.admin.list_consumer_groups().result(PATIENCE_S)
-
-    assert group in {each.group_id for each in found.valid}
-    (listed,) = scene.admin.list_groups(group, timeout=PATIENCE_S)
-    assert [str(listed.id), str(listed.state)] == [group, "Dead"]
 
 
 def test_a_group_is_deleted(scene: Scene) -> None:

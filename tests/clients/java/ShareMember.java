@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -23,6 +24,7 @@ public final class ShareMember {
 
     private final KafkaShareConsumer<String, String> consumer;
     private final List<Map<String, Object>> commits = new ArrayList<>();
+    private final Map<String, ConsumerRecord<String, String>> held = new HashMap<>();
 
     private ShareMember(JsonNode config) {
         Properties properties = new Properties();
@@ -61,11 +63,14 @@ public final class ShareMember {
             case "subscribe" -> consumer.subscribe(JSON.convertValue(asked.get("topics"), List.class));
             case "poll" -> {
                 List<Map<String, Object>> records = new ArrayList<>();
-                consumer.poll(Duration.ofMillis(asked.get("ms").asLong())).forEach(each -> records.add(told(each)));
+                consumer.poll(Duration.ofMillis(asked.get("ms").asLong())).forEach(each -> {
+                    held.put(each.partition() + " " + each.offset(), each);
+                    records.add(told(each));
+                });
                 answer.put("records", records);
             }
             case "acknowledge" -> consumer.acknowledge(
-                    asked.get("topic").asText(), asked.get("partition").asInt(), asked.get("offset").asLong(),
+                    held.get(asked.get("partition").asInt() + " " + asked.get("offset").asLong()),
                     AcknowledgeType.valueOf(asked.get("type").asText()));
             case "commit" -> {
                 Map<Integer, Object> errors = new TreeMap<>();
