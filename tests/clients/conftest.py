@@ -21,6 +21,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def scene(target: Target, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Topics and groups that are called after the test."""
-    scene = Scene(target, re.sub(r"[^a-zA-Z0-9.-]+", "-", request.node.name))
+    name = f"{request.path.stem}-{request.node.name}"  # two modules have tests of the same name
+    scene = Scene(target, re.sub(r"[^a-zA-Z0-9.-]+", "-", name))
     yield scene
     scene.close()

@@ -12,7 +12,7 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +25,8 @@ from sharestate.values.profiles import Profile
 from tests.broker.kafka_broker import KafkaBroker
 from tests.lockstep.author import Author
 from tests.lockstep.compare import differences, told
-from tests.lockstep.runner import Runner
-from tests.lockstep.steps import SETTINGS, Taken, read, write
+from tests.lockstep.runner import Runner, TooSlowError
+from tests.lockstep.steps import SETTINGS, Step, Taken, read, write
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({"4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4})
 """The rules of the releases."""
@@ -37,30 +37,36 @@ SHOWN: Final = 3
 
 def record(address: str, seed: int, length: int) -> list[Taken]:
     """Write a script at a broker, and return its steps with the answers."""
-    runner, author = Runner(address), Author(seed, length)
+    author = Author(seed, length)
+    return _take(address, author.script(), author.learn)
+
+
+def replay(address: str, script: list[Taken]) -> list[Taken]:
+    """Take the steps of a script at a broker, and return them with its answers."""
+    return _take(address, (each.step for each in script), lambda _: None)
+
+
+def _take(address: str, steps: Iterator[Step], learn: Callable[[Taken], None]) -> list[Taken]:
+    """Take steps one by one, up to the first round that takes too long."""
+    runner = Runner(address)
     taken: list[Taken] = []
     try:
-        for step in author.script():
+        for step in steps:
             taken.append(runner.take(step))
-            author.learn(taken[-1])
+            learn(taken[-1])
+    except TooSlowError as error:
+        say(f"{error}: the script ends before it")
+        return [each for each in taken if each.step.round < step.round]
     finally:
         runner.close()
     return taken
 
 
-def replay(address: str, script: list[Taken]) -> list[Taken]:
-    """Take the steps of a script at a broker, and return them with its answers."""
-    runner = Runner(address)
-    try:
-        return [runner.take(each.step) for each in script]
-    finally:
-        runner.close()
-
-
 def report(first: list[Taken], second: list[Taken], names: tuple[str, str]) -> int:
     """Say how many steps were answered alike, show the first ones that were not, and return how many these are."""
     found = list(differences(first, second))
-    say(f"{len(first) - len(found)} of {len(first)} steps equal, {names[0]} and {names[1]}")
+    count = min(len(first), len(second))
+    say(f"{count - len(found)} of {count} steps equal, {names[0]} and {names[1]}")
     if found:
         say(f"by API: {dict(Counter(each.first.step.api for each in found))}")
     for each in found[:SHOWN]:

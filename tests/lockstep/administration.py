@@ -167,8 +167,13 @@ def describe_offsets(draw: Draw) -> Iterator[Step]:
     """Yield a DescribeShareGroupOffsets, for all topics of a group or for some partitions."""
     topic = draw.topic()
     topics = [{"topic_name": topic.name, "partitions": list(range(topic.partitions))}] if draw.happens(0.6) else None
-    groups = [{"group_id": draw.one((*BUSY_GROUPS, EMPTY_GROUP, "nobody")), "topics": topics}]
-    yield draw.step(ADMIN, "describe_share_group_offsets", draw.one((0, 1)), {"groups": groups})
+    yield description(draw, draw.one((*BUSY_GROUPS, EMPTY_GROUP, "nobody")), draw.one((0, 1)), topics)
+
+
+def description(draw: Draw, group: str, version: int, topics: list[Fields] | None, until: str = "") -> Step:
+    """Return a DescribeShareGroupOffsets."""
+    request = {"groups": [{"group_id": group, "topics": topics}]}
+    return draw.step(ADMIN, "describe_share_group_offsets", version, request, until=until)
 
 
 def describe_group(draw: Draw) -> Iterator[Step]:

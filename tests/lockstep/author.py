@@ -84,7 +84,11 @@ _ANSWERS: Final = (1, sharing.receive)
 
 
 def opening(draw: Draw) -> Iterator[Step]:
-    """Yield the steps that a script begins with: topics with records, groups with members, and their partitions."""
+    """
+    Yield the steps that a script begins with: topics with records, groups with members, and their partitions.
+
+    The first time a broker of Kafka describes offsets, it connects to itself to find the log ends, for 1.6 s.
+    """
     yield from administration.find_coordinators(draw, [*GROUPS, "tx-old", "tx-new"])
     for name, partitions in TOPICS.items():
         yield from administration.make_topic(draw, name, partitions, until="no error")
@@ -96,6 +100,8 @@ def opening(draw: Draw) -> Iterator[Step]:
         draw.world.members[member.member_id] = member
         yield sharing.heartbeat(draw, member, 0, sorted(TOPICS), until="assigned")
     yield from producing.fill(draw)
+    yield from sharing.begin(draw, draw.world.members["short-1"])
+    yield administration.description(draw, "short", 1, None, until="no error")
 
 
 @define

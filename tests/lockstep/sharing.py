@@ -115,6 +115,14 @@ def fetch(draw: Draw) -> Iterator[Step]:
     yield _fetch(draw, member, _epoch(draw, member), listed, given, limits, forgotten=forgotten)
 
 
+def begin(draw: Draw, member: KnownMember) -> Iterator[Step]:
+    """Yield a session that is closed as soon as it has acquired something, so that its partition has a start offset."""
+    limits = {"max_wait": FIRST_WAIT_MS, "min_bytes": 1, "max_bytes": 300, "max_records": 1, "batch_size": 1}
+    nothing = {"max_wait": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "batch_size": 1}
+    yield _fetch(draw, member, 0, draw.parts()[:1], {}, limits)
+    yield _fetch(draw, member, FINAL_EPOCH, [], {}, nothing)
+
+
 def wait_for_records(draw: Draw) -> Iterator[Step]:
     """Yield a fetch that waits for what others do, unless there is something for it at once."""
     member = draw.member()

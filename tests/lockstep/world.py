@@ -14,6 +14,9 @@ SESSION_ERRORS: Final = frozenset(
 )
 """The errors after which a client opens a session anew."""
 
+FENCED: Final = frozenset({"producer_fenced", "invalid_producer_epoch"})
+"""The errors after which a producer begins anew."""
+
 FINAL_EPOCH: Final = -1
 
 
@@ -163,6 +166,10 @@ class World:
                 count = sum(len(batch["values"]) for batch in sent[part["index"]])
                 known.ends[part["index"]] = part["base_offset"] + count
 
+        producer = self.producers.get(step.client)
+        if producer and any(part["error_code"] in FENCED for part in topic["partition_responses"]):
+            producer.reset("none", -1)
+
     def _init_producer(self, step: Step, answer: Fields) -> None:
         producer = self.producers[step.client]
         if answer["error_code"] == "none":
@@ -174,6 +181,8 @@ class World:
         producer.in_transaction.clear()
         if answer["error_code"] == "none" and "producer_id" in answer:
             producer.reset(answer["producer_id"], answer["producer_epoch"])
+        elif answer["error_code"] in FENCED:
+            producer.reset("none", -1)
 
     def _heartbeat(self, step: Step, answer: Fields) -> None:
         member = self.members[step.request["member_id"]]
