@@ -82,6 +82,9 @@ _RECORDS: Final = (1, sharing.wake)
 
 _ANSWERS: Final = (1, sharing.receive)
 
+_BEATS: Final = (1, sharing.beat_all)
+"""What the first round begins with: from there on the sessions of members end between rounds."""
+
 
 def opening(draw: Draw) -> Iterator[Step]:
     """
@@ -95,13 +98,14 @@ def opening(draw: Draw) -> Iterator[Step]:
     for group, config in GROUPS.items():
         begins = {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": str(LONG_MS)}
         yield administration.configuration(draw, group, {**begins, **config})
+    yield from producing.fill(draw)
     for group in GROUPS:
         member = KnownMember(group, f"{group}-1")
         draw.world.members[member.member_id] = member
         yield sharing.heartbeat(draw, member, 0, sorted(TOPICS), until="assigned")
-    yield from producing.fill(draw)
-    yield from sharing.begin(draw, draw.world.members["short-1"])
-    yield administration.description(draw, "short", 1, None, until="no error")
+        if group == "short":
+            yield from sharing.begin(draw, member)
+            yield administration.description(draw, group, 1, None, until="no error")
 
 
 @define
@@ -140,7 +144,7 @@ class Author:
             self._round += 1
             draw.round = self._round
             sharing.forget_some(draw)
-            yield from self._costly(draw, (_ANSWERS,), 1)
+            yield from self._costly(draw, (_ANSWERS if self._round > 1 else _BEATS,), 1)
             yield from self._costly(draw, _SCENES, ROUND_COST_MS)
             yield from self._costly(draw, (_RECORDS,), 1)
             yield from self._costly(draw, _LAST, 1)

@@ -35,6 +35,12 @@ BROKERS_TIME_MS: Final = FIRST_MS + 10_000_000_000
 
 ANY_ORDER: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
+        ("share_fetch", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_fetch", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_acknowledge", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_acknowledge", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("list_offsets", "topics"): "Kafka goes through a hash map of topics and partitions",
+        ("list_offsets", "partitions"): "Kafka goes through a hash map of topics and partitions",
         ("list_groups", "groups"): "Kafka goes through a hash map of groups",
         ("metadata", "topics"): "Kafka goes through a hash map of topics' names or ids",
         ("share_group_heartbeat", "topic_partitions"): "Kafka goes through a hash map of topics' ids, which are drawn",

@@ -62,6 +62,12 @@ def beat(draw: Draw) -> Iterator[Step]:
         yield heartbeat(draw, member, max(1, epoch))
 
 
+def beat_all(draw: Draw) -> Iterator[Step]:
+    """Yield a heartbeat of each member."""
+    for member in draw.world.members.values():
+        yield heartbeat(draw, member, member.epoch)
+
+
 def join_or_leave(draw: Draw) -> Iterator[Step]:
     """Yield what changes the members of a group: one joins, leaves, or subscribes to something else."""
     topics = sorted(topic.name for topic in draw.topics())
@@ -102,9 +108,13 @@ def fetch(draw: Draw) -> Iterator[Step]:
     if member.session and draw.happens(0.06):
         yield from _renewing_fetch(draw, member)
         return
-    given = _some(draw, member) if member.session and draw.happens(0.4) else {}
+    given = _without_releases(_some(draw, member)) if member.session and draw.happens(0.4) else {}
     listed, wait_ms = _to_list(draw, member)
-    forgotten = [part for part in member.listed if draw.happens(0.06) and part not in given and part not in listed]
+    forgotten = [
+        part
+        for part in member.listed
+        if part not in given and part not in listed and (draw.happens(0.06) or is_cold(draw, member, part))
+    ]
     limits = {
         "max_wait": wait_ms or draw.one((0, 0, 10, 30)),
         "min_bytes": draw.one((0, 1, 1, 1, 1, 2000)),
@@ -126,7 +136,9 @@ def begin(draw: Draw, member: KnownMember) -> Iterator[Step]:
 def wait_for_records(draw: Draw) -> Iterator[Step]:
     """Yield a fetch that waits for what others do, unless there is something for it at once."""
     member = draw.member()
-    if member.session and member.listed and not any(each.waits for each in draw.world.members.values()):
+    if not member.session or any(is_cold(draw, member, part) for part in member.listed):
+        return
+    if member.listed and not any(each.waits for each in draw.world.members.values()):
         limits = {
             "max_wait": LONG_WAIT_MS,
             "min_bytes": 1,
@@ -164,8 +176,8 @@ def _renewing_fetch(draw: Draw, member: KnownMember) -> Iterator[Step]:
 def _to_list(draw: Draw, member: KnownMember) -> tuple[list[Part], int]:
     """Return partitions to add to the session, and how long to wait, if that matters; 0 if it does not."""
     known = [part for part in draw.parts() if part not in member.listed]
-    cold = [part for part in known if (member.group, part) not in draw.world.warm]
-    if cold and (not member.session or draw.happens(0.3)):
+    cold = [part for part in known if is_cold(draw, member, part)]
+    if cold and not member.session:
         return [draw.one(cold)], FIRST_WAIT_MS
     warm = [part for part in known if part not in cold]
     if warm and (not member.session or draw.happens(0.15)):
@@ -173,6 +185,21 @@ def _to_list(draw: Draw, member: KnownMember) -> tuple[list[Part], int]:
     if draw.happens(0.02):
         return [Part("nowhere-7", 0)], 0
     return [], 0
+
+
+def is_cold(draw: Draw, member: KnownMember, part: Part) -> bool:
+    """
+    Return whether a group has got nothing of a partition yet.
+
+    A broker reads the state of such a partition meanwhile: whether it is in the answer is open, unless it is alone.
+    """
+    return (member.group, part) not in draw.world.warm
+
+
+def _without_releases(given: Acknowledged) -> Acknowledged:
+    """Leave out what is released: whether the fetch that brings it gets it again is open."""
+    kept = {part: [each for each in batches if RELEASE not in each[2]] for part, batches in given.items()}
+    return {part: batches for part, batches in kept.items() if batches}
 
 
 def _epoch(draw: Draw, member: KnownMember) -> int:
