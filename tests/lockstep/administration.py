@@ -20,8 +20,12 @@ NEWS_MS: Final = 200
 OFFSETS: Final = (-1, -2, -3, -4)
 """What ListOffsets knows besides times: the latest, the earliest, that of the largest time, the earliest local one."""
 
-TOPIC_CONFIG: Final = (("retention.ms", "-1"),)
-"""Records are older than any broker would keep."""
+TOPIC_CONFIG: Final = (("retention.ms", "-1"), ("segment.ms", str(2**63 - 1)))
+"""
+Records are older than any broker would keep, and older than markers, for which it would begin a segment.
+
+A fetch reads of one segment only.
+"""
 
 GROUP_RESOURCE: Final = 32
 TOPIC_RESOURCE: Final = 2

@@ -122,7 +122,7 @@ class Runner:
         if step.until:  # nothing has a lock yet, and rounds are counted anew
             self._round = -1
         else:
-            self._judge()
+            self._judge(step)
         return Taken(step, answer)
 
     def hang_up(self, client: str) -> None:
@@ -145,11 +145,11 @@ class Runner:
             self._round = number
             self.clock.sleep_ms(max(0.0, self._began_ms - self.clock.now_ms()))
 
-    def _judge(self) -> None:
+    def _judge(self, step: Step) -> None:
         late_ms = self.clock.now_ms() - self._began_ms
         self.latest_ms = max(self.latest_ms, late_ms)
         if late_ms > BUSY_MS + LATE_MS:
-            message = f"{late_ms:.0f} ms into round {self._round} it was not over"
+            message = f"{late_ms:.0f} ms into round {self._round} it was not over: {step.api}"
             raise TooSlowError(message)
 
     def _answer(self, step: Step) -> Fields | None:
