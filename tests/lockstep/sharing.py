@@ -108,7 +108,7 @@ def fetch(draw: Draw) -> Iterator[Step]:
     if member.session and draw.happens(0.06):
         yield from _renewing_fetch(draw, member)
         return
-    given = _without_releases(_some(draw, member)) if member.session and draw.happens(0.4) else {}
+    given = _without_releases(_some(draw, member)) if len(member.listed) == 1 and draw.happens(0.4) else {}
     listed, wait_ms = _to_list(draw, member)
     forgotten = [
         part
@@ -197,7 +197,12 @@ def is_cold(draw: Draw, member: KnownMember, part: Part) -> bool:
 
 
 def _without_releases(given: Acknowledged) -> Acknowledged:
-    """Leave out what is released: whether the fetch that brings it gets it again is open."""
+    """
+    Leave out what is released: whether the fetch that brings it gets it again is open.
+
+    A broker writes acknowledgements and fetches at once. So a session of several partitions brings none, unless it
+    closes or renews: which of them still have room for records would be open.
+    """
     kept = {part: [each for each in batches if RELEASE not in each[2]] for part, batches in given.items()}
     return {part: batches for part, batches in kept.items() if batches}
 
