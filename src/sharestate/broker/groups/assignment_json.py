@@ -170,8 +170,8 @@ def read_assignment_input(value: Json) -> AssignmentInput:
     Return what *value*, the JSON of a file, gives to the assignor.
 
     Raises:
-        MalformedInputError: It has not the form of version 1, or is larger than MAX_MEMBERS,
-            MAX_SUBSCRIPTIONS and MAX_PARTITIONS allow; ``field`` is the path of the wrong part.
+        MalformedInputError: It has not the form of version 1, or is larger than MAX_MEMBERS, MAX_SUBSCRIPTIONS and
+            MAX_PARTITIONS allow; ``field`` is the path of the wrong part.
     """
     return _file(value, "")
 

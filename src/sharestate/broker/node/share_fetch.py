@@ -92,7 +92,7 @@ class _Acquirable(NamedTuple):
 
 
 _MOST_TRIES: Final = 2
-"""How often a fetch is tried if nothing changes: the first time reads what was not read yet, all others are alike."""
+"""How often a fetch is tried if nothing changes: the first time may read what was not read yet, and no later one."""
 
 _Taken: TypeAlias = dict[TopicIdPartition, _Acquirable]
 
