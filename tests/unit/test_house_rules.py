@@ -47,6 +47,7 @@ SMALL = {
 SAME_NAMES = {
     "Asked": "a request of a conversation that was found, and what a server asks its node; none is exported",
     "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
+    "Delay": "a step that a search puts off, which is not exported, and what becomes of an answer that a test delays",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "LogBatch": "a record batch of a log, as a segment has it and as a node keeps it; each room is about one of them",
