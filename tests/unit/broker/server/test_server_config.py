@@ -27,7 +27,7 @@ def test_settings_are_read() -> None:
         "auto.create.topics.enable": "FALSE",
         "fetch.max.bytes": "2048",
         "socket.request.max.bytes": "1000",
-        "group.share.max.share.sessions": "9",
+        "group.share.max.share.sessions": "300",
         "group.share.max.size": "17",
         "offsets.commit.timeout.ms": "6000",
         "group.share.initialize.retry.interval.ms": "7000",
@@ -48,7 +48,7 @@ def test_settings_are_read() -> None:
     node, group = config.node, config.node.group
     assert (config.port, config.rack, config.max_request_bytes, config.texts) == (9092, "r1", 1000, texts)
     assert (node.node_id, node.default_partition_count, node.auto_create_topics_enable) == (7, 3, False)
-    assert (node.fetch_max_bytes, node.max_share_sessions) == (2048, 9)
+    assert (node.fetch_max_bytes, node.max_share_sessions) == (2048, 300)
     assert (node.dead_letter_auto_create_topics_enable, node.dead_letter_topic_name_prefix) == (True, "dead.")
     assert (group.isolation_level, group.share.delivery_count_limit) == (IsolationLevel.READ_COMMITTED, 3)
     assert (group.dead_letter_topic_name, group.dead_letter_copy_record_enable) == ("dlq.orders", True)
