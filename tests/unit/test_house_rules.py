@@ -32,7 +32,6 @@ SMALL = {
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
-    "broker/server/clocks.py": "the only module of the server that knows what time it is",
     "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",
     "testing/search/guardian.py": "a program of its own, which imports nothing of the package to start quickly",

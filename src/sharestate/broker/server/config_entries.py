@@ -18,7 +18,7 @@ from sharestate.broker.server.server_config import DEFAULT_MAX_REQUEST_BYTES, Se
 from sharestate.values.config_keys import ConfigKey, ConfigValue, config_keys
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where the value of a config comes from, in numbers of the wire (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC_CONFIG = 1
@@ -50,7 +50,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str
-    source: Source
+    source: ConfigSource
 
 
 class ConfigEntry(NamedTuple):
@@ -69,7 +69,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str
     type: int
-    source: Source
+    source: ConfigSource
     synonyms: tuple[Synonym, ...]
     is_read_only: bool = False
 
@@ -87,8 +87,8 @@ def topic_entries(given: Mapping[str, str], release: str) -> Iterator[ConfigEntr
     """
     for key in TOPIC_CONFIG_KEYS.values():
         if key.is_in(release):
-            defaults = [Synonym(key.broker_name, key.default, Source.DEFAULT_CONFIG)] if key.broker_name else []
-            own = Synonym(key.name, given[key.name], Source.TOPIC_CONFIG) if key.name in given else None
+            defaults = [Synonym(key.broker_name, key.default, ConfigSource.DEFAULT_CONFIG)] if key.broker_name else []
+            own = Synonym(key.name, given[key.name], ConfigSource.TOPIC_CONFIG) if key.name in given else None
             yield _entry(key.name, key.type, key.default, own, defaults)
 
 
@@ -109,7 +109,7 @@ def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[Co
             is_given_to_all = key.name in config.texts  # a server takes settings of groups among its own
             of_brokers = key if is_given_to_all else keys.get(f"group.{key.name}", key)
             default = _broker_synonym(of_brokers, config.texts)
-            own = Synonym(key.name, given[key.name], Source.GROUP_CONFIG) if key.name in given else None
+            own = Synonym(key.name, given[key.name], ConfigSource.GROUP_CONFIG) if key.name in given else None
             yield _entry(key.name, key.type.value, default.value, own, [default])
 
 
@@ -124,7 +124,7 @@ def broker_entries(config: ServerConfig) -> Iterator[ConfigEntry]:
             yield ConfigEntry(key.name, own.value, _number(key.type.value), own.source, (own,), not key.is_dynamic)
     for name, (kind, default) in _OTHERS.items():
         is_given = name in config.texts
-        source = Source.STATIC_BROKER_CONFIG if is_given else Source.DEFAULT_CONFIG
+        source = ConfigSource.STATIC_BROKER_CONFIG if is_given else ConfigSource.DEFAULT_CONFIG
         own = Synonym(name, config.texts.get(name, default), source)
         yield ConfigEntry(name, own.value, _number(kind), source, (own,), is_read_only=True)
 
@@ -149,14 +149,14 @@ clients ask for before they make topics."""
 
 def _entry(name: str, kind: str, default: str, own: Synonym | None, defaults: list[Synonym]) -> ConfigEntry:
     synonyms = defaults if own is None else [own, *defaults]
-    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return ConfigEntry(name, default if own is None else own.value, _number(kind), source, tuple(synonyms))
 
 
 def _broker_synonym(key: ConfigKey, texts: Mapping[str, str]) -> Synonym:
     if key.name in texts:
-        return Synonym(key.name, texts[key.name], Source.STATIC_BROKER_CONFIG)
-    return Synonym(key.name, _text(key.default), Source.DEFAULT_CONFIG)
+        return Synonym(key.name, texts[key.name], ConfigSource.STATIC_BROKER_CONFIG)
+    return Synonym(key.name, _text(key.default), ConfigSource.DEFAULT_CONFIG)
 
 
 def _number(kind: str) -> int:
