@@ -44,6 +44,7 @@ SMALL = {
 """Files of fewer lines, and why each stands alone."""
 
 SAME_NAMES = {
+    "Asked": "a request of a conversation that was found, and what a server asks its node; none is exported",
     "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
     "Delay": "a step that a search puts off, which is not exported, and what becomes of an answer that a test delays",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",

@@ -396,6 +396,8 @@ class ShareService:
                 self._wake(now_ms)
 
     def _led(self, group_id: str, partition: TopicIdPartition) -> LedPartition | None:
+        if partition.partition < 0:
+            return None  # a session may have it, which takes what a request says
         key = SharePartitionKey(group_id=group_id, topic_id=partition.topic_id, partition=partition.partition)
         return self._share_partitions.find(key)
 

@@ -118,7 +118,7 @@ def share_fetch(call: Call) -> Asked | Response:
     def write(answer: ShareFetchResponse) -> Response:
         def partition_of(partition: ShareFetchPartition) -> Response:
             topic = call.node.topics.name_of(partition.topic_id)
-            epoch = 0 if topic is None else call.node.leader_epoch(topic, partition.partition)
+            epoch = call.node.leader_epoch(topic, partition.partition) if topic and partition.records else 0
             return {
                 **_of_partition(partition.partition, partition.error, partition.current_leader),
                 "acknowledge_error_code": partition.acknowledge_error.error_code,

@@ -31,7 +31,7 @@ from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 
 _FIRST_WITH_TOPIC_IDS: Final = 6
-"""The first version of DeleteTopics that takes ids (KIP-516)."""
+"""The first version of DeleteTopics that takes ids (DeleteTopicsRequest.json)."""
 
 
 def create_topics(call: Call) -> Asked:

@@ -33,7 +33,8 @@ from tests.support.wire_client import PATIENCE_S, WireClient, id_of, uuid_of
 
 HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 77, 78, 79
 
-UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = -1, 25, 42, 100
+UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION = -1, 3
+UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 25, 42, 100
 INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
 
 LONG = timedelta(seconds=60)
@@ -263,6 +264,16 @@ def test_a_session_is_closed(client: WireClient) -> None:
 
     assert (closed.error_code.value, unknown.error_code.value) == (0, SHARE_SESSION_NOT_FOUND)
     assert fetch(client, 2, 0, topic()).responses[0].partitions[0].acquired_records[0].delivery_count == 2
+
+
+def test_a_session_may_have_partitions_that_there_are_not(client: WireClient) -> None:
+    """Not even with an index that no partition has; they are errors, and are released like others."""
+    fetched = fetch(client, 2, 0, topic(partition=-1), topic(partition=9))
+    closed = acknowledge(client, 2, -1)
+
+    codes = [part.error_code.value for each in fetched.responses for part in each.partitions]
+    assert codes == [UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert closed.error_code.value == 0
 
 
 def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroker, client: WireClient) -> None:
