@@ -1,6 +1,6 @@
 """A broker for tests: a node of Kafka behind a socket, its time, and what goes wrong (extra ``broker``)."""
 
-from sharestate.broker.server.clocks import AutoAdvance, StandingClock
+from sharestate.broker.server.clocks import AutoAdvance, Clock, StandingClock, Timer
 
 try:
     from sharestate.broker.server.faults import AppliedFault, Delay, Disconnect, Drop, Fail, Fault, Reorder, SeenRequest
@@ -19,6 +19,7 @@ __all__ = [
     "AppliedFault",
     "AutoAdvance",
     "BrokerHistory",
+    "Clock",
     "Delay",
     "Disconnect",
     "Drop",
@@ -29,4 +30,5 @@ __all__ = [
     "SeenRequest",
     "StandingClock",
     "TestBroker",
+    "Timer",
 ]
