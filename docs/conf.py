@@ -53,6 +53,7 @@ nitpick_ignore_regex = [
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
     ("py:class", r"sharestate\.broker\.groups\.(state\.R_co|timeline_map\.V|record_order\.V)"),  # type variables
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
+    ("py:class", r"sharestate\.broker\.server\.test_broker\.T"),  # a type variable
     ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
     ("py:class", r"sharestate\.log_check\.(budget\.Part|found_order\.FoundOrder)"),  # what a budget and a check keep

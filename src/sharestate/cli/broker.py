@@ -119,8 +119,7 @@ def broker_command(  # noqa: PLR0913 - one parameter for each option
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"kio", "aiokafka", "cramjam", "xxhash"}:
             raise
-        message = "a broker needs the extra 'broker': pip install 'sharestate[broker]'"
-        raise NoVerdict(message) from error
+        raise NoVerdict(str(error)) from error
     except OSError as error:
         message = f"cannot begin: {error.strerror or error}"
         raise NoVerdict(message) from error

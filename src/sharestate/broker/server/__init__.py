@@ -1,7 +1,8 @@
 """A broker for tests: a node of Kafka behind a socket, its time, and what goes wrong (extra ``broker``)."""
 
+from sharestate.broker.server.clocks import AutoAdvance, Clock, StandingClock, Timer
+
 try:
-    from sharestate.broker.server.clocks import AutoAdvance, StandingClock
     from sharestate.broker.server.faults import AppliedFault, Delay, Disconnect, Drop, Fail, Fault, Reorder, SeenRequest
     from sharestate.broker.server.insight import HeldShare
     from sharestate.broker.server.recording import BrokerHistory
@@ -18,6 +19,7 @@ __all__ = [
     "AppliedFault",
     "AutoAdvance",
     "BrokerHistory",
+    "Clock",
     "Delay",
     "Disconnect",
     "Drop",
@@ -28,4 +30,5 @@ __all__ = [
     "SeenRequest",
     "StandingClock",
     "TestBroker",
+    "Timer",
 ]

@@ -100,7 +100,7 @@ class StandingClock:
         """Return the time. [ms since 1970]"""
         return self._now_ms
 
-    def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> _StandingTimer:
+    def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
         """Call *callback* when the clock gets to *deadline_ms*; if it is there already, when it is moved next."""
         key = deadline_ms, next(self._numbers)
         self._timers[key] = callback

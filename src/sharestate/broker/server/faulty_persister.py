@@ -64,14 +64,15 @@ class FaultyPersister(CheckedPersister):
     def _carry_out(self, request: Parameters[P, R], take: Callable[[Future[Result[R]]], None]) -> None:
         """Have the persister inside carry it out; *take* gets its answer, in whatever thread."""
         number = next(self._numbers)
-        self._at_work[number] = None
 
         def note(answer: Future[Result[R]]) -> None:
             take(answer)
             del self._at_work[number]
 
         method: Callable[[Any], Future[Result[R]]] = getattr(self._persister, STATE_REQUESTS[type(request)])
-        method(request).add_done_callback(note)
+        answer = method(request)
+        self._at_work[number] = None
+        answer.add_done_callback(note)
 
     def _seen(self, request: Parameters[Any, Any]) -> SeenRequest:
         keys = [key for key, _ in request.entries()]

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Final, NamedTuple
 
-from sharestate.broker.node import PartitionLog, ShareBroker
-from sharestate.errors import NodeError
+from sharestate.broker.node import ShareBroker
 from sharestate.partition.views import BatchView, RecordRun
 
 _HEADS: Final = ("Group", "Partition", "State", "SPSO", "SPEO", "Log end", "Lag", "In flight")
@@ -55,11 +54,10 @@ def held_shares(node: ShareBroker, group_id: str | None = None) -> tuple[HeldSha
     for partition in node.share_partitions():
         group, topic_id, index = partition.key.group_id, partition.key.topic_id, partition.key.partition
         topic = node.topics.name_of(topic_id)
-        log = None if topic is None else _log(node, topic, index)
-        if topic is None or log is None or group_id not in {None, group}:
+        if topic is None or group_id not in {None, group}:
             continue
         runs = tuple(_above(partition.start_offset, partition.batches()))
-        end = log.high_watermark
+        end = node.log(topic, index).high_watermark
         held.append(
             HeldShare(
                 group,
@@ -82,13 +80,6 @@ def _above(start_offset: int, batches: Iterable[BatchView]) -> Iterator[RecordRu
         for run in batch.runs:
             if run.last_offset >= start_offset:
                 yield run._replace(first_offset=max(run.first_offset, start_offset))
-
-
-def _log(node: ShareBroker, topic: str, partition: int) -> PartitionLog | None:
-    try:
-        return node.log(topic, partition)
-    except NodeError:  # deleted with its topic, and made again with fewer partitions
-        return None
 
 
 def shares_html(held: Iterable[HeldShare]) -> str:

@@ -44,6 +44,9 @@ T = TypeVar("T")
 _PERSISTER_LOOK_S: Final = 0.0005
 """How often to look whether a persister has answered, while time stands: less than SQLite takes for a write. [s]"""
 
+_PERSISTER_PATIENCE_S: Final = 60.0
+"""How long a persister may take, while time stands: SQLite waits for other processes half as long. [s]"""
+
 _EXPECTATION_LOOK_S: Final = 0.02
 """How often to look whether an expectation holds: a client takes some milliseconds for a request. [s]"""
 
@@ -248,7 +251,7 @@ class TestBroker:
             ms: How much more. [ms]
 
         Raises:
-            LeaderStateError: The broker is not there, or its clock does not stand.
+            LeaderStateError: The broker is not there, its clock does not stand, or its persister does not answer.
             TimeReversedError: It would be less than nothing.
 
         >>> with TestBroker(clock=StandingClock(now_ms=0)) as broker:
@@ -326,7 +329,7 @@ class TestBroker:
         Raises:
             LeaderStateError: The broker is not there.
 
-        >>> with TestBroker() as broker, broker.fault(Fault(on="Produce", action=Drop())) as applied:
+        >>> with TestBroker() as broker, broker.fault(Fault(on="Produce", action=Delay(100))) as applied:
         ...     applied.happened
         0
         """
@@ -421,10 +424,11 @@ class TestBroker:
         Args:
             group_id: The group.
             topic: The topic; None for all from which it has fetched.
-            timeout_s: How long to wait until it is so, by the computer's clock. [s]
+            timeout_s: How long to wait until it is so, by the computer's clock; not with ``async with``. [s]
 
         Raises:
             AssertionError: It is not so; with the lives of records of which it is not.
+            LeaderStateError: It is to be waited for in the event loop in which the broker is.
             MalformedInputError: There is no such topic, or the group has fetched nothing.
             HistoryError: More has happened than is kept in memory.
         """
@@ -461,16 +465,25 @@ class TestBroker:
     def _follow_up(self) -> None:
         """Let happen what follows from what has happened; the persister may be at work in a thread of its own."""
         self._server.advance()
+        ends_s = time.monotonic() + _PERSISTER_PATIENCE_S
         while self._faults.give_next() or self._persister.is_at_work:
             if self._persister.is_at_work:
                 time.sleep(_PERSISTER_LOOK_S)
             self._server.advance()
+            if time.monotonic() > ends_s:
+                message = (
+                    f"the persister has not answered for {_PERSISTER_PATIENCE_S:.0f} s, and time stands until it has"
+                )
+                raise LeaderStateError(message)
 
     def _expect(self, expectation: Expectation, group_id: str, topic: str | None, timeout_s: float) -> None:
         def look() -> str | None:
             found = group_records(self._server.node, self._recording, group_id, topic)
             return failure(expectation, found, self._recording)
 
+        if timeout_s and self._thread is None:
+            message = "a broker in the event loop of the caller cannot be waited for in it: look again later"
+            raise LeaderStateError(message)
         deadline = time.monotonic() + timeout_s
         while (reason := self._look(look)) is not None:
             if time.monotonic() >= deadline:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from confluent_kafka import Message, Producer, ShareConsumer
 from sharestate import KAFKA_4_4
 from sharestate.broker import QUICK_SETTINGS, StandingClock, TestBroker
 from sharestate.errors import LeaderStateError, MalformedInputError, TimeReversedError
-from sharestate.persister import SqlitePersister, ThreadedPersister
+from sharestate.persister import InMemoryPersister, SqlitePersister, ThreadedPersister
+from sharestate.persister.requests import PartitionErrorData, Result, WriteStateParameters
 from tests.support.wire_members import ACCEPT, GROUP, TOPIC, WireMember, filled
 
 INVALID_RECORD_STATE = 121
@@ -138,6 +141,23 @@ def test_sqlite_has_what_was_due(tmp_path: Path) -> None:
         ]
 
 
+class Silent(InMemoryPersister):
+    """A persister that breaks its contract: it does not answer writes."""
+
+    def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:  # noqa: ARG002 - it has to
+        """Return what is never done."""
+        return Future()
+
+
+def test_time_does_not_go_on_without_the_persister(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows from an expired lock cannot be known, and nobody waits for it for ever."""
+    monkeypatch.setattr("sharestate.broker.server.test_broker._PERSISTER_PATIENCE_S", 0.02)
+    with standing(persister=Silent()) as broker, WireMember(broker, filled(broker, 1)) as member:
+        assert member.fetch() == [(0, 0, 1)]
+        with pytest.raises(LeaderStateError, match="has not answered"):
+            broker.advance(ms=LOCK_MS + 1)
+
+
 def test_a_clock_that_goes_by_itself_cannot_be_advanced() -> None:
     """The time of a broker without a standing clock is not the test's."""
     with TestBroker() as broker, pytest.raises(LeaderStateError, match="StandingClock"):
@@ -201,6 +221,32 @@ def test_auto_advance_gets_a_record_to_the_member_that_waits_for_its_lock() -> N
                 assert waiting.fetch(max_wait_ms=60_000) == [(0, 0, 2)]
 
             assert broker.now_ms == LOCK_MS + 1
+
+
+# ---- in the event loop of the caller
+
+
+def test_a_broker_in_the_loop_of_its_caller_has_the_same_methods() -> None:
+    """Time, faults, insight and expectations do not wait for the loop; what would have to is refused."""
+
+    async def fetched() -> list[str]:
+        async with standing() as broker:
+            topic_id = filled(broker, 1)
+            with broker.slow_fetches(10) as applied, broker.auto_advance(quiet_s=0.002):
+                await asyncio.to_thread(fetch_once, broker, topic_id)
+            assert (applied.happened, broker.now_ms) == (1, 10)
+            broker.advance(ms=LOCK_MS)
+            with pytest.raises(LeaderStateError, match="in the event loop"):
+                broker.expect_all_done(GROUP, timeout_s=1)
+            return broker.not_done()
+
+    assert asyncio.run(fetched())[0].startswith("Group g: 1 record not done with")
+
+
+def fetch_once(broker: TestBroker, topic_id: str) -> None:
+    """Fetch, and hang up."""
+    with WireMember(broker, topic_id) as member:
+        assert member.fetch() == [(0, 0, 1)]
 
 
 # ---- a real client
