@@ -29,6 +29,9 @@ LONG_WAIT_MS: Final = 1200
 ASYNC_MS: Final = 150
 """What a broker may take for what it does behind its answer: releasing, assigning. [ms]"""
 
+ALL_BYTES: Final = 2**31 - 1
+"""No limit. Of several partitions it is open which comes first, so that there are bytes left for it. [bytes]"""
+
 LONGEST_RANGE: Final = 20
 """How many offsets wrong acknowledgements are about at most."""
 
@@ -115,10 +118,11 @@ def fetch(draw: Draw) -> Iterator[Step]:
         for part in member.listed
         if part not in given and part not in listed and (draw.happens(0.06) or is_cold(draw, member, part))
     ]
+    alone = len({*member.listed, *listed} - {*forgotten}) == 1
     limits = {
         "max_wait": wait_ms or draw.one((0, 0, 10, 30)),
         "min_bytes": draw.one((0, 1, 1, 1, 1, 2000)),
-        "max_bytes": draw.one((300, 3000, 100_000, 2**31 - 1, 2**31 - 1)),
+        "max_bytes": draw.one((300, 3000, 100_000, ALL_BYTES, ALL_BYTES)) if alone else ALL_BYTES,
         "max_records": draw.one((1, 3, 7, 10, 25, 60, 500)),
         "batch_size": draw.one((1, 5, 10, 50, 500)),
     }
