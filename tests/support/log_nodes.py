@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharestate.broker.node import (
+    Decoder,
     EndTxnRequest,
     InitProducerIdRequest,
     LogRecord,
@@ -22,9 +23,9 @@ from sharestate.errors import ErrorCode
 class LogNode(LogService):
     """A node with shorthand, and a topic "t" of two partitions."""
 
-    def __init__(self, **configs: str) -> None:
-        """Make the topic."""
-        super().__init__()
+    def __init__(self, *, decode: Decoder | None = None, **configs: str) -> None:
+        """Make the topic; what does not decode is one of its configs."""
+        super().__init__(decode=decode)
         self.topic_id = self.topics.create(
             "t", 2, configs={k.replace("_", "."): v for k, v in configs.items()}
         ).topic_id
@@ -38,7 +39,7 @@ class LogNode(LogService):
     def put(self, *records: LogRecord, partition: int = 0, now_ms: int = 0, **named: Any) -> ProduceResult:  # noqa: ANN401
         """Produce one batch; what names no field of it is one of the request."""
         asked = {name: named.pop(name) for name in ("acks", "transactional_id", "version") if name in named}
-        batch = ProducedBatch(records=records or [LogRecord(b"k", b"v")], **named)
+        batch = ProducedBatch(**{"records": records or [LogRecord(b"k", b"v")], **named})
         topic = self.topic_id if asked.get("version", 13) > 12 else "t"
         request = ProduceRequest(partitions=[ProducedPartition(topic, partition, batch)], **asked)
         (result,) = self.produce(request, now_ms).partitions

@@ -41,12 +41,12 @@ class WireClient:
         """Hang up."""
         self.close()
 
-    def ask(self, key: int, version: int, **values: Any) -> Any:  # noqa: ANN401 - whatever the schema has
+    def ask(self, key: int, version: int, /, **values: Any) -> Any:  # noqa: ANN401 - whatever the schema has
         """Send a request and return its response, an instance of kio's class."""
         self.request(key, version, **values)
         return self.response(key, version)
 
-    def request(self, key: int, version: int, **values: Any) -> None:  # noqa: ANN401 - as above
+    def request(self, key: int, version: int, /, **values: Any) -> None:  # noqa: ANN401 - as above
         """Send a request."""
         self._correlation_id += 1
         request = entity(load_request_schema(key, version), values)

@@ -50,7 +50,7 @@ from sharestate.broker.node.group_requests import (
 )
 from sharestate.broker.node.log_service import LogService
 from sharestate.broker.node.node_config import NodeConfig
-from sharestate.errors import MalformedInputError, ShareStateError
+from sharestate.errors import ErrorCode, MalformedInputError, ShareStateError
 from sharestate.persister.requests import DeleteStateParameters, InitializeStateParameters, Parameters, Result
 
 R = TypeVar("R")
@@ -183,10 +183,12 @@ class GroupService:
 
     def _take_summary(self, number: int, description: OffsetDescription, future: Future[Any], _: int) -> None:
         summary = _result(future)
-        asked = () if summary is None else summary.topics
+        if summary is None:
+            self._answer(number, GroupResponse(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         ends = {
             (topic.topic_id, each.partition): log.high_watermark
-            for topic in asked
+            for topic in summary.topics
             for each in topic.partitions
             if (log := self._logs.log(topic.topic_id, each.partition)) is not None
         }

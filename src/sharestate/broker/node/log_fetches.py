@@ -39,7 +39,7 @@ class LogFetches:
         Complexity:
             Linear in what is returned, and in its partitions.
         """
-        if not self._try(number, request, is_due=request.max_wait_ms <= 0):
+        if not self._try(number, request, is_due=request.max_wait_ms <= 0 or not request.partitions):
             keys = [LogKey(each.topic_id, each.partition) for each in request.partitions]
             self._waiting.add(number, request, deadline_ms=now_ms + request.max_wait_ms, keys=keys)
 
@@ -79,8 +79,7 @@ class LogFetches:
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         response = self._logs.fetch(request, max_bytes)
         has_error = any(result.error_code is not ErrorCode.NONE for result in response.partitions)
-        size = sum(batch.size_in_bytes for result in response.partitions for batch in result.batches)
-        is_answered = is_due or has_error or size >= min(request.min_bytes, max_bytes)
+        is_answered = is_due or has_error or response.filled_bytes >= min(request.min_bytes, max_bytes)
         if is_answered:
             self._answer(number, response)
         return is_answered

@@ -370,9 +370,11 @@ class FetchResponse(NamedTuple):
 
     Attributes:
         partitions: What was read of each partition.
+        filled_bytes: What a broker's answer takes, which ends with a part of the next batch; see ``LogRead``. [bytes]
     """
 
     partitions: tuple[FetchResult, ...]
+    filled_bytes: int = 0
 
 
 # ---- transactions

@@ -8,7 +8,7 @@ not have: the connection is closed.
 Source:
     The schemas of requests in kafka-clients 4.2.1, 4.3.1 and 4.4.0, those with the listener ``broker``; ApiKeys,
     ApiVersionsResponse.filterApis: without versions that are not stable yet, and without client telemetry, which
-    brokers announce if they have somebody to give it to.
+    brokers announce if they have somebody to give it to. So did brokers of 4.2.1, 4.3.1 and 4.4.0 answer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from kio.schema.index import api_key_map, schema_name_map
-
-from sharestate.values.config_keys import RELEASES
 
 Versions: TypeAlias = tuple[int, int]
 """The lowest and the highest version of an API."""
@@ -48,7 +46,7 @@ class Announced(NamedTuple):
 
 # fmt: off
 ANNOUNCED: Final[Mapping[int, Announced]] = MappingProxyType({
-    0:  Announced("Produce",                               (3, 13), (3, 13), (3, 13)),
+    0:  Announced("Produce",                               (0, 13), (0, 13), (0, 13)),
     1:  Announced("Fetch",                                 (4, 18), (4, 18), (4, 18)),
     2:  Announced("ListOffsets",                           (1, 11), (1, 11), (1, 11)),
     3:  Announced("Metadata",                              (0, 13), (0, 13), (0, 13)),
@@ -154,7 +152,46 @@ def served_versions(release: str, keys: Collection[int]) -> Mapping[int, Version
     return MappingProxyType(served)
 
 
-_OF_ALL: Final = MappingProxyType({"transaction.version": (0, 2, 2), "share.version": (0, 1, 1)})
+def is_served(versions: Versions, key: int, version: int) -> bool:
+    """
+    Return whether a *version* of the API with *key* is answered, of which *versions* are announced.
 
-FEATURES: Final[Mapping[str, Mapping[str, tuple[int, int, int]]]] = MappingProxyType(dict.fromkeys(RELEASES, _OF_ALL))
-"""The features of each release: the lowest and the highest version that it can have, and the one that it has."""
+    Brokers announce versions 0 to 2 of Produce, without which librdkafka takes them for very old, and refuse them
+    (ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION, Kafka 4.4.0).
+    """
+    return versions[0] <= version <= versions[1] and version in schema_name_map[api_key_map[key]]
+
+
+class Feature(NamedTuple):
+    """
+    The versions of a feature of a cluster.
+
+    Attributes:
+        lowest: The lowest one that its brokers can have.
+        highest: The highest one.
+        level: The one that the cluster has; 0 for none.
+    """
+
+    lowest: int
+    highest: int
+    level: int
+
+
+def _features(metadata: int, share: int) -> Mapping[str, Feature]:
+    return MappingProxyType(
+        {
+            "group.version": Feature(0, 1, 1),
+            "kraft.version": Feature(0, 1, 1),
+            "metadata.version": Feature(7, metadata, metadata),
+            "share.version": Feature(0, share, share),
+            "streams.version": Feature(0, 1, 1),
+            "transaction.version": Feature(0, 2, 2),
+            "eligible.leader.replicas.version": Feature(0, 1, 1),
+        }
+    )
+
+
+FEATURES: Final[Mapping[str, Mapping[str, Feature]]] = MappingProxyType(
+    {"4.2": _features(29, 1), "4.3": _features(30, 1), "4.4": _features(33, 2)}
+)
+"""The features of a new cluster of each release, as brokers of 4.2.1, 4.3.1 and 4.4.0 answer."""

@@ -16,7 +16,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from sharestate.broker.node import NodeAnswer, ShareBroker
-from sharestate.broker.server.api_versions import ANNOUNCED, API_VERSIONS_KEY, served_versions
+from sharestate.broker.server.api_versions import ANNOUNCED, API_VERSIONS_KEY, is_served, served_versions
 from sharestate.broker.server.apis import HANDLERS
 from sharestate.broker.server.calls import Answer, Asked, Call, Unanswered
 from sharestate.broker.server.clocks import Clock, SystemClock, Timer
@@ -189,8 +189,8 @@ class BrokerServer:
             connection, but for an ApiVersions of another version.
         """
         key, version, _ = header
-        low, high = self._versions.get(key, (0, -1))
-        if low <= version <= high:
+        versions = self._versions.get(key)
+        if versions is not None and is_served(versions, key, version):
             client_id, fields = read_request(_request_schema(key, version), frame)
             answer = HANDLERS[key](self._call(connection, header, client_id, fields))
         elif key == API_VERSIONS_KEY:

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sharestate.broker.node import MetadataRequest, Topic, TopicResult, TopicsResponse
@@ -63,22 +63,21 @@ def api_versions(call: Call) -> Response:
     for name in ("client_software_name", "client_software_version"):
         if name in fields and not _SOFTWARE.fullmatch(fields[name]):
             return {"error_code": ErrorCode.INVALID_REQUEST}
-    features = FEATURES[call.config.release]
+    features = FEATURES[call.config.release].items()
     least = 0 if call.version >= _FIRST_WITH_FEATURES_FROM_0 else 1
     return {
         "api_keys": [
             {"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in call.versions.items()
         ],
         "supported_features": [
-            {"name": name, "min_version": low, "max_version": high}
-            for name, (low, high, _) in features.items()
-            if low >= least
+            {"name": name, "min_version": feature.lowest, "max_version": feature.highest}
+            for name, feature in features
+            if feature.lowest >= least
         ],
         "finalized_features_epoch": 1,
         "finalized_features": [
-            {"name": name, "min_version_level": level, "max_version_level": level}
-            for name, (_, _, level) in features.items()
-            if level
+            {"name": name, "min_version_level": feature.level, "max_version_level": feature.level}
+            for name, feature in features
         ],
     }
 
@@ -101,15 +100,10 @@ def metadata(call: Call) -> Asked | Response:
     # Version 0 has no null: nothing stands for all.
     is_about_all = topics is None or (call.version == 0 and not topics)
     named = [] if topics is None else [(topic["name"], topic.get("topic_id", NO_TOPIC_ID)) for topic in topics]
-    if call.version < _FIRST_WITH_TOPIC_IDS and any(
-        name is None or topic_id != NO_TOPIC_ID for name, topic_id in named
-    ):
-        return {
-            "topics": [
-                {"error_code": ErrorCode.INVALID_REQUEST, "name": name or "", "topic_id": topic_id}
-                for name, topic_id in named
-            ]
-        }
+    if call.version < _FIRST_WITH_TOPIC_IDS and any(name is None or i != NO_TOPIC_ID for name, i in named):
+        return _refused_metadata(named, ErrorCode.INVALID_REQUEST)
+    if (None, NO_TOPIC_ID) in named:
+        return _refused_metadata(named, ErrorCode.UNKNOWN_SERVER_ERROR)  # a NullPointerException
     request = MetadataRequest(
         names=None if is_about_all else [name for name, _ in named if name is not None],
         topic_ids=[topic_id for _, topic_id in named if topic_id != NO_TOPIC_ID],
@@ -121,6 +115,12 @@ def metadata(call: Call) -> Asked | Response:
         return _cluster(call) | {"topics": [_metadata_of(call, topic) | operations for topic in answer.topics]}
 
     return Asked((request,), write)
+
+
+def _refused_metadata(named: Iterable[tuple[str | None, str]], code: ErrorCode) -> Response:
+    """Return the response for an error of the whole request (MetadataRequest.getErrorResponse)."""
+    topics = [{"error_code": code, "name": name or "", "topic_id": topic_id} for name, topic_id in named]
+    return {"error_code": code, "topics": topics}
 
 
 def _asks(call: Call, what: str) -> bool:
@@ -191,15 +191,12 @@ def describe_cluster(call: Call) -> Response:
 def find_coordinator(call: Call) -> Response:
     """Answer FindCoordinator: every coordinator is here, at once."""
     key_type = call.fields.get("key_type", _GROUP)
-    if call.version >= _FIRST_WITH_MANY_KEYS:
-        return {
-            "coordinators": [
-                {"key": key, "error_message": "", **_coordinator(call, key_type, key)}
-                for key in call.fields["coordinator_keys"]
-            ]
-        }
-    found = _coordinator(call, key_type, call.fields["key"])
-    return {"error_message": ERROR_MESSAGES.get(found["error_code"], "NONE"), **found}
+    is_many = call.version >= _FIRST_WITH_MANY_KEYS
+    keys = call.fields["coordinator_keys"] if is_many else [call.fields["key"]]
+    found = [{"key": key, **_coordinator(call, key_type, key)} for key in keys]
+    if not is_many or key_type not in {_GROUP, _TRANSACTION, _SHARE}:  # the errors of a request have texts
+        found = [{**each, "error_message": ERROR_MESSAGES.get(each["error_code"], "NONE")} for each in found]
+    return {"coordinators": found} if is_many else found[0]
 
 
 def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:

@@ -197,15 +197,13 @@ def decode(data: bytes) -> LogRecords:
     Return the records of a batch that was produced.
 
     Raises:
-        NodeError: It has none that can be read, or their offsets are not 0, 1, 2 and so on: INVALID_RECORD; a broker
-            gives such offsets anew if the batch is compressed, and takes them as they are if it is not.
+        NodeError: It has none that can be read, or their offsets do not ascend within the batch: INVALID_RECORD. A
+            broker gives such offsets anew if the batch is compressed, and takes them as they are if it is not.
     """
     try:
         records = tuple(decode_batch(data, _PRODUCED, 0, Excess()).records())
     except SegmentError as error:
         raise NodeError(str(error), ErrorCode.INVALID_RECORD) from error
-    if any(record.offset != index for index, record in enumerate(records)):
-        _refuse("The offsets of the records do not follow each other")
     return tuple(LogRecord(record.key, record.value, record.headers, record.timestamp_ms) for record in records)
 
 

@@ -147,9 +147,7 @@ def _outcome(entry: PartitionErrorData) -> dict[str, Any]:
     return {"partition": entry.partition, "error_code": entry.error_code, "error_message": message}
 
 
-def _state(entry: PartitionErrorData) -> Response:
-    if not isinstance(entry, PartitionAllData):
-        return _outcome(entry)
+def _state(entry: PartitionAllData) -> Response:
     return {
         **_outcome(entry),
         "state_epoch": entry.state_epoch,
@@ -158,9 +156,7 @@ def _state(entry: PartitionErrorData) -> Response:
     }
 
 
-def _summary(entry: PartitionErrorData) -> Response:
-    if not isinstance(entry, PartitionStateSummaryData):
-        return _outcome(entry)
+def _summary(entry: PartitionStateSummaryData) -> Response:
     return {
         **_outcome(entry),
         "state_epoch": entry.state_epoch,

@@ -80,11 +80,15 @@ class TestBroker:
             LeaderStateError: It does already, or did.
             OSError: The port is not to be had.
         """
-        self._begin(asyncio.new_event_loop())
+        self._begin(asyncio.new_event_loop)
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="sharestate-broker", daemon=True)
         self._thread.start()
-        started.result()
+        try:
+            started.result()
+        except BaseException:
+            self._thread.join()
+            raise
         return self
 
     def __exit__(
@@ -104,7 +108,7 @@ class TestBroker:
             LeaderStateError: It does already, or did.
             OSError: The port is not to be had.
         """
-        self._begin(asyncio.get_running_loop())
+        self._begin(asyncio.get_running_loop)
         await self._server.start()
         return self
 
@@ -167,11 +171,11 @@ class TestBroker:
 
     # ---- inside
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self, loop_of: Callable[[], asyncio.AbstractEventLoop]) -> None:
         if self._loop is not None:
             message = "a broker listens once: make another one"
             raise LeaderStateError(message)
-        self._loop = loop
+        self._loop = loop_of()
 
     def _run(self, started: Future[None]) -> None:
         """Be the thread: run the loop until it is stopped."""
@@ -195,7 +199,7 @@ class TestBroker:
         if not self._server.is_listening or self._loop is None:
             message = "the broker is not there: it is inside 'with' or 'async with'"
             raise LeaderStateError(message)
-        if self._thread is None or threading.current_thread() is self._thread:
+        if _running_loop() is self._loop:
             return self._call(function)
 
         async def call() -> T:
@@ -208,3 +212,10 @@ class TestBroker:
             return function()
         finally:
             self._server.advance()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

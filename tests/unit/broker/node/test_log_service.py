@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from attrs import evolve
 
 from sharestate import AbortedTransaction, ControlType, IsolationLevel, MalformedInputError
 from sharestate.broker.node import (
@@ -31,6 +32,7 @@ from sharestate.broker.node import (
     LogRecord,
     LogService,
     MetadataRequest,
+    NodeError,
     ProducedBatch,
     ProducedPartition,
     ProduceRequest,
@@ -93,7 +95,7 @@ def test_partitions_that_there_are_not(topic: str, partition: int, version: int,
         ),
     ],
 )
-def test_batches_that_kafka_does_not_take(configs: dict[str, str], named: dict[str, Any], code: ErrorCode) -> None:
+def test_batches_that_kafka_does_not_take(configs: dict[str, Any], named: dict[str, Any], code: ErrorCode) -> None:
     """The log stays what it was (UnifiedLog.analyzeAndValidateRecords, LogValidator)."""
     node = LogNode(**configs)
     acks = named.pop("acks", -1)
@@ -114,6 +116,71 @@ def test_timestamps_at_their_limits_are_taken() -> None:
     node = LogNode(message_timestamp_type="LogAppendTime")
     assert node.put(LogRecord(timestamp_ms=9 * DAY), now_ms=DAY).log_append_time_ms == DAY
     assert node.of().record_at(0) == LogRecord(timestamp_ms=DAY)
+
+
+BYTES: dict[str, Any] = {"records": b"wire", "record_count": 3, "max_timestamp_ms": 7}
+"""A batch that is bytes, and what it says of itself."""
+
+
+def test_batches_that_are_bytes_are_looked_into() -> None:
+    """By what decodes them: keys, timestamps and how many records there are; the highest timestamp is theirs."""
+    records = LogRecord(b"a", timestamp_ms=DAY), LogRecord(None, timestamp_ms=-1), LogRecord(b"c", timestamp_ms=5)
+
+    plain = LogNode(decode=lambda _: records)
+    assert plain.put(**BYTES, now_ms=DAY).base_offset == 0
+    (batch,) = plain.of().batches
+    assert (batch.max_timestamp_ms, batch.records) == (DAY, b"wire")
+    assert LogNode(decode=lambda _: records[:2]).put(**BYTES).error_code is ErrorCode.INVALID_RECORD
+
+    result = LogNode(decode=lambda _: records, cleanup_policy="compact").put(**BYTES, now_ms=DAY)
+    assert (result.error_code, [index for index, _ in result.record_errors]) == (ErrorCode.INVALID_RECORD, [1])
+    result = LogNode(decode=lambda _: records, message_timestamp_before_max_ms="100").put(**BYTES, now_ms=DAY)
+    assert (result.error_code, [index for index, _ in result.record_errors]) == (ErrorCode.INVALID_TIMESTAMP, [2])
+
+
+def test_bytes_that_nothing_can_read_are_refused_as_the_decoder_says() -> None:
+    """With its error."""
+
+    def decode(_: bytes) -> NoReturn:
+        message = "no records"
+        raise NodeError(message, ErrorCode.INVALID_RECORD)
+
+    result = LogNode(decode=decode).put(**BYTES)
+
+    assert (result.error_code, result.message, result.record_errors) == (ErrorCode.INVALID_RECORD, "no records", ())
+
+
+def test_a_record_has_one_error() -> None:
+    """A missing key, rather than its timestamp; with one untimely record all are said to be (LogValidator)."""
+    node = LogNode(cleanup_policy="compact", message_timestamp_before_max_ms="100")
+    keyless, untimely = LogRecord(None, timestamp_ms=5), LogRecord(b"k", timestamp_ms=5)
+
+    result = node.put(keyless, now_ms=DAY)
+    assert (result.error_code, len(result.record_errors)) == (ErrorCode.INVALID_RECORD, 1)
+    result = node.put(keyless, untimely, now_ms=DAY)
+    assert result.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert ["key" in text for _, text in result.record_errors] == [True, False]
+    assert result.message == "One or more records have been rejected due to invalid timestamp"
+
+
+def test_so_many_records_are_named() -> None:
+    """All are counted."""
+    result = LogNode(cleanup_policy="compact").put(*[LogRecord(None)] * 1001)
+
+    assert len(result.record_errors) == 1000
+    assert result.message is not None
+    assert "due to 1001 record errors" in result.message
+
+
+def test_a_refused_batch_comes_with_the_log_start() -> None:
+    """Unless it was refused before the log was asked (ReplicaManager.appendRecordsToLeader)."""
+    node = LogNode(max_message_bytes="75")
+    node.put()
+    node.delete_records(DeleteRecordsRequest(partitions=[DeletedRecords("t", 0, 1)]))
+
+    assert node.put(producer_id=1, producer_epoch=0).log_start_offset == 1
+    assert node.put(LogRecord(b"k" * 100)).log_start_offset == -1
+    assert node.put(acks=5).log_start_offset == -1
 
 
 def test_nobody_writes_to_internal_topics() -> None:
@@ -180,6 +247,23 @@ def test_a_transaction_of_the_first_version() -> None:
     assert node.transact(producer, 0, version=11).base_offset == 0
     assert node.end(producer, version=4) == ProducerIdResponse()
     assert (node.of().last_stable_offset, node.of().batches[-1].producer_epoch) == (2, 0)
+
+
+def test_brokers_see_whether_a_partition_was_added() -> None:
+    """Nothing is added by that (TransactionCoordinator.handleVerifyPartitionsInTransaction)."""
+    node = LogNode()
+    producer_id, epoch = node.begin()
+    added = AddPartitionsToTxnRequest(
+        transactional_id="x", producer_id=producer_id, producer_epoch=epoch, partitions=[("t", 0)]
+    )
+    asked = evolve(added, partitions=[("t", 0), ("t", 1)], verify_only=True)
+
+    assert set(node.add_partitions_to_txn(asked, 0).partitions.values()) == {ErrorCode.TRANSACTION_ABORTABLE}
+    node.add_partitions_to_txn(added, 0)
+    assert node.add_partitions_to_txn(asked, 0).partitions == {
+        ("t", 0): ErrorCode.NONE,
+        ("t", 1): ErrorCode.TRANSACTION_ABORTABLE,
+    }
 
 
 def test_one_unknown_partition_refuses_all() -> None:
@@ -332,6 +416,20 @@ def test_offsets_are_listed() -> None:
     assert listed(node, 91, everything) == (-1, -1, none)
     assert [listed(node, asked, everything) for asked in (-5, -6)] == [(-1, -1, none)] * 2
     assert listed(node, -7, everything) == (-1, -1, ErrorCode.UNSUPPORTED_VERSION)
+
+
+@pytest.mark.parametrize(("timestamp_ms", "since"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, None)])
+def test_what_stands_for_an_offset_came_with_versions(timestamp_ms: int, since: int | None) -> None:
+    """Before, it is UNSUPPORTED_VERSION (ReplicaManager.isListOffsetsTimestampUnsupported)."""
+    node = LogNode()
+    asked = [AskedOffset("t", 0, timestamp_ms)]
+    taken = [
+        version
+        for version in range(1, 12)
+        if not node.list_offsets(ListOffsetsRequest(partitions=asked, version=version)).partitions[0].error_code
+    ]
+
+    assert taken == ([] if since is None else list(range(since, 12)))
 
 
 def test_offsets_of_nothing() -> None:

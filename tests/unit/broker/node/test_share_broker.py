@@ -25,7 +25,9 @@ from sharestate import (
 from sharestate.broker.node import (
     NODE_4_4,
     NODE_PROFILES,
+    ConfigureGroupRequest,
     GroupConfig,
+    GroupResponse,
     LogRecord,
     MetadataRequest,
     NoAnswerError,
@@ -48,7 +50,7 @@ from sharestate.persister import (
     ReadSummaryParameters,
     Result,
 )
-from tests.support.nodes import GROUP_CONFIG, Member, Node, acquired
+from tests.support.nodes import GROUP, GROUP_CONFIG, TOPIC, Member, Node, acquired
 
 REJECT = 3
 OTHER = "IoNTqcc65nJltKVVhKBPPQ"
@@ -332,6 +334,23 @@ def test_who_answers_late_says_so() -> None:
     persister.held[0].answer()
 
     assert (list(node.advance(0)), called) == ([number], [1])
+
+
+def test_a_group_gets_settings_by_a_request() -> None:
+    """As by ``configure_group``: a lock lasts two seconds from then on."""
+    node = Node()
+    node.produce(2)
+    member = Member(node)
+    config = evolve(GROUP_CONFIG, share=evolve(GROUP_CONFIG.share, record_lock_duration_ms=2000), configs={"a": "b"})
+
+    response = node.broker.call(ConfigureGroupRequest(group_id=GROUP, config=config), now_ms=0)
+    member.got(0)
+
+    assert response == GroupResponse()
+    assert node.broker.group_configs == {GROUP: config}
+    share_partition = node.broker.share_partition(GROUP, TOPIC, 0)
+    assert share_partition is not None
+    assert share_partition.next_deadline_ms() == 2001
 
 
 @pytest.mark.parametrize("partition", [-1, 1])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate.broker.node import (
+    AlterTopicConfigsRequest,
     CreatableTopic,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -103,6 +106,30 @@ def test_topics_get_more_partitions() -> None:
         ("v", ErrorCode.INVALID_REQUEST, 0),
     ]
     assert [node.of(partition).high_watermark for partition in range(3)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "configs", "error", "message"),
+    [
+        ("t", {"flush.ms": "5"}, ErrorCode.NONE, None),
+        ("t", {"nonsense": "5"}, ErrorCode.INVALID_CONFIG, "Unknown topic config name: nonsense"),
+        ("u", {"nonsense": "5"}, ErrorCode.INVALID_CONFIG, "Unknown topic config name: nonsense"),
+        ("u", {"flush.ms": "5"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'u' does not exist."),
+        ("", {}, ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed"),
+    ],
+)
+def test_a_topic_gets_other_configs(name: str, configs: dict[str, str], error: ErrorCode, message: str | None) -> None:
+    """In the place of those that it has; they are looked at before it is seen whether there is such a topic."""
+    service = LogNode(retention_ms="7")
+
+    for validate_only in (True, False):
+        request = AlterTopicConfigsRequest(name=name, configs=configs, validate_only=validate_only)
+        response = service.answer(request, now_ms=0)
+        assert isinstance(response, TopicsResponse)
+        assert [(each.name, each.error_code, each.message) for each in response.topics] == [(name, error, message)]
+        topic = service.topics.by_name("t")
+        assert topic is not None
+        assert topic.configs == (configs if not error and not validate_only else {"retention.ms": "7"})
 
 
 def test_metadata_describes_topics() -> None:
