@@ -34,7 +34,8 @@ def configure(broker: HasAddress, group_id: str, config: Mapping[str, str]) -> N
 
 def produce(broker: HasAddress, topic: str, count: int, batch: int = 10, partition: int = 0) -> None:
     """Write so many records to a partition of a topic, so many to a *batch*."""
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50, "batch.num.messages": batch})
+    # A flush does not linger; without it no batch goes before it is full, however slow the machine.
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 10_000, "batch.num.messages": batch})
     for number in range(count):
         producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=partition)
     assert producer.flush(PATIENCE_S) == 0

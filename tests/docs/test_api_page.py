@@ -9,6 +9,7 @@ from typing import get_args
 
 import sharestate
 from sharestate import (
+    broker,
     broker_log,
     coordinator,
     dead_letters,
@@ -22,7 +23,7 @@ from sharestate import (
     spark,
     state_topic,
 )
-from sharestate.broker import groups, node, sessions
+from sharestate.broker import groups, node, server, sessions
 from sharestate.broker.groups import metadata_hash, records
 from sharestate.leader import observed
 from sharestate.persister import kafka
@@ -57,6 +58,12 @@ def test_every_name_of_the_coordinator_is_documented_once() -> None:
 def test_every_name_of_share_sessions_is_documented_once() -> None:
     """What `sharestate.broker.sessions` exports has its directive on its page."""
     assert documented("sessions.md") == sorted(sessions.__all__)
+
+
+def test_every_name_of_the_test_broker_is_documented_once() -> None:
+    """What `sharestate.broker.server` exports has its directive on its page; `sharestate.broker` has nothing else."""
+    assert documented("test-broker.md") == sorted(server.__all__)
+    assert set(broker.__all__) < set(server.__all__)
 
 
 def test_every_name_of_groups_is_documented_once() -> None:

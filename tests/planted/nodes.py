@@ -14,12 +14,12 @@ from attrs import frozen
 
 from sharestate.broker.groups import assignor
 from sharestate.broker.node import share_fetch, transactions
+from sharestate.broker.node.fetch_queue import WaitingFetches
 from sharestate.broker.node.log_batches import OffsetOutOfRange
 from sharestate.broker.node.log_service import LogService
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import NO_ERROR, ShareFetchPartition
 from sharestate.broker.node.share_service import ShareService
-from sharestate.broker.node.waiting_fetches import WaitingFetches
 from sharestate.broker.sessions import ShareSessionCache, contexts
 from sharestate.broker.sessions.share_session import FINAL_EPOCH, ShareSession
 from sharestate.values.fetched_records import IsolationLevel
@@ -214,7 +214,7 @@ def append_wakes_nobody(original: Any, self: Any) -> tuple[()]:
     return ()
 
 
-@planted(SEEN_BY_MEMBERS, SharePartitions, "settle")
+@planted(SEEN_BY_MEMBERS, SharePartitions, "take_effects")
 def release_wakes_nobody(original: Any, self: Any, led: Any, now_ms: Any) -> None:
     """Fetches that wait sleep on when records become available again."""
     before = dict(self.woken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,17 @@ def test_the_dead_letters_end_well() -> None:
         "orders-0@4",
         "orders-0@4",
     ]
+
+
+def test_the_tests_of_a_consumer_pass() -> None:
+    """With the plugin for pytest, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "sharestate.broker.pytest_plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    result = subprocess.run(
+        [*command, EXAMPLES / "test_your_consumer.py"], capture_output=True, text=True, check=False, env=environment
+    )
+
+    assert result.stdout.splitlines()[-1].startswith("5 passed"), result.stdout
 
 
 def test_partitions_share_the_most_records_of_a_fetch() -> None:

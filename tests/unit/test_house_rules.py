@@ -32,6 +32,7 @@ SMALL = {
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/coroutines.py": "what both machines call adapters with, so it belongs to neither",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
+    "broker/server/clocks.py": "the only module of the server that knows what time it is",
     "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",
     "testing/search/guardian.py": "a program of its own, which imports nothing of the package to start quickly",
@@ -44,7 +45,9 @@ SMALL = {
 """Files of fewer lines, and why each stands alone."""
 
 SAME_NAMES = {
+    "Asked": "a request of a conversation that was found, and what a server asks its node; none is exported",
     "Change": "what a command begins in partition/, what a log shows of a record, and what a request does to sessions",
+    "Delay": "a step that a search puts off, which is not exported, and what becomes of an answer that a test delays",
     "Event": "an event of a history, and an input of the lifecycle's table, which knows nothing of histories",
     "GroupSettings": "those of one group that its clients notice, and those of all groups that a broker's log names",
     "LogBatch": "a record batch of a log, as a segment has it and as a node keeps it; each room is about one of them",

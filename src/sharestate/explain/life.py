@@ -112,6 +112,10 @@ class Explanation(NamedTuple):
     members: KnownMembers
     named: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Return the explanation in plain words."""
+        return "\n".join(self.lines())
+
     @property
     def verdict(self) -> str:
         """Whether it is deliverable, in words, with what has become of it if it is never delivered again."""

@@ -3,7 +3,7 @@ An acquisition lock expires.
 
 One expired lock is handled at a time, because the write that it causes may be answered, and the SPSO may move, before
 the next one. The transition is final, whether or not that write succeeds. A record with a pending write only keeps in
-mind that its lock has expired; what a failed write then does to it is in ``write_outcomes``.
+mind that its lock has expired; what a failed write then does to it is in ``commit``.
 
 Source:
     SharePartition.releaseAcquisitionLockOnTimeout (Kafka 4.3.1).

@@ -12,13 +12,13 @@ from sharestate.partition import (
     acknowledge,
     acquire,
     capacity,
+    commit,
     dead_letters,
     expire,
     initialize,
     log_start,
     next_fetch,
     outlook,
-    write_outcomes,
 )
 from sharestate.partition import release as release_
 from sharestate.partition.acknowledgement_form import acknowledgements
@@ -313,7 +313,7 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        return self._with_transitions(write_outcomes.write_succeeded(self._state, integer(number, "number")))
+        return self._with_transitions(commit.write_succeeded(self._state, integer(number, "number")))
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -333,7 +333,7 @@ class SharePartition:
             UnknownWriteError: It was never issued, or was answered already.
         """
         passed_on = _error_of(error, message)
-        effects = write_outcomes.write_failed(self._state, integer(number, "number"))
+        effects = commit.write_failed(self._state, integer(number, "number"))
         return self._with_transitions(effects._replace(error=passed_on))
 
     def dead_letter_answered(self, number: int) -> Effects:

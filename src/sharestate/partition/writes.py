@@ -1,5 +1,5 @@
 """
-A change of records, and the write that carries it; what its outcome does is in ``write_outcomes``.
+A change of records, and the write that carries it; what its outcome does is in ``commit``.
 
 A command builds one ``Change``: every transition that it begins shows at once and is pending. Issuing the change makes
 one numbered write of it, and what is left of it is a ``PendingWrite``. The write of a change that stands whatever its
@@ -17,9 +17,9 @@ from typing import Final, TypeVar
 
 from sharestate.partition.batches import Batch, is_uniform
 from sharestate.partition.cells import Cell
+from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
-from sharestate.partition.write_outcomes import commit
 from sharestate.values.dead_letters import DeadLetter
 from sharestate.values.effects import NOTHING, WAKE, Effects, with_writes
 from sharestate.values.named_tuples import new_tuple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sharestate.partition import write_outcomes
+from sharestate.partition import commit
 from sharestate.partition.state import FinalWrite
 from tests.planted.putting import put
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RELEASE: Final = "4.4.0"
 
-_write_failed = write_outcomes.write_failed
+_write_failed = commit.write_failed
 
 
 def write_failed(state: PartitionState, number: int) -> Effects:
@@ -27,4 +27,4 @@ def write_failed(state: PartitionState, number: int) -> Effects:
 
 def plant() -> None:
     """Leave out that they go to the dead-letter queue whatever becomes of the write."""
-    put(write_outcomes, "write_failed", write_failed)
+    put(commit, "write_failed", write_failed)

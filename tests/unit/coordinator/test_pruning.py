@@ -72,3 +72,15 @@ def test_a_tombstone_keeps_its_own_offset_until_the_next_snapshot() -> None:
     assert coordinator.shard.redundant_offset() == 3
     coordinator.begin()
     assert coordinator.shard.redundant_offset() == 4
+
+
+def test_the_least_needed_offset_may_be_zero() -> None:
+    """It is that of the oldest last snapshot; the first record of a log is needed, too, though nothing is before it."""
+    coordinator = Coordinator(updates_per_snapshot=1)
+    assert coordinator.shard.least_needed_offset() is None
+    coordinator.begin()
+    coordinator.begin(OTHER)
+    assert coordinator.shard.least_needed_offset() == 0
+    coordinator.write((10, 10, 2, 1))
+    coordinator.write((11, 11, 2, 1))
+    assert coordinator.shard.least_needed_offset() == 1

@@ -441,3 +441,15 @@ def test_a_combiner_must_be_callable() -> None:
     """A profile without a combiner is refused."""
     with pytest.raises(MalformedInputError, match="combine"):
         CoordinatorProfile(name="mine", combine=None)  # type: ignore[arg-type] # that is the point
+
+
+def test_a_write_whose_batches_nearly_all_overlap_is_refused() -> None:
+    """Combining a thousand that all end in each other would take minutes; brokers send none that overlap."""
+    coordinator = led()
+    before = coordinator.state
+
+    outcome = coordinator.write(*((10, 1_010 + each, 0, 30_000 - each) for each in range(1_000)))
+
+    assert outcome.error_code is ErrorCode.INVALID_REQUEST
+    assert outcome.records == ()
+    assert coordinator.state == before

@@ -8,7 +8,14 @@ from functools import partial
 
 import pytest
 
-from sharestate import ErrorCode, MalformedInputError, SharePartitionKey, StateBatch, StateLogError
+from sharestate import (
+    ErrorCode,
+    InvalidConfigurationError,
+    MalformedInputError,
+    SharePartitionKey,
+    StateBatch,
+    StateLogError,
+)
 from sharestate.coordinator import (
     CoordinatorConfig,
     CoordinatorShard,
@@ -244,3 +251,21 @@ def test_a_record_that_cannot_be_read_stops_the_coordinator(record: tuple[bytes,
         assert str(refused.value).startswith(message)
         assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert log.offsets() == LogOffsets(0, 2)
+
+
+@pytest.mark.parametrize("release", ["4.2", "4.3", "4.4"])
+def test_the_settings_of_a_share_coordinator_are_read_from_kafkas(release: str) -> None:
+    """By the names of ShareCoordinatorConfig; a value that brokers refuse is refused with its name."""
+    settings = {
+        "share.coordinator.snapshot.update.records.per.snapshot": "100",
+        "share.coordinator.cold.partition.snapshot.interval.ms": "200",
+        "share.coordinator.state.topic.prune.interval.ms": "300",
+    }
+
+    config = CoordinatorConfig.from_kafka(settings, release=release)
+
+    assert config == CoordinatorConfig(updates_per_snapshot=100, cold_snapshot_interval_ms=200, prune_interval_ms=300)
+    assert CoordinatorConfig.from_kafka({}, release=release) == CoordinatorConfig()
+    with pytest.raises(InvalidConfigurationError) as caught:
+        CoordinatorConfig.from_kafka({"share.coordinator.state.topic.prune.interval.ms": "0"}, release=release)
+    assert caught.value.key == "share.coordinator.state.topic.prune.interval.ms"

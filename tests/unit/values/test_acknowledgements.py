@@ -48,3 +48,12 @@ def test_a_broker_refuses_some_before_a_share_partition_sees_them(
     entries = [AcknowledgementBatch(*each) for each in batches]
 
     assert is_refused_by_broker(entries, version=version, is_renew=is_renew) is is_refused
+
+
+def test_types_that_are_one_tuple_are_looked_at_once() -> None:
+    """Batch after batch often has the same tuple; where it has one type, the next batches are let pass as well."""
+    types = (ACCEPT,)
+    batches = [AcknowledgementBatch(0, 4, types), AcknowledgementBatch(5, 9, types)]
+
+    assert not is_refused_by_broker(batches, version=1, is_renew=False)
+    assert is_refused_by_broker([*batches, AcknowledgementBatch(8, 12, types)], version=1, is_renew=False)

@@ -293,3 +293,14 @@ def test_a_broker_delivers_the_same_records() -> None:
     partition.read_succeeded(PersistedState(start_offset=0))
 
     assert partition.acquire("m", committed(log, 0), now_ms=0).acquired == ((0, 10, 1), (21, 32, 1))
+
+
+def test_aborted_transactions_are_forgotten_by_their_markers() -> None:
+    """A compaction that finds no records of a transaction does so; the others stay in their order."""
+    index = TransactionIndex([data(0, 1, 1), data(2, 3, 2), abort(4, 1), data(5, 5, 3), abort(6, 2), abort(7, 3)])
+
+    assert index.aborted_in(5, 5) == (AbortedTransaction(2, 2), AbortedTransaction(3, 5))
+    index.forget([6])
+
+    assert index.aborted_in(0, 9) == (AbortedTransaction(1, 0), AbortedTransaction(3, 5))
+    assert index.aborted_in(5, 5) == (AbortedTransaction(3, 5),)

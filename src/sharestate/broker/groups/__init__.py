@@ -49,6 +49,7 @@ from sharestate.broker.groups.profiles import (
     GroupQuirk,
 )
 from sharestate.broker.groups.record_order import RecordOrder
+from sharestate.broker.groups.replay import GroupTables
 from sharestate.broker.groups.request_checks import (
     ADMINISTRATION_CHECKS,
     HEARTBEAT_CHECKS,
@@ -70,7 +71,6 @@ from sharestate.broker.groups.share_group import (
     TargetMetadata,
 )
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects
-from sharestate.broker.groups.tables import GroupTables
 from sharestate.broker.groups.timeline_map import TimelineMap
 from sharestate.broker.groups.topics import ClusterTopic, ClusterTopics, TopicChanges
 from sharestate.errors import (

@@ -28,11 +28,11 @@ from sharestate.broker.groups.initialization import (
 from sharestate.broker.groups.profiles import LATEST_GROUPS, GroupProfile
 from sharestate.broker.groups.record_order import RecordOrder
 from sharestate.broker.groups.records import GroupRecord
+from sharestate.broker.groups.replay import GroupTables
 from sharestate.broker.groups.session_timers import SessionTimer, SessionTimers
 from sharestate.broker.groups.settings import GroupCoordinatorSettings
 from sharestate.broker.groups.share_group import LEFT_EPOCH, RefreshDeadline
 from sharestate.broker.groups.state import CoordinatorState, GroupEffects, R_co
-from sharestate.broker.groups.tables import GroupTables
 from sharestate.broker.groups.topics import ClusterTopic, TopicChanges
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.persister.requests import InitializeStateParameters, PartitionErrorData, Result

@@ -9,9 +9,9 @@ from attrs import define, field, frozen
 
 from sharestate.broker.groups.profiles import GroupProfile
 from sharestate.broker.groups.records import GroupRecord, GroupRecordKey, GroupRecordType, GroupRecordValue
+from sharestate.broker.groups.replay import GroupTables
 from sharestate.broker.groups.settings import GroupCoordinatorSettings
 from sharestate.broker.groups.share_group import ShareGroup, StatePartitions
-from sharestate.broker.groups.tables import GroupTables
 from sharestate.broker.groups.topics import ClusterTopics
 from sharestate.errors import GroupIdNotFoundError
 from sharestate.persister.requests import DeleteStateParameters, InitializeStateParameters

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from sharestate.broker.node.fetch_queue import LogKey, WaitingFetches
 from sharestate.broker.node.log_requests import FetchRequest, FetchResponse
 from sharestate.broker.node.log_service import LogService
-from sharestate.broker.node.waiting_fetches import LogKey, WaitingFetches
 from sharestate.errors import ErrorCode
 
 

@@ -58,7 +58,7 @@ from sharestate.broker.node.transactions import (
     TopicPartition,
     Transactions,
 )
-from sharestate.broker.sessions.partitions import PartitionId
+from sharestate.broker.sessions.topic_checks import PartitionId
 from sharestate.errors import ErrorCode, NodeError
 from sharestate.values.checks import expect, integer, refuse
 from sharestate.values.fetched_records import IsolationLevel

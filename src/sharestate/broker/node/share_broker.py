@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, get_args
 from sharestate.broker.groups import GroupCoordinator
 from sharestate.broker.node.copies import copied
 from sharestate.broker.node.dead_letter_topic import DeadLetterTopic
+from sharestate.broker.node.fetch_queue import LogKey
 from sharestate.broker.node.group_requests import ConfigureGroupRequest, GroupRequest, GroupResponse
 from sharestate.broker.node.group_service import GroupService, TakeResult
 from sharestate.broker.node.log_batches import Decoder
@@ -28,9 +29,8 @@ from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, Share
 from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
-from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import ShareSessionCache
-from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR
+from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
@@ -46,6 +46,7 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
+from sharestate.values.profiles import Profile
 from sharestate.values.records import SharePartitionKey
 
 Request: TypeAlias = (
@@ -58,7 +59,7 @@ Request: TypeAlias = (
 )
 """What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
 
-_STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
+STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
     {
         InitializeStateParameters: "initialize_state",
         ReadStateParameters: "read_state",
@@ -76,9 +77,19 @@ _REQUESTS: Final = frozenset(
         ConfigureGroupRequest,
         *get_args(GroupRequest),
         *get_args(LogRequest),
-        *_STATE_REQUESTS,
+        *STATE_REQUESTS,
     }
 )
+
+
+def coordinator_profile(profile: Profile) -> CoordinatorProfile:
+    """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
+    return COORDINATOR_PROFILES.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+
+
+def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> CoordinatorPersister:
+    """Return a share coordinator in memory; *clock* returns the time. [ms]"""
+    return CoordinatorPersister(MemoryLog(), profile=coordinator_profile(profile), clock=clock)
 
 
 class ShareBroker:
@@ -115,7 +126,7 @@ class ShareBroker:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
-        self._persister = self._own_persister() if persister is None else persister
+        self._persister = persister_in_memory(self._config.profile, self._clock) if persister is None else persister
         self._decode = decode
         self._notify = notify
         self._next_number = 0
@@ -369,6 +380,10 @@ class ShareBroker:
         """
         return self._share_partitions.leader_epochs.get(self._key(topic, partition), 0)
 
+    def share_partitions(self) -> tuple[SharePartition, ...]:
+        """Return the share partitions that fetches have opened, in that order, to look at."""
+        return tuple(led.leader.partition for led in self._share_partitions)
+
     def share_partition(self, group_id: str, topic: str, partition: int) -> SharePartition | None:
         """
         Return a share partition, to look at; None if no fetch has opened it.
@@ -386,11 +401,6 @@ class ShareBroker:
         self._groups.configure(group_id, config)
         self._group_service.coordinator.configure(config.coordinator, group_id)
         self._share_partitions.configure(group_id, now_ms)
-
-    def _own_persister(self) -> CoordinatorPersister:
-        """Return a share coordinator in memory, of the same release as the node."""
-        profile = COORDINATOR_PROFILES.get(self._config.profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
-        return CoordinatorPersister(MemoryLog(), profile=profile, clock=self._clock)
 
     def _clock(self) -> int:
         return self._now_ms
@@ -464,7 +474,7 @@ class ShareBroker:
 
     def _ask(self, request: Parameters[Any, Any], take: TakeResult) -> None:
         """Send *request* to the persister; *take* gets what it answers, when the node is called next."""
-        future = getattr(self._persister, _STATE_REQUESTS[type(request)])(request)
+        future = getattr(self._persister, STATE_REQUESTS[type(request)])(request)
         future.add_done_callback(partial(self._note_stored, take))
 
     def _answer(self, number: int, response: Response) -> None:

@@ -19,10 +19,10 @@ from typing import Any, Final, TypeVar
 from attrs import define, field
 from sortedcontainers import SortedDict
 
+from sharestate.broker.node.fetch_queue import LogKey, WatchKey
 from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.profiles import NODE_PROFILES, NodeQuirk
-from sharestate.broker.node.waiting_fetches import LogKey, WatchKey
 from sharestate.dead_letters.protocol import DeadLetterQueue
 from sharestate.errors import ErrorCode, OffsetNotAvailableError, UnknownTopicOrPartitionError
 from sharestate.leader.answers import MESSAGES

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from attrs import define, field
 from sortedcontainers import SortedDict
 
+from sharestate.broker.node.fetch_queue import LogKey
 from sharestate.broker.node.group_requests import GroupResponse
 from sharestate.broker.node.log_requests import LogResponse
 from sharestate.broker.node.node_config import GroupConfigs, NodeConfig
@@ -36,7 +37,6 @@ from sharestate.broker.node.share_requests import (
     error_of,
 )
 from sharestate.broker.node.topics import Topics
-from sharestate.broker.node.waiting_fetches import LogKey
 from sharestate.broker.sessions import (
     FINAL_EPOCH,
     SESSION_PROFILES,
@@ -396,15 +396,13 @@ class ShareService:
                 self._wake(now_ms)
 
     def _led(self, group_id: str, partition: TopicIdPartition) -> LedPartition | None:
+        if partition.partition < 0:
+            return None  # a session may have it, which takes what a request says
         key = SharePartitionKey(group_id=group_id, topic_id=partition.topic_id, partition=partition.partition)
         return self._share_partitions.find(key)
 
     def _wake(self, now_ms: int) -> None:
-        woken = self._share_partitions.woken
-        while woken:
-            key = next(iter(woken))
-            del woken[key]
-            self._fetches.wake(key, now_ms)
+        self._fetches.wake(self._share_partitions.woken, now_ms)
 
     # ---- inside: answers
 
@@ -455,7 +453,7 @@ class ShareService:
         codes = {each: outcome.error_code for each, outcome in outcomes.items()}
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}
         partitions = []
-        for each in with_acknowledgements(selected, codes):
+        for each in with_acknowledgements(selected, codes) if codes else selected:
             partition = found[each] if each in selected else _partition(each)
             partitions.append(
                 partition._replace(

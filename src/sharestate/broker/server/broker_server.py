@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from attrs import define, evolve
@@ -22,6 +22,8 @@ from sharestate.broker.server.calls import Answer, Asked, Call, Unanswered
 from sharestate.broker.server.clocks import Clock, SystemClock, Timer
 from sharestate.broker.server.cluster_apis import unsupported_api_versions
 from sharestate.broker.server.connection import ClientConnection
+from sharestate.broker.server.faults import Faults
+from sharestate.broker.server.faulty_answers import FaultyAnswers
 from sharestate.broker.server.record_batches import decode
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.errors import FormatError, MalformedInputError
@@ -61,10 +63,12 @@ class BrokerServer:
         clock: Its time; the computer's by default.
         persister: As for ``ShareBroker``.
         observer: Likewise.
+        faults: What goes wrong on purpose, of what clients ask.
 
     Attributes:
         config: Its settings, with the port where it listens, once it does.
         clock: Its time.
+        activity: How many requests and answers there were so far.
         node: The node. Whoever changes it has to be in the server's event loop, and to call ``advance`` then.
 
     Source:
@@ -78,6 +82,7 @@ class BrokerServer:
         clock: Clock | None = None,
         persister: Persister | None = None,
         observer: Observer | None = None,
+        faults: Faults | None = None,
     ) -> None:
         """Make one that does not listen yet."""
         self.config = ServerConfig() if config is None else config
@@ -85,10 +90,13 @@ class BrokerServer:
         self.node = ShareBroker(
             self.config.node, persister=persister, decode=decode, observer=observer, notify=self._notify
         )
+        self.activity = 0
+        self._faulty = FaultyAnswers(Faults() if faults is None else faults, self.clock)
         self._versions = served_versions(self.config.release, HANDLERS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: asyncio.Server | None = None
-        self._connections: dict[ClientConnection, None] = {}
+        self._connections: dict[ClientConnection, str | None] = {}
+        self._waiting: dict[ClientConnection, None] = {}
         self._connection_count = 0
         self._unanswered: dict[int, tuple[_Unanswered, int]] = {}
         self._timer: Timer | None = None
@@ -118,19 +126,26 @@ class BrokerServer:
         """Close the socket and all connections; the node stays as it is."""
         if self._listener is not None:
             self._listener.close()
-            self.disconnect_all()
+            self.disconnect()
             await self._listener.wait_closed()
         self._listener = None
         self._set_timer(None)
 
-    def disconnect_all(self) -> None:
-        """Close all connections."""
-        for connection in tuple(self._connections):
+    def disconnect(self, client_id: str | None = None) -> int:
+        """Close the connections of the clients that call themselves *client_id*, or all; return how many these are."""
+        found = [each for each, name in self._connections.items() if client_id in {None, name}]
+        for connection in found:
             connection.close()
+        return len(found)
+
+    @property
+    def is_waited(self) -> bool:
+        """True if a request is not answered yet."""
+        return bool(self._waiting)
 
     def restart(self) -> None:
         """Start the node again, as ``ShareBroker.restart``: clients connect again, to the same port."""
-        self.disconnect_all()
+        self.disconnect()
         self._unanswered.clear()
         self.node.restart(self.now_ms())
         self.advance()
@@ -152,6 +167,8 @@ class BrokerServer:
     def closed(self, connection: ClientConnection) -> None:
         """End a connection for the node, too."""
         self._connections.pop(connection, None)
+        self._waiting.pop(connection, None)
+        self._faulty.forget(connection)
         for number in [number for number, (each, _) in self._unanswered.items() if each.connection is connection]:
             del self._unanswered[number]
         if self._listener is not None:
@@ -164,6 +181,7 @@ class BrokerServer:
 
     def received(self, connection: ClientConnection, frame: bytes) -> None:
         """Answer a request, or have the node answer it."""
+        self.activity += 1
         try:
             header = read_request_header(frame)
             self._handle(connection, header, frame)
@@ -192,7 +210,11 @@ class BrokerServer:
         versions = self._versions.get(key)
         if versions is not None and is_served(versions, key, version):
             client_id, fields = read_request(_request_schema(key, version), frame)
-            answer = HANDLERS[key](self._call(connection, header, client_id, fields))
+            self._waiting[connection] = None
+            self._connections[connection] = client_id
+            call = self._call(connection, header, client_id, fields)
+            instead = self._faulty.instead(connection, call)
+            answer = HANDLERS[key](call) if instead is None else instead
         elif key == API_VERSIONS_KEY:
             answer = unsupported_api_versions(self._call(connection, header, None, {}))
             header = header._replace(version=0)
@@ -247,6 +269,11 @@ class BrokerServer:
         self._set_timer(self.node.next_deadline_ms())
 
     def _respond(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:
+        self._faulty.send(connection, answer, partial(self._write, connection, header))
+
+    def _write(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:
+        self.activity += 1
+        self._waiting.pop(connection, None)
         if answer is Unanswered.CLOSES:
             connection.close()
         elif isinstance(answer, Unanswered):

@@ -41,7 +41,7 @@ _FIRST_WITH_TOPIC_IDS: Final = 12
 """The first version of Metadata in which a topic may be asked for by its id (KAFKA-14190)."""
 
 _FIRST_WITH_MANY_KEYS: Final = 4
-"""The first version of FindCoordinator with several keys (KIP-699)."""
+"""The first version of FindCoordinator with several keys (FindCoordinatorRequest.json)."""
 
 _FIRST_WITH_SHARE: Final = 6
 """The first version of FindCoordinator that finds share coordinators (KIP-932)."""

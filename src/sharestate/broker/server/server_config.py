@@ -23,6 +23,20 @@ from sharestate.values.profiles import LATEST, Profile
 DEFAULT_MAX_REQUEST_BYTES: Final = 100 * 2**20
 """``socket.request.max.bytes`` of a broker that sets none (SocketServerConfigs, Kafka 4.4). [bytes]"""
 
+QUICK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "group.share.assignment.interval.ms": "0",
+        "group.share.heartbeat.interval.ms": "20",
+        "group.share.max.session.timeout.ms": "3600000",
+        "group.share.min.heartbeat.interval.ms": "20",
+        "group.share.session.timeout.ms": "3600000",
+    }
+)
+"""
+Settings for tests: members have their partitions after some heartbeats, 20 ms apart, instead of seconds; and they stay
+in the group though a test moves the clock by minutes, as the clocks by which clients send heartbeats do not follow.
+"""
+
 MAX_PORT: Final = 2**16 - 1
 
 

@@ -25,6 +25,7 @@ from sharestate.broker.node import (
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.record_batches import to_wire
+from sharestate.broker.sessions import MAX_MEMBER_ID
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -36,9 +37,11 @@ _ACQUIRE_MODES: Final = (AcquireMode.BATCH_OPTIMIZED, AcquireMode.RECORD_LIMIT)
 _NOBODY: Final = LeaderIdAndEpoch()
 
 
-def share_group_heartbeat(call: Call) -> Asked:
+def share_group_heartbeat(call: Call) -> Asked | Response:
     """Answer ShareGroupHeartbeat."""
     fields = call.fields
+    if not 0 < len(fields["member_id"]) <= MAX_MEMBER_ID:
+        return {"error_code": ErrorCode.INVALID_REQUEST}
     heartbeat = ShareGroupHeartbeat(
         group_id=fields["group_id"],
         member_id=fields["member_id"],
@@ -115,7 +118,7 @@ def share_fetch(call: Call) -> Asked | Response:
     def write(answer: ShareFetchResponse) -> Response:
         def partition_of(partition: ShareFetchPartition) -> Response:
             topic = call.node.topics.name_of(partition.topic_id)
-            epoch = 0 if topic is None else call.node.leader_epoch(topic, partition.partition)
+            epoch = call.node.leader_epoch(topic, partition.partition) if topic and partition.records else 0
             return {
                 **_of_partition(partition.partition, partition.error, partition.current_leader),
                 "acknowledge_error_code": partition.acknowledge_error.error_code,

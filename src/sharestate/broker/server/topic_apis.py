@@ -7,7 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sharestate.broker.node import (
@@ -25,11 +25,13 @@ from sharestate.broker.node.topic_service import repeated
 from sharestate.broker.node.topics import USE_DEFAULT
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
 from sharestate.broker.server.cluster_apis import NO_TOPIC_ID
+from sharestate.broker.server.config_entries import topic_entries
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
 
 _FIRST_WITH_TOPIC_IDS: Final = 6
-"""The first version of DeleteTopics that takes ids (KIP-516)."""
+"""The first version of DeleteTopics that takes ids (DeleteTopicsRequest.json)."""
 
 
 def create_topics(call: Call) -> Asked:
@@ -38,13 +40,14 @@ def create_topics(call: Call) -> Asked:
     twice = repeated(topic["name"] for topic in topics)  # whatever is wrong with them besides
     errors = {topic["name"]: _creation_error(topic, call.config.node.node_id) for topic in topics}
     refused = {name: error for name, error in errors.items() if error is not None and name not in twice}
+    configs = {topic["name"]: {each["name"]: each["value"] or "" for each in topic["configs"]} for topic in topics}
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
                 name=topic["name"],
                 partition_count=len(topic["assignments"]) or topic["num_partitions"],
                 replication_factor=topic["replication_factor"],
-                configs={config["name"]: config["value"] or "" for config in topic["configs"]},
+                configs=configs[topic["name"]],
             )
             for topic in topics
             if topic["name"] not in refused
@@ -53,21 +56,23 @@ def create_topics(call: Call) -> Asked:
     )
 
     def write(answer: TopicsResponse) -> Response:
-        made = [_created(topic) for topic in answer.topics]
+        made = [_created(topic, configs, call.config.release) for topic in answer.topics]
         return {"topics": [*made, *(_refused(name, *error) for name, error in refused.items())]}
 
     return Asked((request,), write)
 
 
-def _created(topic: TopicResult) -> Response:
-    if topic.error_code:
+def _created(topic: TopicResult, configs: Mapping[str, Mapping[str, str]], release: str) -> Response:
+    if topic.error_code or topic.name is None:
         return _refused(topic.name, topic.error_code, topic.message)
+    entries = sorted(topic_entries(configs[topic.name], release))
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
         "error_message": None,
         "num_partitions": topic.partition_count,
         "replication_factor": 1,
+        "configs": [{"name": each.name, "value": each.value, "config_source": each.source} for each in entries],
     }
 
 
@@ -126,7 +131,10 @@ def delete_topics(call: Call) -> Asked:
     )
 
     def write(answer: TopicsResponse) -> Response:
-        deleted = [_result(each.name, each.topic_id, each.error_code, each.message) for each in answer.topics]
+        deleted = [
+            _result(each.name, each.topic_id, each.error_code, each.message or ERROR_MESSAGES.get(each.error_code))
+            for each in answer.topics
+        ]
         return {"responses": [*refused, *deleted]}
 
     return Asked((request,), write)

@@ -20,7 +20,6 @@ from sharestate.broker.sessions.contexts import (
     rotated,
 )
 from sharestate.broker.sessions.epoch_checks import REQUESTS, Change, Check, RequestRow, Rpc
-from sharestate.broker.sessions.partitions import TOPIC_CHECKS, TopicIdPartition, TopicMetadata, topic_error
 from sharestate.broker.sessions.profiles import (
     LATEST_SESSIONS,
     SESSION_PROFILES,
@@ -46,6 +45,7 @@ from sharestate.broker.sessions.share_session import (
     ShareSessionKey,
     next_epoch,
 )
+from sharestate.broker.sessions.topic_checks import TOPIC_CHECKS, TopicIdPartition, TopicMetadata, topic_error
 from sharestate.errors import (
     DuplicatePartitionError,
     InvalidSessionRequestError,

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from sharestate.broker.sessions.contexts import ShareFetchContext
 from sharestate.broker.sessions.epoch_checks import Change, Check, Rpc, checked, refusal
-from sharestate.broker.sessions.partitions import TopicIdPartition, checked_partitions, partition_id
 from sharestate.broker.sessions.profiles import LATEST_SESSIONS, SessionProfile, SessionQuirk
 from sharestate.broker.sessions.share_session import (
     INITIAL_EPOCH,
@@ -21,6 +20,7 @@ from sharestate.broker.sessions.share_session import (
     ShareSessionKey,
     next_epoch,
 )
+from sharestate.broker.sessions.topic_checks import TopicIdPartition, checked_partitions, partition_id
 from sharestate.errors import DuplicatePartitionError, InvalidSessionRequestError, ShareSessionLimitReachedError
 from sharestate.values.checks import expect, integer, text
 

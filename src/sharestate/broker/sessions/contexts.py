@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from sharestate.broker.sessions.partitions import (
+from sharestate.broker.sessions.share_session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
+from sharestate.broker.sessions.topic_checks import (
     PartitionId,
     TopicIdPartition,
     TopicMetadata,
@@ -17,7 +18,6 @@ from sharestate.broker.sessions.partitions import (
     partition_id,
     topic_error,
 )
-from sharestate.broker.sessions.share_session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
 from sharestate.error_codes import ErrorCode
 from sharestate.values.checks import expect, integer, rows
 

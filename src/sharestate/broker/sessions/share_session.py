@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from sharestate.broker.sessions.partitions import PartitionId, TopicIdPartition, partition_id
+from sharestate.broker.sessions.topic_checks import PartitionId, TopicIdPartition, partition_id
 from sharestate.values.checks import refuse
 
 FINAL_EPOCH: Final = -1

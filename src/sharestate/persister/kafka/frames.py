@@ -428,7 +428,7 @@ def _reader(kind: _Kind, *, is_flexible: bool) -> _Read:
 
 
 def _read_entity(schema: Any, is_nullable: bool, reader: _FrameReader, name: str) -> Fields | None:  # noqa: ANN401, FBT001
-    """Read an entity in another one, before which a byte says whether it is null if it may be (KIP-893)."""
+    """Read an entity in another one, before which a byte says whether it is null if it may be."""
     if is_nullable and reader.numbers(_NUMBERS["int8"], name)[0] < 0:
         return None
     return _read(schema, reader)

@@ -23,6 +23,8 @@ METADATA, API_VERSIONS, SHARE_FETCH = 3, 18, 78
 HELLO = bytes.fromhex("0000000a 0012 0000 00000007 ffff")
 """An ApiVersions of version 0, number 7, of nobody."""
 
+ORDERS: Final = "AAAAAAAAAAAAAAAAAAAABA"
+
 MEMBER: Final = "q2mVzJbKQ0uGvB0nEJ0xFg"
 
 LOGGER: Final = "sharestate.broker.server"
@@ -99,10 +101,10 @@ def test_requests_before_one_that_is_none_are_answered(broker: TestBroker) -> No
 
 def test_a_request_is_answered_before_the_next_is_read(broker: TestBroker) -> None:
     """One that waits keeps those behind it waiting, as Kafka mutes a channel."""
-    topics = CreateTopicsRequest(topics=[CreatableTopic(name="orders")])
+    topics = CreateTopicsRequest(topics=[CreatableTopic(name="orders", topic_id=ORDERS)])
     join = ShareGroupHeartbeat(group_id="g", member_id="m", member_epoch=0, topic_names=["orders"])
-    made, _ = broker.run(lambda node: [node.call(each, now_ms=node.now_ms) for each in (topics, join)])
-    topic = {"topic_id": uuid_of(made.topics[0].topic_id), "partitions": [{"partition_index": 0}]}
+    broker.run(lambda node: [node.call(each, now_ms=node.now_ms) for each in (topics, join)])
+    topic = {"topic_id": uuid_of(ORDERS), "partitions": [{"partition_index": 0}]}
     wants = {"min_bytes": 1, "max_records": 1, "batch_size": 1, "max_wait": timedelta(milliseconds=300)}
     with WireClient(broker.port) as client:
         client.request(SHARE_FETCH, 2, group_id="g", member_id=MEMBER, share_session_epoch=0, topics=[topic], **wants)

@@ -33,7 +33,8 @@ from tests.support.wire_client import PATIENCE_S, WireClient, id_of, uuid_of
 
 HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 77, 78, 79
 
-UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = -1, 25, 42, 100
+UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION = -1, 3
+UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 25, 42, 100
 INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
 
 LONG = timedelta(seconds=60)
@@ -57,8 +58,7 @@ def broker() -> Iterator[TestBroker]:
         first = {"group_id": "g", "member_id": "first"}
         join = ShareGroupHeartbeat(**first, member_epoch=0, topic_names=["orders"])
         leave = ShareGroupHeartbeat(**first, member_epoch=-1)
-        for request in (topics, produce, join, leave):
-            broker.run(lambda node, request=request: node.call(request, now_ms=node.now_ms))
+        broker.run(lambda node: [node.call(each, now_ms=node.now_ms) for each in (topics, produce, join, leave)])
         yield broker
 
 
@@ -123,6 +123,14 @@ def test_a_heartbeat_of_nobody_is_refused(client: WireClient) -> None:
     assert response.error_code.value == UNKNOWN_MEMBER_ID
     assert response.error_message == f"Member {MEMBER} is not a member of group g."
     assert response.assignment is None
+
+
+@pytest.mark.parametrize("member_id", ["", "m" * 37])
+def test_an_id_that_is_none_is_refused_without_a_text(client: WireClient, member_id: str) -> None:
+    """It has 1 to 36 characters; the coordinator, which has a text for the first, does not see it."""
+    response = client.ask(HEARTBEAT, 1, group_id="g", member_id=member_id, member_epoch=0)
+
+    assert (response.error_code.value, response.error_message) == (INVALID_REQUEST, None)
 
 
 # ---- ShareFetch
@@ -258,6 +266,16 @@ def test_a_session_is_closed(client: WireClient) -> None:
     assert fetch(client, 2, 0, topic()).responses[0].partitions[0].acquired_records[0].delivery_count == 2
 
 
+def test_a_session_may_have_partitions_that_there_are_not(client: WireClient) -> None:
+    """Not even with an index that no partition has; they are errors, and are released like others."""
+    fetched = fetch(client, 2, 0, topic(partition=-1), topic(partition=9))
+    closed = acknowledge(client, 2, -1)
+
+    codes = [part.error_code.value for each in fetched.responses for part in each.partitions]
+    assert codes == [UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert closed.error_code.value == 0
+
+
 def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroker, client: WireClient) -> None:
     """Another member gets the records, with their second delivery."""
     with WireClient(broker.port) as other:
@@ -272,7 +290,7 @@ def test_a_connection_that_ends_releases_what_its_member_holds(broker: TestBroke
 @pytest.mark.parametrize("handler", [share_fetch, share_acknowledge])
 def test_a_leader_is_named(handler: Any) -> None:  # noqa: ANN401 - either
     """If the error of a partition is that another leader has it, the response says who, and where that is."""
-    fields = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
+    fields: dict[str, Any] = dict.fromkeys(("max_wait", "min_bytes", "max_bytes", "max_records", "batch_size"), 1)
     fields |= {
         "group_id": "g",
         "member_id": MEMBER,

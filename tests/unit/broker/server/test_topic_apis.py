@@ -61,6 +61,10 @@ def test_a_topic_is_made(broker: TestBroker, client: WireClient, version: int) -
     ]
     if version >= 5:
         assert (made.num_partitions, made.replication_factor) == (3, 1)
+        configs = {each.name: (each.value, each.config_source) for each in made.configs}
+        assert (configs["retention.ms"], configs["flush.messages"]) == (("1000", 1), ("9223372036854775807", 5))
+        assert len(configs) == 37
+        assert [*configs] == sorted(configs)
     if version == 7:
         assert id_of(made.topic_id) == FIRST_ID
 
@@ -189,6 +193,7 @@ def test_topics_are_deleted_by_id(broker: TestBroker, client: WireClient) -> Non
         ("payments", SECOND_ID): INVALID_REQUEST,
         (None, None): INVALID_REQUEST,
     }
+    assert seen[None, unknown].error_message == "This server does not host this topic ID."
     assert seen["payments", SECOND_ID].error_message == "You may not specify both topic name and topic id."
     assert seen[None, None].error_message == "Neither topic name nor id were specified."
     assert [each.name for each in broker.run(lambda node: [*node.topics])] == ["payments"]

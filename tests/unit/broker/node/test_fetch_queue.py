@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate import SharePartitionKey
-from sharestate.broker.node.waiting_fetches import LogKey, WaitingFetches
+from sharestate.broker.node.fetch_queue import LogKey, WaitingFetches
 
 ORDERS = LogKey("t", 0)
 OF_GROUP = SharePartitionKey(group_id="g", topic_id="t", partition=0)

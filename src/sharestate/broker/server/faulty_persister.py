@@ -1,0 +1,92 @@
+"""A persister whose answers go wrong on purpose, around the one that stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+from typing import Any
+
+from sharestate.broker.node.share_broker import STATE_REQUESTS
+from sharestate.broker.server.clocks import Clock
+from sharestate.broker.server.faults import STATE_APIS, Fail, Faults, SeenRequest
+from sharestate.persister.protocol import CheckedPersister, P, Persister, R
+from sharestate.persister.requests import Parameters, Result
+
+
+class FaultyPersister(CheckedPersister):
+    """
+    Passes requests on, and their answers back, but for what a table of faults says.
+
+    A request whose answer is delayed, dropped or reordered is carried out at once: writes to a share partition take
+    effect in the order in which they are sent, whatever the order of answers.
+
+    Args:
+        persister: Stores the state.
+        faults: The table.
+        clock: The time by which answers are delayed.
+        name_of: Returns the name of a topic by its id; None if there is none.
+    """
+
+    def __init__(
+        self, persister: Persister, faults: Faults, clock: Clock, name_of: Callable[[str], str | None]
+    ) -> None:
+        """Make one that has passed nothing on."""
+        self._persister = persister
+        self._faults = faults
+        self._clock = clock
+        self._name_of = name_of
+        self._at_work: dict[int, None] = {}
+        self._numbers = count()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the persister inside has not answered everything yet."""
+        return bool(self._at_work)
+
+    def _take(self, request: Parameters[P, R]) -> Future[Result[R]]:
+        happening = self._faults.happening_to(self._seen(request)) if self._faults else None
+        action = None if happening is None else happening.fault.action
+        answer: Future[Result[R]] = Future()
+        if isinstance(action, Fail):
+            if action.is_carried_out:
+                self._carry_out(request, lambda _: None)
+            answer.set_result(request.failed(action.error_code))
+        elif happening is None:
+            self._carry_out(request, partial(_pass_on, answer))
+        else:
+            stored: Future[Result[R]] = Future()
+            self._carry_out(request, partial(_pass_on, stored))
+            happening.hold(lambda: stored.add_done_callback(partial(_pass_on, answer)), self._clock)
+        return answer
+
+    def _carry_out(self, request: Parameters[P, R], take: Callable[[Future[Result[R]]], None]) -> None:
+        """Have the persister inside carry it out; *take* gets its answer, in whatever thread."""
+        number = next(self._numbers)
+        self._at_work[number] = None
+
+        def note(answer: Future[Result[R]]) -> None:
+            take(answer)
+            del self._at_work[number]
+
+        method: Callable[[Any], Future[Result[R]]] = getattr(self._persister, STATE_REQUESTS[type(request)])
+        method(request).add_done_callback(note)
+
+    def _seen(self, request: Parameters[Any, Any]) -> SeenRequest:
+        keys = [key for key, _ in request.entries()]
+        return SeenRequest(
+            api=STATE_APIS[type(request)],
+            group_id=request.group_id,
+            partitions=frozenset((self._name_of(key.topic_id) or key.topic_id, key.partition) for key in keys),
+            request=request,
+        )
+
+
+def _pass_on(answer: Future[Any], stored: Future[Any]) -> None:
+    """Give *answer* what was *stored*."""
+    error = stored.exception()
+    if error is None:
+        answer.set_result(stored.result())
+    else:
+        answer.set_exception(error)

@@ -1,0 +1,156 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGIN = ("-p", "sharestate.broker.pytest_plugin")
+"""By its module: entry points are off, as those of other plugins take seconds."""
+
+SCENE = """
+import pytest
+from sharestate import KAFKA_4_3
+from sharestate.broker import QUICK_SETTINGS, StandingClock
+from tests.support.wire_members import WireMember, filled
+"""
+
+
+def ran(directory: Path, test: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on the text of a test file, in a process of its own."""
+    (directory / "test_it.py").write_text(f"{SCENE}\n{test}")
+    (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -W error\n")
+    return run(directory, *options)
+
+
+def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on a directory, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "-q", *PLUGIN, *options, str(directory)]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+
+
+def test_a_test_gets_a_broker_and_a_group_of_its_own(tmp_path: Path) -> None:
+    """The broker has quick settings, and the group begins with the first record; its name is that of the test."""
+    result = ran(
+        tmp_path,
+        """
+@pytest.mark.parametrize("word", ["a/b"])
+def test_one(share_broker, share_group, word):
+    assert share_group == "test_one-a-b"
+    assert share_broker.profile.name == "kafka-4.4"
+    assert share_broker.run(lambda node: len(node.topics)) == 0
+    with WireMember(share_broker, filled(share_broker, 1, group_id=share_group), share_group) as member:
+        assert member.fetch() == [(0, 0, 1)]
+
+def test_two(share_broker):
+    assert share_broker.run(lambda node: len(node.topics)) == 0
+""",
+    )
+
+    assert result.stdout.splitlines()[-1].startswith("2 passed"), result.stdout
+
+
+def test_a_marker_says_what_is_special_about_the_broker(tmp_path: Path) -> None:
+    """Profile, settings, clock and seed; the nearest one counts, as pytest has it."""
+    result = ran(
+        tmp_path,
+        """
+pytestmark = pytest.mark.share_broker(profile="kafka-4.2")
+
+def test_of_the_module(share_broker):
+    assert share_broker.profile.name == "kafka-4.2"
+
+@pytest.mark.share_broker(profile=KAFKA_4_3, clock="standing", seed=3, config={"num.partitions": "4"})
+def test_of_its_own(share_broker):
+    assert share_broker.profile is KAFKA_4_3
+    before_ms = share_broker.now_ms
+    share_broker.advance(seconds=5)
+    assert share_broker.now_ms == before_ms + 5_000
+""",
+    )
+
+    assert result.stdout.splitlines()[-1].startswith("2 passed"), result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("'standing'", "the marker share_broker has keywords only, and not 'standing'"),
+        ("clok='standing'", "the marker share_broker has no 'clok': it has profile, config, clock and seed"),
+        ("clock='slow'", "the marker share_broker knows no clock 'slow': it is one of system, standing"),
+        ("profile='kafka-3.9'", "the marker share_broker knows no profile 'kafka-3.9': it is one of "),
+        ("config={'group.share.nothing': '1'}", "group.share.nothing"),
+    ],
+    ids=["positional", "keyword", "clock", "profile", "config"],
+)
+def test_a_wrong_marker_is_an_error_of_the_test(tmp_path: Path, arguments: str, said: str) -> None:
+    """It says what is wrong."""
+    result = ran(tmp_path, f"@pytest.mark.share_broker({arguments})\ndef test_it(share_broker):\n    pass\n")
+
+    assert result.returncode == 1
+    assert said in result.stdout
+
+
+def test_a_failure_tells_the_lives_of_the_records_that_are_not_done(tmp_path: Path) -> None:
+    """In the report of the test that has failed, and in no other."""
+    result = ran(
+        tmp_path,
+        """
+@pytest.mark.parametrize("expected", [1, 2])
+def test_it(share_broker, share_group, expected):
+    with WireMember(share_broker, filled(share_broker, 2, group_id=share_group), share_group) as member:
+        assert member.fetch() == [(0, 1, expected)]
+""",
+    )
+
+    assert result.stdout.count("share_broker: records that no group is done with") == 1
+    assert "Group test_it-2: 2 records not done with" in result.stdout
+    assert "acquired it: delivery 1 of 5" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("1 failed, 1 passed"), result.stdout
+
+
+def test_a_failure_without_records_tells_nothing(tmp_path: Path) -> None:
+    """Nothing was fetched, so no group is known."""
+    result = ran(tmp_path, "def test_it(share_broker):\n    raise ValueError\n")
+
+    assert "share_broker: records" not in result.stdout
+    assert result.returncode == 1
+
+
+def test_tests_in_several_processes_have_brokers_of_their_own(tmp_path: Path) -> None:
+    """With pytest-xdist, each at a port that is free."""
+    result = ran(
+        tmp_path,
+        """
+@pytest.mark.parametrize("number", range(6))
+def test_it(share_broker, share_group, number):
+    with WireMember(share_broker, filled(share_broker, number, group_id=share_group), share_group) as member:
+        assert len(member.fetch(max_records=1)) == min(number, 1)
+""",
+        *("-p", "xdist", "-n", "2"),
+    )
+
+    assert result.stdout.splitlines()[-1].startswith("6 passed"), result.stdout
+
+
+def test_without_its_fixtures_nothing_of_the_extra_is_loaded(tmp_path: Path) -> None:
+    """A test that asks for no broker does not wait for what a broker takes."""
+    (tmp_path / "test_it.py").write_text(
+        """
+import sys
+
+def test_it():
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    assert "sharestate" in loaded
+    assert not loaded & {"kio", "aiokafka", "cramjam", "xxhash"}
+    assert "sharestate.broker.server" not in sys.modules
+"""
+    )
+    result = run(tmp_path)
+
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,31 @@
+"""Texts on the wire, as Kafka's generated messages read and write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharestate import MalformedInputError, RecordFormatError
+from sharestate.coordinator.wire import Reader, compact_text_bytes
+
+
+@pytest.mark.parametrize(("text", "data"), [("", b"\x01"), ("abc", b"\x04abc"), ("\u00fc", b"\x03\xc3\xbc")])
+def test_a_compact_text_follows_one_more_than_its_length(text: str, data: bytes) -> None:
+    """COMPACT_STRING of Kafka's protocol: an unsigned varint of the length plus one, then UTF-8."""
+    assert compact_text_bytes(text, "name") == data
+    assert Reader(data, "value").compact_text("name") == text
+    assert Reader(data, "value").nullable_text("name") == text
+
+
+def test_the_length_of_null_is_zero() -> None:
+    """COMPACT_NULLABLE_STRING; where null is not allowed it is refused."""
+    assert Reader(b"\0", "value").nullable_text("name") is None
+    with pytest.raises(RecordFormatError, match="name must not be null"):
+        Reader(b"\0", "value").compact_text("name")
+
+
+def test_a_text_longer_than_messages_may_have_is_refused() -> None:
+    """Kafka's generated messages refuse more than 32,767 bytes, in both directions."""
+    with pytest.raises(RecordFormatError, match="name has the length 32768"):
+        Reader(b"\x81\x80\x02" + bytes(2**15), "value").nullable_text("name")
+    with pytest.raises(MalformedInputError, match="the length of name"):
+        compact_text_bytes("a" * 2**15, "name")
