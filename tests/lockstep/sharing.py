@@ -111,12 +111,14 @@ def fetch(draw: Draw) -> Iterator[Step]:
     if member.session and draw.happens(0.06):
         yield from _renewing_fetch(draw, member)
         return
-    given = _without_releases(_some(draw, member)) if len(member.listed) == 1 and draw.happens(0.4) else {}
     listed, wait_ms = _to_list(draw, member)
+    begins = any(is_cold(draw, member, part) for part in listed)
+    rides = len(member.listed) == 1 and not begins and draw.happens(0.4)
+    given = _without_releases(_some(draw, member)) if rides else {}
     forgotten = [
         part
         for part in member.listed
-        if part not in given and part not in listed and (draw.happens(0.06) or is_cold(draw, member, part))
+        if part not in given and part not in listed and (begins or draw.happens(0.06) or is_cold(draw, member, part))
     ]
     alone = len({*member.listed, *listed} - {*forgotten}) == 1
     limits = {
@@ -181,7 +183,7 @@ def _to_list(draw: Draw, member: KnownMember) -> tuple[list[Part], int]:
     """Return partitions to add to the session, and how long to wait, if that matters; 0 if it does not."""
     known = [part for part in draw.parts() if part not in member.listed]
     cold = [part for part in known if is_cold(draw, member, part)]
-    if cold and not member.session:
+    if cold and (not member.session or draw.happens(0.25)):
         return [draw.one(cold)], FIRST_WAIT_MS
     warm = [part for part in known if part not in cold]
     if warm and (not member.session or draw.happens(0.15)):
@@ -195,7 +197,7 @@ def is_cold(draw: Draw, member: KnownMember, part: Part) -> bool:
     """
     Return whether a group has got nothing of a partition yet.
 
-    A broker reads the state of such a partition meanwhile: whether it is in the answer is open, unless it is alone.
+    A broker reads the state of such a partition meanwhile: whether it is in the answer is open, unless it is there alone.
     """
     return (member.group, part) not in draw.world.warm
 
