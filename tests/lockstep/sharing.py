@@ -197,7 +197,7 @@ def is_cold(draw: Draw, member: KnownMember, part: Part) -> bool:
     """
     Return whether a group has got nothing of a partition yet.
 
-    A broker reads the state of such a partition meanwhile: whether it is in the answer is open, unless it is there alone.
+    A broker reads the state of such a partition meanwhile: whether it is in the answer is open, unless it is alone.
     """
     return (member.group, part) not in draw.world.warm
 
