@@ -29,6 +29,9 @@ LONG_WAIT_MS: Final = 1200
 ASYNC_MS: Final = 150
 """What a broker may take for what it does behind its answer: releasing, assigning. [ms]"""
 
+ALL_BYTES: Final = 2**31 - 1
+"""No limit. Of several partitions it is open which comes first, so that there are bytes left for it. [bytes]"""
+
 LONGEST_RANGE: Final = 20
 """How many offsets wrong acknowledgements are about at most."""
 
@@ -108,17 +111,20 @@ def fetch(draw: Draw) -> Iterator[Step]:
     if member.session and draw.happens(0.06):
         yield from _renewing_fetch(draw, member)
         return
-    given = _without_releases(_some(draw, member)) if len(member.listed) == 1 and draw.happens(0.4) else {}
     listed, wait_ms = _to_list(draw, member)
+    begins = any(is_cold(draw, member, part) for part in listed)
+    rides = len(member.listed) == 1 and not begins and draw.happens(0.4)
+    given = _without_releases(_some(draw, member)) if rides else {}
     forgotten = [
         part
         for part in member.listed
-        if part not in given and part not in listed and (draw.happens(0.06) or is_cold(draw, member, part))
+        if part not in given and part not in listed and (begins or draw.happens(0.06) or is_cold(draw, member, part))
     ]
+    alone = len({*member.listed, *listed} - {*forgotten}) == 1
     limits = {
         "max_wait": wait_ms or draw.one((0, 0, 10, 30)),
         "min_bytes": draw.one((0, 1, 1, 1, 1, 2000)),
-        "max_bytes": draw.one((300, 3000, 100_000, 2**31 - 1, 2**31 - 1)),
+        "max_bytes": draw.one((300, 3000, 100_000, ALL_BYTES, ALL_BYTES)) if alone else ALL_BYTES,
         "max_records": draw.one((1, 3, 7, 10, 25, 60, 500)),
         "batch_size": draw.one((1, 5, 10, 50, 500)),
     }
@@ -177,7 +183,7 @@ def _to_list(draw: Draw, member: KnownMember) -> tuple[list[Part], int]:
     """Return partitions to add to the session, and how long to wait, if that matters; 0 if it does not."""
     known = [part for part in draw.parts() if part not in member.listed]
     cold = [part for part in known if is_cold(draw, member, part)]
-    if cold and not member.session:
+    if cold and (not member.session or draw.happens(0.25)):
         return [draw.one(cold)], FIRST_WAIT_MS
     warm = [part for part in known if part not in cold]
     if warm and (not member.session or draw.happens(0.15)):

@@ -136,9 +136,16 @@ class World:
 
     def _lose_connection(self, client: str) -> None:
         if member := self.members.get(client):
-            member.session, member.waits = 0, False
-            member.listed.clear()
-            member.held.clear()
+            member.waits = False
+            self._end_session(member)
+
+    def _end_session(self, member: KnownMember) -> None:
+        """A broker forgets the share partitions of a group when its last session ends (onGroupEmpty)."""
+        member.session = 0
+        member.listed.clear()
+        member.held.clear()
+        if not any(each.session for each in self.members.values() if each.group == member.group):
+            self.warm = {(group, part) for group, part in self.warm if group != member.group}
 
     def _create(self, step: Step, answer: Fields) -> None:
         for asked, made in zip(step.request["topics"], answer["topics"], strict=False):
@@ -210,14 +217,12 @@ class World:
     def _count(self, member: KnownMember, step: Step, answer: Fields) -> bool:
         """Move the epoch of a session on; return whether the request was accepted."""
         if answer["error_code"] in SESSION_ERRORS:
-            member.session = 0
+            self._end_session(member)
         if answer["error_code"] != "none":
             return False
         epoch = step.request["share_session_epoch"]
         if epoch == FINAL_EPOCH:
-            member.session = 0
-            member.listed.clear()
-            member.held.clear()
+            self._end_session(member)
             return False
         member.session = epoch + 1
         if step.api == "share_fetch":
