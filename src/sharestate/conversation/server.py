@@ -86,7 +86,7 @@ class LineServer(ABC):
         """
 
 
-class Allowance:
+class ConversationBudget:
     """
     What is left of what the responses of a conversation may cost, as short requests may have long ones.
 
@@ -167,17 +167,17 @@ def serve(lines: Iterable[str], output: TextIO, server: LineServer) -> None:
     length given instead; after responses that have cost too much, requests are refused. Use
     :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
     """
-    allowance = Allowance(server)
+    budget = ConversationBudget(server)
     for number, line in enumerate(lines, 1):
         if is_blank(line):
             continue
         try:
-            allowance.expect_left(len(line), number)
+            budget.expect_left(len(line), number)
             response = server.answer_line(line, number)
         except BadRequestError as error:
             response = bad_request_json(error)
         text = write_json(response)
-        allowance.count(len(text))
+        budget.count(len(text))
         if len(text) > MAX_LINE:
             text = write_json({"too_long": {"line": number, "characters": len(text), "limit": MAX_LINE}})
         output.write(text + "\n")
