@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz lint check package release
 .PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -46,7 +46,7 @@ LOGGED := tests/data/broker-log/k431-seq
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle and not broker and not spark' --numprocesses auto --maxprocesses 4 --dist worksteal
+PYTEST := -q -m 'not oracle and not broker and not spark and not clients' --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -92,6 +92,20 @@ falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at 
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
 	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
+
+# What clients are asked to do takes a target: -k ours, -k 4.3.1.
+test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
+	$(call judge,test-clients, \
+	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients $(if $(TARGET),-k '$(TARGET)') tests/clients))
+
+# The same seed writes the same script, as long as brokers answer alike.
+lockstep: KAFKA ?= 4.3.1
+lockstep: SEED ?= 1
+lockstep: SEEDS ?= 1
+lockstep: STEPS ?= 500
+lockstep: $(READY) ## Ask a broker of Kafka and the test broker the same at random, and compare; KAFKA=, SEED=, SEEDS=, STEPS=, ITSELF=1
+	$(call judge,lockstep, $(call step,scripts at Kafka $(KAFKA) and at the test broker, \
+	  $(BIN)/python -m tests.lockstep run --kafka $(KAFKA) --seed $(SEED) --seeds $(SEEDS) --steps $(STEPS) $(if $(ITSELF),--itself)))
 
 # The request logs, segments and settings of brokers that were put under load, and what clients saw, for `sharestate log`.
 broker-runs: RUN ?= all

@@ -44,6 +44,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "StreamingQuery"),
     ("py:exc", "AnalysisException"),
     ("py:exc", "PythonException"),
+    ("py:class", "Response"),  # any answer of a node
     ("py:class", "LeaderEvent"),  # any of the classes of sharestate.leader.observed
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]

@@ -1,13 +1,14 @@
 """
-The directories that are skipped as a whole, because their modules cannot be imported everywhere.
+What holds for all tests: which directories are skipped as a whole, and that Ctrl-C works.
 
-``SHARESTATE_REQUIRE=spark`` makes an error of that.
+Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes it an error.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,3 +39,9 @@ def missing() -> list[str]:
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Take the place of a directory whose modules cannot be imported here."""
     return SkippedDirectory.from_parent(parent, path=path) if path == SPARK and missing() else None
+
+
+def pytest_configure() -> None:
+    """Have commands that tests start interrupted by Ctrl-C, also where a shell has started pytest in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # which commands would inherit
+        signal.signal(signal.SIGINT, signal.default_int_handler)

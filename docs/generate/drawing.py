@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from math import hypot
+from math import copysign, hypot
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -87,8 +87,7 @@ class StateDiagram(NamedTuple):
 
     def _line(self, here: str, there: str) -> tuple[Point, Point]:
         aside = self._aside(here, there)
-        begin, end = self._edge(here, there), self._edge(there, here)
-        return Point(begin.x + aside.x, begin.y + aside.y), Point(end.x + aside.x, end.y + aside.y)
+        return self._edge(here, there, aside), self._edge(there, here, aside)
 
     def _aside(self, here: str, there: str) -> Point:
         """Return how far an arrow is moved to its left, because there is one in the other direction."""
@@ -97,12 +96,17 @@ class StateDiagram(NamedTuple):
         x, y = self.places[there].x - self.places[here].x, self.places[there].y - self.places[here].y
         return Point(y / hypot(x, y) * _SHIFT, -x / hypot(x, y) * _SHIFT)
 
-    def _edge(self, here: str, there: str) -> Point:
-        """Return where the line from the middle of one state to that of another leaves the box."""
+    def _edge(self, here: str, there: str, aside: Point) -> Point:
+        """Return where the line from the middle of one state to that of another, moved aside, leaves the box."""
         middle = self.places[here]
         x, y = self.places[there].x - middle.x, self.places[there].y - middle.y
-        part = min(_HALF_WIDTH / abs(x) if x else 1, self._half_height(here) / abs(y) if y else 1)
-        return Point(middle.x + x * part, middle.y + y * part)
+        parts = (
+            (half - copysign(off, off * way)) / abs(way)
+            for half, off, way in ((_HALF_WIDTH, aside.x, x), (self._half_height(here), aside.y, y))
+            if way
+        )
+        part = min(parts)
+        return Point(middle.x + aside.x + x * part, middle.y + aside.y + y * part)
 
     def _half_height(self, state: str) -> float:
         return 12 + _LINE * (1 + len(self.remarks.get(state, ()))) / 2
@@ -115,7 +119,8 @@ class StateDiagram(NamedTuple):
         else:
             begin, end = self._line(here, there)
             aside = self._aside(here, there)
-            beside = (half_height + 2) / _SHIFT  # of two parallel lines, each has its labels on its own side
+            # Of two parallel lines, each has its labels on its own side.
+            beside = ((abs(aside.x) * half_width + abs(aside.y) * half_height) / _SHIFT + 2) / _SHIFT
             middle = Point((begin.x + end.x) / 2 + aside.x * beside, (begin.y + end.y) / 2 + aside.y * beside)
         yield f"  <g><title>{here} to {there}</title>"
         yield _box("behind", middle, half_width, half_height)

@@ -30,6 +30,15 @@ These are planted in a mock broker with a log of its own, which [`compare`](test
 from the library by its answers alone. *Sequences* is how many it took, *steps* how many requests the shortest
 conversation has. *Found by* is the request at which the two differ."""
 
+NODES: Final = """\
+## Nodes
+
+These are planted in [a node](node.md), each in one function of its sessions, its fetches or its log. Its members,
+producers and leaders are in the hands of [`ShareGroupMachine`](testing.md#from-the-clients-side), here with sessions,
+connections that end, fetches that wait, and several partitions. *Found by* is a guarantee, or what an answer has to be.
+`make test` runs the shortest programs. Eight more, in the order of a session's partitions and in target assignments,
+are found by properties of these."""
+
 PERSISTERS: Final = """\
 ## Persisters
 
@@ -56,6 +65,8 @@ def page() -> str:
         "\n".join(["```text", *longest["program"], "```"]),
         PARTITIONS,
         table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-partition-bugs.json")),
+        NODES,
+        table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-node-bugs.json")),
         PERSISTERS,
         table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-persister-bugs.json")),
         BROKERS,

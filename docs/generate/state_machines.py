@@ -29,6 +29,10 @@ LIFECYCLE_PLACES: Final = {
     Lifecycle.FENCED.name: Point(400, 380),
 }
 
+INTRODUCTION = """\
+A share partition has two state machines: one for each record in flight, and one for its lifecycle. Those of [a share
+session](sessions.md#sessions-3) and of [a share group](groups.md#groups-1) are drawn on their pages."""
+
 RECORDS = """\
 ## The record machine
 
@@ -52,7 +56,7 @@ def page() -> str:
     parts = [
         NOTICE,
         "# State machines",
-        "A share partition has two state machines: one for each record in flight, and one for its lifecycle.",
+        INTRODUCTION,
         RECORDS,
         "![The record machine, as in the table below](record-machine.svg)",
         table(

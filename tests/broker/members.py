@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-from tests.broker.kafka_broker import KafkaBroker
-from tests.broker.kafka_cluster import KafkaCluster
 
 PATIENCE_S: Final = 60
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
 
-def configure(broker: KafkaBroker | KafkaCluster, group_id: str, config: Mapping[str, str]) -> None:
+class HasAddress(Protocol):
+    """A broker, or several."""
+
+    @property
+    def address(self) -> str:
+        """Where it is asked: HOST:PORT."""
+
+
+def configure(broker: HasAddress, group_id: str, config: Mapping[str, str]) -> None:
     """Set configs of a group."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
@@ -27,15 +32,16 @@ def configure(broker: KafkaBroker | KafkaCluster, group_id: str, config: Mapping
     admin.incremental_alter_configs([group])[group].result(PATIENCE_S)
 
 
-def produce(broker: KafkaBroker, topic: str, count: int, batch: int = 10, partition: int = 0) -> None:
+def produce(broker: HasAddress, topic: str, count: int, batch: int = 10, partition: int = 0) -> None:
     """Write so many records to a partition of a topic, so many to a *batch*."""
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50, "batch.num.messages": batch})
+    # A flush does not linger; without it no batch goes before it is full, however slow the machine.
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 10_000, "batch.num.messages": batch})
     for number in range(count):
         producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=partition)
     assert producer.flush(PATIENCE_S) == 0
 
 
-def member(broker: KafkaBroker, group_id: str, topic: str) -> ShareConsumer:
+def member(broker: HasAddress, group_id: str, topic: str) -> ShareConsumer:
     """Return a member of a group that takes ten records at a time, and acknowledges them one by one."""
     consumer = ShareConsumer(
         {

@@ -67,8 +67,21 @@ class RawConnection:
         Raises:
             ConnectionError: The broker has hung up.
         """
+        self.send(request)
+        return self.receive(schema)
+
+    def send(self, request: RequestPayload) -> None:
+        """Send a request, and do not wait for its answer."""
         self._requests += 1
         self._socket.sendall(request_frame(request, self._requests, self._client_id))
+
+    def receive(self, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
+        """
+        Return the answer to the only request that has none yet.
+
+        Raises:
+            ConnectionError: The broker has hung up.
+        """
         buffer = FrameBuffer()
         frames: list[bytes] = []
         while not frames:

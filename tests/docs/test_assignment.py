@@ -10,7 +10,7 @@ import pytest
 
 from sharestate.broker import groups
 from sharestate.broker.groups import read_assignment_input
-from sharestate.broker.groups.assignment_json import MAX_MEMBERS, MAX_PARTITIONS
+from sharestate.broker.groups.assignment_json import MAX_MEMBERS, MAX_PARTITIONS, MAX_SUBSCRIPTIONS
 from sharestate.conversation import AssignorConversation, BadRequestError
 from sharestate.errors import MalformedInputError, ShareStateError
 
@@ -66,3 +66,4 @@ def test_the_rules_that_code_cites_are_on_the_page() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     """As the page says them."""
     assert f"may have {MAX_MEMBERS} members, and topics of {MAX_PARTITIONS} partitions" in PAGE
+    assert f"members may have {MAX_SUBSCRIPTIONS} topics together" in PAGE

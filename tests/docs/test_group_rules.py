@@ -10,6 +10,7 @@ import pytest
 
 import sharestate
 from sharestate.broker.groups import ADMINISTRATION_CHECKS, HEARTBEAT_CHECKS, GroupQuirk
+from tests.docs.test_state_machines import arrows, groups
 from tests.support.protocol_pages import sections
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -62,3 +63,18 @@ def test_the_bugs_of_the_page_are_the_quirks() -> None:
     assert [(row[0], row[1]) for row in rows("groups.md", 11)] == [
         (quirk.value, f"`{quirk.name}`") for quirk in GroupQuirk
     ]
+
+
+def test_what_becomes_of_a_group_is_drawn() -> None:
+    """Who joins makes a group, as altered offsets do (offsets 2.1); only an empty one is deleted (offsets 5.1)."""
+    assert sorted(arrows("share-group.svg")) == sorted(
+        [
+            ("no group", "Stable", "a member joins"),
+            ("no group", "Empty", "offsets are altered"),
+            ("Empty", "Stable", "a member joins"),
+            ("Empty", "no group", "it is deleted"),
+            ("Stable", "Empty", "the last member leaves"),
+            ("Stable", "Empty", "the last session ends"),
+        ]
+    )
+    assert "begin: no group" in dict(groups("share-group.svg"))

@@ -8,7 +8,12 @@ from typing import Final
 
 import pytest
 
-from sharestate.conversation.groups.conversation import MAX_LOG, MAX_SERVED_GROUPS, MAX_SERVED_TOPICS
+from sharestate.conversation.groups.conversation import (
+    MAX_ALL_PARTITIONS,
+    MAX_LOG,
+    MAX_SERVED_GROUPS,
+    MAX_SERVED_TOPICS,
+)
 from sharestate.conversation.groups.grammar import MAX_SERVED_PARTITIONS, OPERATIONS, read_request
 from sharestate.errors import MalformedInputError
 from tests.support.protocol_pages import fields, operations, sections
@@ -50,4 +55,4 @@ def test_the_limits_are_those_of_the_code() -> None:
     """Groups, topics, partitions and records."""
     limits = [int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", SECTIONS["Limits"])]
 
-    assert limits == [MAX_SERVED_GROUPS, MAX_SERVED_TOPICS, MAX_SERVED_PARTITIONS, MAX_LOG]
+    assert limits == [MAX_SERVED_GROUPS, MAX_SERVED_TOPICS, MAX_SERVED_PARTITIONS, MAX_ALL_PARTITIONS, MAX_LOG]

@@ -16,7 +16,7 @@ from sharestate.conversation import SERVED_SPLIT_LIMIT, BadRequestError, Convers
 from sharestate.conversation.compare import differences
 from sharestate.conversation.grammar import MAX_DEFAULT_ANSWER, MAX_NAME, read_request
 from sharestate.conversation.served_partition import BATCHES_SPLIT
-from sharestate.conversation.server import MAX_PARTITIONS
+from sharestate.conversation.server import COST_OF_REQUESTS, FREE_COST, MAX_PARTITIONS
 from sharestate.errors import MalformedInputError
 from sharestate.json_lines import MAX_DEPTH, MAX_LINE
 from tests.support.protocol_pages import fields, names, operations, rows, sections
@@ -203,6 +203,8 @@ def test_the_limits_are_those_of_the_code() -> None:
         MAX_PARTITIONS,
         SERVED_SPLIT_LIMIT,
         BATCHES_SPLIT,
+        FREE_COST,
+        COST_OF_REQUESTS,
     ]
 
 

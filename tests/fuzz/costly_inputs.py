@@ -184,6 +184,13 @@ def named(size: int, pairs: int, names: int) -> Iterator[Line]:
     yield from islice(fragments(size, pairs), 3, None)
 
 
+def named_as_acquired(size: int, pairs: int) -> Iterator[Line]:
+    """Ranges that each fetch names, and has acquired."""
+    for place, event in enumerate(fragments(size, pairs)):
+        acquired = [[each, each, 2 + each % 2 + place // 2] for each in range(size)]
+        yield event | {"response": {"acquired": acquired}} if event["kind"] == "fetch" else event
+
+
 def again(size: int, times: int) -> Iterator[Line]:
     """The last of so many records is released and delivered again and again."""
     limits = {"max_record_locks": 10_000, "delivery_count_limit": 10}
@@ -318,6 +325,50 @@ def sessions(size: int, times: int) -> Callable[[Path], None]:
     return requests([{"op": "open"}, begins], goes_on, 1)
 
 
+def states(size: int, times: int) -> Callable[[Path], None]:
+    """Write requests that show a share partition with so many batches."""
+    answer = READ | {"state_batches": [[each, each, 0, 1 + each % 2] for each in range(size)]}
+    return requests([{"op": "open"}, {"op": "initialize", "answer": answer}], [{"op": "state"}], times)
+
+
+def loads(size: int, times: int) -> Callable[[Path], None]:
+    """Write requests that load a log of so many records."""
+    entries = [{"topic": SHARE.topic_id, "partition": each} for each in range(size)]
+    begins = [{"op": "open", "topics": {SHARE.topic_id: size}}, {"op": "initialize", "group": "g", "entries": entries}]
+    return requests(begins, [{"op": "restart", "quiet": True}], times)
+
+
+def topics(count: int, partitions: int) -> Line:
+    """Return the request that opens a group coordinator with so many topics."""
+    ids = [b64encode(number.to_bytes(16)).decode().rstrip("=") for number in range(16, 16 + count)]
+    return {"op": "open", "topics": {f"t{number}": [each, partitions] for number, each in enumerate(ids)}}
+
+
+def groups(count: int, names: list[str]) -> Iterator[Line]:
+    """Heartbeats with which so many groups begin."""
+    for number in range(count):
+        yield {"op": "heartbeat", "group": f"g{number}", "member": "m", "topics": names, "quiet": True}
+
+
+def joining(members: int, each: int) -> Iterator[Line]:
+    """Heartbeats with which so many members join groups, of which each is assigned as a whole whenever one joins."""
+    config = {"group.share.max.size": 1_000, "group.share.assignment.interval.ms": 0}
+    yield topics(1, 1) | {"config": config}
+    for number in range(members):
+        group = f"g{number // each}"
+        yield {"op": "heartbeat", "group": group, "member": f"m{number}", "topics": ["t0"], "quiet": True}
+
+
+def blank_properties(path: Path) -> None:
+    """Write as many short settings as a file may have."""
+    path.write_bytes(b"a\n" * 2**21)
+
+
+def described(path: Path) -> None:
+    """Write what is printed of a group, with a setting of which any character may end the name."""
+    path.write_text(f"Dynamic configs for group g are:\na{'=' * SIZE}\n")
+
+
 def properties(path: Path) -> None:
     """Write settings with a line that goes on and on."""
     path.write_bytes(b"a=\\\n" * 250_000)
@@ -348,6 +399,7 @@ REPORT: Final = ("history", "report", "{}", "-o", "{}.html")
 VERIFY: Final = ("log", "verify", "{}")
 IMPORT: Final = ("log", "import", "{}", "-o", "{}.jsonl")
 REPLAY: Final = ("history", "replay", "{}", "{}.out.jsonl")
+GROUPS: Final = ("serve", "groups")
 
 INPUTS: Final = {
     "state dump, four lines a byte": CostlyInput("dump.jsonl.gz", groups_of_lines, REBUILD),
@@ -360,6 +412,10 @@ INPUTS: Final = {
     "history, ranges named": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPLAY),
     "history, ranges named, explained": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), EXPLAIN),
     "history, ranges named, drawn": CostlyInput("h.jsonl", history(lambda: named(2_000, 1_200, 80_000)), REPORT),
+    "history, ranges acquired, explained": CostlyInput(
+        "h.jsonl", history(lambda: named_as_acquired(2_000, 30)), EXPLAIN
+    ),
+    "history, ranges acquired, drawn": CostlyInput("h.jsonl", history(lambda: named_as_acquired(2_000, 30)), REPORT),
     "history, 500 expired locks an event": CostlyInput("h.jsonl", history(lambda: expiries(500, 6_000)), REPLAY),
     "history, one of 16,000 records again": CostlyInput("h.jsonl", history(lambda: again(16_000, 3_000)), REPLAY),
     "state dump, 2,048 batches, explained": CostlyInput(
@@ -374,8 +430,41 @@ INPUTS: Final = {
     "assign, ids of one hash": CostlyInput("a.json", collisions(2**14), ("assign", "--order", "java", "{}")),
     "assign, many subscriptions": CostlyInput("a.json", assignment(600, 500, 500), ("assign", "{}")),
     "assign, many partitions": CostlyInput("a.json", assignment(2, 1, 2**18), ("assign", "{}")),
-    "serve sessions, without their states": CostlyInput("s.jsonl", sessions(10_000, 100), ("serve", "sessions")),
+    "assign, as many subscriptions as are read": CostlyInput("a.json", assignment(520, 1_000, 1), ("assign", "{}")),
+    "serve, states": CostlyInput("s.jsonl", states(4_096, 5_000), ("serve",)),
+    "serve coordinator, loads": CostlyInput("s.jsonl", loads(250, 6_000), ("serve", "coordinator")),
+    "serve sessions, without their states": CostlyInput("s.jsonl", sessions(10_000, 6_000), ("serve", "sessions")),
+    "serve groups, four million partitions": CostlyInput(
+        "s.jsonl", requests([topics(1_024, 4_096)], groups(1, [f"t{number}" for number in range(1_024)]), 1), GROUPS
+    ),
+    "serve groups, 65,536 partitions": CostlyInput(
+        "s.jsonl", requests([topics(16, 4_096)], groups(200, [f"t{number}" for number in range(16)]), 1), GROUPS
+    ),
+    "serve groups, their states": CostlyInput(
+        "s.jsonl", requests([topics(1, 4_096), *groups(1, ["t0"])], [{"op": "state"}], 5_000), GROUPS
+    ),
+    "serve groups, loads": CostlyInput(
+        "s.jsonl", requests([topics(1, 1), *groups(1_000, ["t0"])], [{"op": "reload", "quiet": True}], 5_000), GROUPS
+    ),
+    "serve groups, members join": CostlyInput("s.jsonl", requests(joining(6_000, 1_000), [], 1), GROUPS),
+    "serve assignor, again": CostlyInput(
+        "s.jsonl",
+        requests(
+            [],
+            [
+                {
+                    "op": "assign",
+                    "topics": {SHARE.topic_id: 200_000},
+                    "members": [{"id": "m", "topics": [SHARE.topic_id]}],
+                }
+            ],
+            300,
+        ),
+        ("serve", "assignor"),
+    ),
     "settings": CostlyInput("server.properties", properties, (*IMPORT, "--config", "{}")),
+    "settings, many": CostlyInput("server.properties", blank_properties, (*IMPORT, "--config", "{}")),
+    "settings of groups": CostlyInput("groups.txt", described, (*IMPORT, "--group-config", "{}")),
 }
 
 

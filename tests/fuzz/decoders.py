@@ -475,6 +475,6 @@ DECODERS: Final = {
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
     "states of searches": Decoder(_searches, damaged_json, _read_search, (MalformedInputError,)),
-    "settings of brokers": Decoder(_properties, _damaged_properties, _read_properties, (RequestLogError,)),
+    "settings of brokers": Decoder(_properties, _damaged_properties, _read_properties, (RequestLogError,), 10),
 }
 """The decoders, by name."""

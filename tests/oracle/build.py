@@ -114,20 +114,37 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
     return Oracle(kafka, jars, classes)
 
 
-def fetch_jars(kafka: str, say: Callable[[str], None] = lambda _: None) -> Path:
+def fetch_jars(kafka: str, say: Callable[[str], None] = lambda _: None, pom: Path = POM) -> Path:
     """
-    Return the directory with the jars of release *kafka*, fetched unless they were.
+    Return the directory with the jars of release *kafka* that *pom* asks for, fetched unless they were.
 
     Raises:
         OracleUnavailableError: A JDK, Maven or the jars are not to be had.
     """
     require_tools()
-    jars = cache() / kafka / f"jars-{_digest([POM])}"
+    jars = cache() / kafka / f"jars-{_digest([pom])}"
     if not jars.is_dir():
         say(f"fetching the jars of Kafka {kafka}")
         with _whole(jars) as place:
-            _fetch(kafka, place)
+            _fetch(kafka, place, pom)
     return jars
+
+
+def compile_classes(kafka: str, sources: Path, pom: Path) -> list[str]:
+    """
+    Return the class path of the sources in a directory, compiled against what *pom* asks for unless they were.
+
+    Raises:
+        OracleUnavailableError: A JDK, Maven or the jars are not to be had.
+        OracleError: The sources do not compile.
+    """
+    jars = fetch_jars(kafka, pom=pom)
+    files = sorted(sources.glob("*.java"))
+    classes = jars.parent / f"{sources.parent.name}-{_digest([pom, *files])}"
+    if not classes.is_dir():
+        with _whole(classes) as place:
+            _compile(kafka, files, jars, place)
+    return [str(classes), f"{jars}/*"]
 
 
 def fetch_jar(artifact: str) -> Path:
@@ -204,7 +221,7 @@ def _output(*command: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
 
 
-def _fetch(kafka: str, place: Path) -> None:
+def _fetch(kafka: str, place: Path, pom: Path) -> None:
     where = f"-DoutputDirectory={place}"
     command = [
         "mvn",
@@ -212,7 +229,7 @@ def _fetch(kafka: str, place: Path) -> None:
         "-q",
         "-Dstyle.color=never",
         "-f",
-        str(POM),
+        str(pom),
         "-P",
         line_of(kafka),
         f"-Dkafka={kafka}",

@@ -214,7 +214,7 @@ def append_wakes_nobody(original: Any, self: Any) -> tuple[()]:
     return ()
 
 
-@planted(SEEN_BY_MEMBERS, SharePartitions, "settle")
+@planted(SEEN_BY_MEMBERS, SharePartitions, "take_effects")
 def release_wakes_nobody(original: Any, self: Any, led: Any, now_ms: Any) -> None:
     """Fetches that wait sleep on when records become available again."""
     before = dict(self.woken)

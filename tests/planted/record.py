@@ -19,14 +19,15 @@ from attrs import frozen
 
 from sharestate import KAFKA_4_3
 from sharestate.testing.search import DifferenceError, Level, compare, plain
-from tests.planted import brokers, persisters, share_groups, share_partitions
-from tests.support import mock_machine, partition_machine, persister_machine
+from tests.planted import brokers, nodes, persisters, share_groups, share_partitions
+from tests.support import mock_machine, node_programs, partition_machine, persister_machine
 
 DATA: Final = Path(__file__).parents[1] / "data"
 SHARE_GROUPS: Final = DATA / "planted-bugs.json"
 PARTITIONS: Final = DATA / "planted-partition-bugs.json"
 PERSISTERS: Final = DATA / "planted-persister-bugs.json"
 BROKERS: Final = DATA / "planted-broker-bugs.json"
+NODES: Final = DATA / "planted-node-bugs.json"
 
 Row: TypeAlias = dict[str, Any]
 
@@ -107,6 +108,29 @@ def broker_rows() -> Iterator[Row]:
             raise ValueError(message)
 
 
+def node_rows() -> Iterator[Row]:
+    """
+    Yield what members find of each bug of a node.
+
+    Raises:
+        ValueError: They find nothing.
+    """
+    for name, bug in nodes.SEEN_BY_MEMBERS.items():
+        found = node_programs.search(bug)
+        if found is None:
+            message = f"{name}: not found"
+            raise ValueError(message)
+        program, runs = found
+        yield {
+            "bug": name,
+            "what": bug.what,
+            "found_by": program.found_by,
+            "runs": runs,
+            "steps": steps_of("\n".join(program.text)),
+            "program": program.text,
+        }
+
+
 KINDS: Final[Mapping[str, tuple[Path, Callable[[], Iterator[Row]]]]] = MappingProxyType(
     {
         "groups": (
@@ -127,6 +151,7 @@ KINDS: Final[Mapping[str, tuple[Path, Callable[[], Iterator[Row]]]]] = MappingPr
             ).rows,
         ),
         "brokers": (BROKERS, broker_rows),
+        "nodes": (NODES, node_rows),
     }
 )
 """The file of each kind of bugs, and what makes its rows."""

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharestate.broker.sessions import SESSION_PROFILES, SESSIONS_4_4, SessionProfile
+from sharestate.broker.sessions import (
+    SESSION_PROFILES,
+    SESSIONS_4_4,
+    FetchedPartition,
+    SessionProfile,
+    ShareSessionCache,
+)
 from sharestate.conversation import BadRequestError, SessionConversation
-from tests.support.session_data import OTHER, RECORDINGS, TOPIC, exchanges
+from tests.support.session_data import OTHER, RECORDINGS, TOPIC, AllTopics, exchanges, opened, order, part
 
 EPOCHS: Final = st.sampled_from([-(2**31), -2, -1, 0, 0, 1, 1, 2, 3, 2**31 - 1])
 PARTITIONS: Final = st.lists(
@@ -107,6 +113,28 @@ def test_healed_sessions_end_with_their_connection(requests: list[Any]) -> None:
         conversation.answer({"op": "disconnect", "connection": connection}, 1)
 
     assert state_of(conversation) == {"sessions": [], "partitions": 0, "members": {}, "connections": {}}
+
+
+@given(count=st.integers(1, 6), past=st.integers(0, 20))
+def test_partitions_take_turns_in_coming_first(count: int, past: int) -> None:
+    """Of as many fetches without records as there are partitions, each begins with another one (sessions 5)."""
+    cache = ShareSessionCache()
+    opened(cache, *range(count))
+    contexts = [cache.new_context("g", "m1", 1 + index, connection_id="c1") for index in range(past + count)]
+
+    assert len({context.fetch_order(AllTopics()).valid[0] for context in contexts[past:]}) == count
+
+
+@given(fetches=st.lists(st.sets(st.integers(0, 4)), max_size=8))
+def test_partitions_that_had_records_wait_behind_the_others(fetches: list[set[int]]) -> None:
+    """After each fetch, those with records stand behind those without (sessions 6)."""
+    cache = ShareSessionCache()
+    opened(cache, *range(5))
+    for epoch, with_records in enumerate(fetches, 1):
+        context = cache.new_context("g", "m1", epoch, connection_id="c1")
+        context.respond({part(number): FetchedPartition(69 * (number in with_records)) for number in range(5)})
+
+        assert {*order(cache)[5 - len(with_records) :]} == with_records
 
 
 ANYTHING: Final = st.recursive(

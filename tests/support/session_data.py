@@ -17,6 +17,18 @@ TOPIC: Final = "AAECAwQFBgcICQoLDA0ODw"
 OTHER: Final = "IoNTqcc65nJltKVVhKBPPQ"
 
 
+class AllTopics:
+    """Topics of which one may not be read, and another one has a single partition."""
+
+    def may_read(self, topic: str) -> bool:
+        """Return whether it is not the secret one."""
+        return topic != "secret"
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Return whether it is not a later partition of the small one."""
+        return topic != "small" or partition == 0
+
+
 def exchanges(recording: Path) -> list[tuple[Any, Any]]:
     """Return the requests of a recording with Kafka's responses."""
     rows = map(json.loads, recording.read_text().splitlines()[1:])

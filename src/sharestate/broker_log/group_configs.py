@@ -22,7 +22,11 @@ from sharestate.broker_log.settings import field_of
 from sharestate.errors import InvalidConfigurationError, RequestLogError
 
 _GROUP: Final = re.compile(r"(?:Dynamic|All) configs for group (.*) are:")
-_SETTING: Final = re.compile(r"(\S+?)=(.*) sensitive=(?:true|false) synonyms=\{.*\}")
+MAX_FILE: Final = 2**24
+"""The largest size of a file: with all of its settings a group has 5,000 bytes. [bytes]"""
+
+_NAME: Final = re.compile(r"([^\s=]+)=")
+_AFTER_VALUE: Final = tuple(f" sensitive={each} synonyms={{" for each in ("true", "false"))
 
 
 def read_group_configs(paths: Iterable[Path | str]) -> dict[str, dict[str, Any]]:
@@ -46,17 +50,19 @@ def _read(path: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     fields: dict[str, Any] | None = None
     for number, line in enumerate(map(str.strip, _lines(path)), 1):
+        if not line:
+            continue
         if group := _GROUP.fullmatch(line):
             fields = found.setdefault(group[1], {})
-        elif setting := _SETTING.fullmatch(line):
+        elif setting := _setting(line):
             if fields is None:
                 message = "a setting before the name of a group"
                 raise RequestLogError(message, path, number)
             try:
-                fields |= field_of(setting[1], setting[2])
+                fields |= field_of(*setting)
             except InvalidConfigurationError as error:
-                raise RequestLogError(str(error), path, number, setting[1]) from error
-        elif line:
+                raise RequestLogError(str(error), path, number, setting[0]) from error
+        else:
             message = "expected what kafka-configs.sh --describe --entity-type groups prints"
             raise RequestLogError(message, path, number)
     if not found:
@@ -65,9 +71,18 @@ def _read(path: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _setting(line: str) -> tuple[str, str] | None:
+    """Return the name and the value of a setting; None if the line is none."""
+    name = _NAME.match(line)
+    end = max(map(line.rfind, _AFTER_VALUE))
+    if name is None or end < name.end() or not line.endswith("}"):
+        return None
+    return name[1], line[name.end() : end]
+
+
 def _lines(path: str) -> list[str]:
     try:
-        return read_bytes(path).decode().splitlines()
+        return read_bytes(path, MAX_FILE).decode().splitlines()
     except UnicodeDecodeError as error:
         message = f"cannot be read: {error}"
         raise RequestLogError(message, path) from error

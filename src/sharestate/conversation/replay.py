@@ -21,13 +21,19 @@ from sharestate.conversation.compare import Difference, Level, assignor_differen
 from sharestate.conversation.coordinator import CoordinatorConversation
 from sharestate.conversation.groups import GroupConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
-from sharestate.conversation.server import BadRequestError, Conversation, LineServer, bad_request_json
+from sharestate.conversation.server import (
+    BadRequestError,
+    Conversation,
+    ConversationBudget,
+    LineServer,
+    bad_request_json,
+)
 from sharestate.conversation.sessions import SessionConversation
 from sharestate.conversation.traces import Recorded, Trace, TraceStep, open_trace
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
-from sharestate.json_lines import MAX_LINE, Json, read_json
+from sharestate.json_lines import MAX_LINE, Json, read_json, write_json
 from sharestate.values.profiles import Profile
 
 NOT_SENT: Final = frozenset({"external", "internal"})
@@ -154,10 +160,10 @@ def _outcome(
 
 
 def _replayed(trace: Trace, server: LineServer, compare: Compare) -> TraceOutcome:
-    has_calls = False
+    has_calls, budget = False, ConversationBudget(server)
     for step in trace.steps:
         has_calls |= step.op not in NO_CALLS
-        deviation = None if step.op in NOT_SENT else _deviation(step, server, compare)
+        deviation = None if step.op in NOT_SENT else _deviation(step, server, budget, compare)
         if deviation is not None and (has_calls or any(later.op not in NO_CALLS for later in trace.steps)):
             return _outcome(trace, ReplayVerdict.FAILED, deviation=deviation)
     if not has_calls:
@@ -165,11 +171,13 @@ def _replayed(trace: Trace, server: LineServer, compare: Compare) -> TraceOutcom
     return _outcome(trace, ReplayVerdict.PASSED)
 
 
-def _deviation(step: TraceStep, server: LineServer, compare: Compare) -> Deviation | None:
+def _deviation(step: TraceStep, server: LineServer, budget: ConversationBudget, compare: Compare) -> Deviation | None:
     try:
+        budget.expect_left(step.size, step.line)
         got = server.answer(step.request, step.line)
     except BadRequestError as error:
         got = bad_request_json(error)
+    budget.count(len(write_json(got)))
     found = compare(step.response, got)
     return Deviation(step.line, step.request, found) if found else None
 

@@ -36,6 +36,9 @@ BATCHES_SPLIT: Final = 16
 """The number of batches of the largest size that may be split at the same time. [batches]"""
 
 
+_COST_OF_SHOWN: Final = 16
+"""What it costs to show an item of a batch, runs of records or what is true of all, beside its characters."""
+
 NO_GROUP_CONFIG: Final[Mapping[str, Any]] = MappingProxyType({"dlq_topic": ""})
 """What a group without a configuration of its own has not, even if the share partition was opened with it."""
 
@@ -59,7 +62,12 @@ def unsupported(request: requests.RequestLine) -> Json:
 
 
 class ServedPartition:
-    """A share partition that answers the requests of a conversation."""
+    """
+    A share partition that answers the requests of a conversation.
+
+    Attributes:
+        cost: What its requests have cost beside their responses. [characters]
+    """
 
     def __init__(self, opening: requests.Open, profile: Profile, *, split_limit: int = SERVED_SPLIT_LIMIT) -> None:
         """Open the share partition of *opening* under *profile*; larger batches than *split_limit* are not split."""
@@ -72,6 +80,7 @@ class ServedPartition:
             split_limit=split_limit,
         )
         self._split_limit = split_limit
+        self.cost = 0
         self._records = 0
         """At least as many records as are in flight in batches that can be split."""
         self._events: list[Json] = []
@@ -102,6 +111,9 @@ class ServedPartition:
         events = self._events.copy()
         self._events.clear()
         state = None if quiet else state_json(self._partition, self._fetch_lock)
+        self.cost += self._partition.splittable_count()  # any request may look at all of them
+        if state is not None:
+            self.cost += _COST_OF_SHOWN * sum(len(batch[2]) for batch in state["batches"])
         return {"result": result, "events": events, "state": state}
 
     def _carry_out(self, command: requests.Command) -> Json:

@@ -39,8 +39,22 @@ def _line(number: int) -> Iterator[None]:
         raise BadRequestError(error.message, number, error.field or "") from error
 
 
+FREE_COST: Final = 2**26
+"""What the responses of a conversation may cost, however short its requests are: that takes one to three seconds."""
+
+COST_OF_REQUESTS: Final = 64
+"""What they may cost more for each character of its requests; in recordings of Kafka it is 24 at the most."""
+
+
 class LineServer(ABC):
-    """What answers the requests of one conversation, in their order."""
+    """
+    What answers the requests of one conversation, in their order.
+
+    Attributes:
+        cost: What the requests so far have cost beside their responses, in characters of JSON that take as long.
+    """
+
+    cost: int = 0
 
     def answer_line(self, line: str, number: int) -> Json:
         """
@@ -72,6 +86,39 @@ class LineServer(ABC):
         """
 
 
+class ConversationBudget:
+    """
+    What is left of what the responses of a conversation may cost, as short requests may have long ones.
+
+    What a response has cost is counted afterwards, and requests are refused as long as it was too much: they change
+    nothing. It is counted in characters: those of the response, and what takes as long.
+
+    Args:
+        server: What answers.
+    """
+
+    def __init__(self, server: LineServer) -> None:
+        """Begin before the first request."""
+        self._server = server
+        self._left = FREE_COST
+
+    def expect_left(self, characters: int, number: int) -> None:
+        """
+        Check that there is something left for the line *number*, which has so many characters.
+
+        Raises:
+            BadRequestError: There is not.
+        """
+        self._left += COST_OF_REQUESTS * characters
+        if self._left < self._server.cost:
+            message = f"the responses before it cost more than {FREE_COST} and {COST_OF_REQUESTS} times the requests"
+            raise BadRequestError(message, number)
+
+    def count(self, characters: int) -> None:
+        """Count a response with so many characters."""
+        self._left -= characters
+
+
 MAX_PARTITIONS: Final = 64
 """The largest number of share partitions in a conversation."""
 
@@ -93,7 +140,10 @@ class Conversation(LineServer):
         if partition is None:
             message = "no share partition is open with this key"
             raise MalformedInputError(message, "key")
-        return partition.run(request)
+        before = partition.cost
+        response = partition.run(request)
+        self.cost += partition.cost - before
+        return response
 
     def _open(self, request: requests.RequestLine, opening: requests.Open) -> Json:
         if request.is_supported:
@@ -114,16 +164,20 @@ def serve(lines: Iterable[str], output: TextIO, server: LineServer) -> None:
 
     Neither requests nor responses are kept; for share partitions the split limit bounds the records in flight, so that
     memory does not grow with the length of the conversation. A response longer than MAX_LINE is left out, and its
-    length given instead. Use :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
+    length given instead; after responses that have cost too much, requests are refused. Use
+    :func:`~sharestate.json_lines.bounded_lines` to bound the length of a request.
     """
+    budget = ConversationBudget(server)
     for number, line in enumerate(lines, 1):
         if is_blank(line):
             continue
         try:
+            budget.expect_left(len(line), number)
             response = server.answer_line(line, number)
         except BadRequestError as error:
             response = bad_request_json(error)
         text = write_json(response)
+        budget.count(len(text))
         if len(text) > MAX_LINE:
             text = write_json({"too_long": {"line": number, "characters": len(text), "limit": MAX_LINE}})
         output.write(text + "\n")

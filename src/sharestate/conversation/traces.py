@@ -113,6 +113,9 @@ class TraceStep:
     response: Json
     """The response, an object; None if there was none."""
 
+    size: int = 0
+    """The length of the line. [characters]"""
+
     @property
     def op(self) -> str:
         """The operation's name; empty if there is none."""
@@ -187,7 +190,7 @@ def _lines(stream: TextIO, file: str) -> Iterator[str]:
 def _steps(lines: Iterator[tuple[int, str]], file: str) -> Iterator[TraceStep]:
     for number, line in lines:
         if not is_blank(line):
-            yield TraceStep(number, *_read(_step, (number, line), file))
+            yield TraceStep(number, *_read(_step, (number, line), file), len(line))
 
 
 def _read(check: Check[T], numbered_line: tuple[int, str], file: str) -> T:

@@ -168,8 +168,7 @@ class PartitionLife:
     def _take_row(self, event: Event, row: OutputRow) -> None:
         if row.kind == "acquisition":
             first, last, member_id, _ = row.values
-            self._acquisitions.take(first, last)
-            self._acquisitions.put(first, last, _Acquisition(member_id, row.at_us))
+            self._acquisitions.replace(first, last, _Acquisition(member_id, row.at_us))
         elif row.kind == "transition":
             first, last, _, _, name, *_ = row.values
             acquisition = self._acquisitions.at(first)

@@ -33,8 +33,8 @@ _EVENT: Final = 2**14
 of brokers it is 200 to 2,500, in synthetic histories 3,500. [work]"""
 
 _NAMED: Final = 2
-"""How many ranges each range that an event names may come to, in that event or later: it is acquired, and written when
-its session ends. So may a record that has a type of acknowledgement, in that event."""
+"""How many ranges each range that an event names may come to if it comes to one in that event: it is acquired, and
+written when its session ends. So may a record that has a type of acknowledgement, in that event."""
 
 _RANGES: Final = ("batches", "acquired", "state_batches")
 """The fields of requests and responses that are ranges of records."""
@@ -96,9 +96,10 @@ class ReplayBudget:
     def count_event(self, event: Event, records: int, before: int) -> None:
         """Count an event: how many *records* its share partition has in flight that may be split, and had *before*."""
         ranges, types = _named(event)
+        named = min(_RANGE * ranges, self._of_event)
         work = max(0, self._of_event - _RANGE * _NAMED * types)
         self._of_event = 0
-        self._work += _EVENT + _RANGE * _NAMED * ranges - records - work
+        self._work += _EVENT + _NAMED * named - records - work
         self.count_records(records, before)
 
     def count_records(self, records: int, before: int) -> None:

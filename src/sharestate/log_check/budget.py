@@ -11,7 +11,10 @@ LEAST_WORK: Final = 1_000_000
 """What any share partition may cost. [work]"""
 
 WORK_OF_EVENT: Final = 3_000
-"""What it may cost more for each of its events: 80 to 200 with one request at a time, up to 1,300 if hot. [work]"""
+"""What it may cost more for each of its events: 80 to 200 with one request at a time, up to 1,700 if hot. [work]"""
+
+WORK_OF_ORDER: Final = 1_000
+"""What of that may go into what is known of the order before anything is tried: up to 540 in hot runs. [work]"""
 
 _CLOCK_EVERY: Final = 10_000
 """After how much work one looks at the clock. [work]"""
@@ -33,6 +36,7 @@ class Budget:
         most: How much it may cost. [work]
         seconds: How long it may take; as long as it wants if None. [s]
         clock: Returns the time, which must not go backwards. [s]
+        most_order: How much of it may go into what is known of the order before anything is tried; all if None. [work]
 
     Attributes:
         spent: What it has cost. [work]
@@ -40,9 +44,18 @@ class Budget:
             False: what does not fit is then no contradiction.
     """
 
-    def __init__(self, most: int, seconds: float | None = None, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        most: int,
+        seconds: float | None = None,
+        clock: Callable[[], float] | None = None,
+        *,
+        most_order: int | None = None,
+    ) -> None:
         """Begin with nothing spent."""
         self._most, self._clock = most, clock
+        self._most_order = most if most_order is None else most_order
+        self._order = 0
         self._ends_s = None if seconds is None or clock is None else clock() + seconds
         self._next_look = 0
         self.spent = 0
@@ -51,7 +64,7 @@ class Budget:
     @classmethod
     def of(cls, events: int) -> Budget:
         """Return the usual budget of a share partition with so many events."""
-        return cls(LEAST_WORK + WORK_OF_EVENT * events)
+        return cls(LEAST_WORK + WORK_OF_EVENT * events, most_order=LEAST_WORK + WORK_OF_ORDER * events)
 
     @classmethod
     def lasting(cls, seconds: float, clock: Callable[[], float]) -> Budget:
@@ -74,6 +87,19 @@ class Budget:
             if self._clock() > self._ends_s:
                 message = "the time that it may take is over"
                 raise BudgetSpentError(message)
+
+    def spend_on_order(self, work: int) -> None:
+        """
+        Spend some of it on what is known of the order of steps.
+
+        Raises:
+            BudgetSpentError: Nothing is left, or nothing for that.
+        """
+        self._order += work
+        if self._order > self._most_order:
+            message = f"that what is known of the order may cost {self._most_order:,} is spent"
+            raise BudgetSpentError(message)
+        self.spend(work)
 
     def part(self, parts: int) -> Part:
         """Return one of so many *parts* of what is left, for something after which there is more to do."""

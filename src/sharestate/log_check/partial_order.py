@@ -55,7 +55,7 @@ class PartialOrder:
             new = [index for index in after if index not in seen and self.earliest_us[index] <= limit_us]
             seen.update(new)
             todo += new
-        self._budget.spend(len(seen))
+        self._budget.spend_on_order(len(seen))
         return is_after
 
     def may_put(self, first: int, then: int) -> bool:

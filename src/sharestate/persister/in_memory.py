@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from functools import partial
-from itertools import count
 from typing import Any, Generic
 
 from sharestate.coordinator.profiles import LATEST_COORDINATOR, CoordinatorProfile
@@ -99,7 +98,7 @@ class InMemoryPersister(CheckedPersister):
         self._requests: list[Parameters[Any, Any]] = []
         self._held: list[HeldRequest[Any, Any]] = []
         self._shard = CoordinatorShard(profile)
-        self._offsets = count()
+        self._next_offset = 0
 
     # ---- for tests
 
@@ -140,7 +139,8 @@ class InMemoryPersister(CheckedPersister):
     def _answer(self, request: Parameters[P, R], key: SharePartitionKey, entry: P) -> R:
         outcome = operate(self._shard, request, key, entry, now_ms=0)
         for record in outcome.records:
-            self._shard.replay(next(self._offsets), record)
+            self._shard.replay(self._next_offset, record)
+            self._next_offset += 1
         self._shard.commit()
         answered: R = answer(request, key.partition, outcome)
         return answered

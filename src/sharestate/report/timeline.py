@@ -268,9 +268,11 @@ class PartitionTimeline:
         if cause is Cause.THROTTLED:  # nothing has changed
             return
         at_us = self._now_us if row.at_us is None or not self.is_timed else min(row.at_us, self._now_us)
-        self._end(self._open.take(first, last), at_us, cause)
-        if state is not None:
-            self._open.put(first, last, _Open(at_us, state, delivery_count, member_id, cause))
+        if state is None:
+            before = self._open.take(first, last)
+        else:
+            before = self._open.replace(first, last, _Open(at_us, state, delivery_count, member_id, cause))
+        self._end(before, at_us, cause)
 
     def _end(
         self, runs: Iterable[tuple[int, int, _Open]], at_us: int, cause: Cause | None, *, is_lost: bool = False

@@ -76,7 +76,8 @@ def is_refused_by_broker(batches: Iterable[AcknowledgementBatch], *, version: in
             continue
         if len(types) not in {1, last - first + 1}:
             return True
-        if not 0 <= min(types) <= max(types) <= most or (AcknowledgeType.RENEW in types and not is_renew):
+        kinds = set(types)
+        if not 0 <= min(kinds) <= max(kinds) <= most or (AcknowledgeType.RENEW in kinds and not is_renew):
             return True
         if len(types) == 1:
             single = types

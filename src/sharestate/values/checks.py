@@ -165,6 +165,8 @@ def rows(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:
         MalformedInputError: They are no list, or one of them is something else.
     """
     values = a_tuple(values, class_, field)
+    if not values:
+        return values
     size = len(getattr(class_, "_fields", ()))
     if set(map(type, values)) == {class_} and (not size or set(map(len, values)) == {size}):  # type: ignore[arg-type] # named tuples
         return values  # nearly always, and faster than one by one

@@ -85,5 +85,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(RequestLogError, match="cannot be read"):
         read_server_properties(missing)
-    with pytest.raises(RequestLogError, match="more than 16777216 bytes are no settings"):
+    with pytest.raises(RequestLogError, match="more than 4194304 bytes are no settings"):
         read_server_properties(large)

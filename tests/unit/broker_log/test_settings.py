@@ -167,6 +167,14 @@ def test_a_bad_line_is_named(tmp_path: Path, text: str, said: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path}/{said}")
 
 
+def test_a_line_of_equals_signs_is_read_once(tmp_path: Path) -> None:
+    """Any of them might end the name, and any text the value: trying all of both would take an hour."""
+    path = described(tmp_path / "groups.txt", f"Dynamic configs for group ka are:\na{'=' * 2**20}\n")
+
+    with pytest.raises(RequestLogError, match=f"{path}:2: expected what kafka-configs.sh"):
+        read_group_configs([path])
+
+
 def test_files_that_say_different_things_of_a_group_are_refused(tmp_path: Path) -> None:
     """Both cannot be so when the log begins."""
     one = described(tmp_path / "one.txt")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from sharestate import topic_id_of
 from sharestate.broker.groups import GROUPS_4_4
 from sharestate.conversation import BadRequestError, GroupConversation
 
@@ -28,6 +30,7 @@ T1 = "AAECAwQFBgcICQoLDA0ODw"
         ({"op": "initialized", "group": "g", "topics": {T1: [-1]}}, f"topics.{T1}[0]"),
         ({"op": "metadata", "delete": ["none"]}, "delete[0]"),
         ({"op": "metadata", "topics": {f"t{number}": [T1, 1] for number in range(1025)}}, "topics"),
+        ({"op": "metadata", "topics": {f"t{n}": [topic_id_of(UUID(int=n)), 4096] for n in range(1, 17)}}, "topics"),
     ],
     ids=lambda value: str(value)[:60],
 )

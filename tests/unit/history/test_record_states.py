@@ -23,3 +23,14 @@ def test_what_is_put_last_counts_where_room_was_made_for_it() -> None:
     runs.put(3, 5, "b")
 
     assert (len(runs), runs.at(2), runs.at(5), runs.at(6)) == (3, "a", "b", "a")
+
+
+def test_what_is_replaced_comes_back() -> None:
+    """A run with the same offsets, or those that the new one covers, cut where they reach beyond it."""
+    runs = OffsetRuns[str]()
+    runs.put(0, 9, "a")
+
+    assert runs.replace(0, 9, "b") == [(0, 9, "a")]
+    assert runs.replace(3, 5, "c") == [(3, 5, "b")]
+    assert runs.replace(5, 12, "d") == [(5, 5, "c"), (6, 9, "b")]
+    assert [runs.at(offset) for offset in (2, 3, 4, 5, 12)] == ["b", "c", "c", "d", "d"]

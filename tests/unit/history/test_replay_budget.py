@@ -150,6 +150,16 @@ def test_ranges_that_no_event_names_are_counted(size: int) -> None:
     assert replayed(events[: allowed * 9 // 10]) == allowed * 9 // 10
 
 
+def test_ranges_that_an_event_names_and_does_not_come_to_are_worth_nothing() -> None:
+    """A fetch that reads nothing may be said to have acquired 80,000 ranges in 8 bytes each: that buys no others."""
+    events = in_parts(2_000, 2**17 // 1_984, is_named=False)
+    fetch, names = {"read_to": -1}, (AcquiredRecords(1, 1, 1),) * 80_000
+    told = Group().event("fetch", request=fetch, response={"acquired": names})._replace(seq=3)
+
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        replayed([*events[:3], told, *(each._replace(seq=each.seq + 1) for each in events[3:])])
+
+
 @pytest.mark.parametrize("outputs", [DEFAULT_OUTPUTS, frozenset({"transition"})])
 def test_a_session_with_all_that_it_acquired_one_by_one_is_not_too_much(
     outputs: frozenset[str],
@@ -184,10 +194,10 @@ def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPat
         replay.apply(group.event("close", at_ms=40_000))
 
     metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
-    # What four events have, two ranges for the batch of the log, and two for that of the acknowledgement, whose type
-    # stands for what it wrote; less 10,000 records in flight after two, and a range that was acquired; for each lock
-    # 4096, and 1024 for what is written of it.
-    left = 2**20 + 4 * 2**14 + 2 * 2 * 2**10 - 2 * 10_000 - 2**10
+    # What four events have, and two ranges for the batch of the acknowledgement, whose type stands for what it wrote;
+    # less 10,000 records in flight after two, and a range that was acquired; for each lock 4096, and 1024 for what is
+    # written of it.
+    left = 2**20 + 4 * 2**14 + 2 * 2**10 - 2 * 10_000 - 2**10
     assert (replay.seq, metrics["locks_expired"]) == (3, left // (4096 + 1024) + 1)
 
 

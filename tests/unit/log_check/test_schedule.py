@@ -152,3 +152,31 @@ def test_the_state_was_read_before_anything_was_acquired() -> None:
     steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
 
     assert steps == [What.INITIALIZE, What.FETCH]
+
+
+@pytest.mark.parametrize(
+    ("read_ms", "order"), [(107, [What.INITIALIZE, What.FETCH]), (117, [What.FETCH, What.INITIALIZE])]
+)
+def test_the_line_of_the_first_read_may_be_late_as_a_whole(read_ms: int, order: list[What]) -> None:
+    """A broker of 4.4.0 had it arrive 0.9 ms after the fetch was done; if much later, the log begins in the middle."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.fetches(100, 6.1, "m1", 1, (0, 9, 1))
+    life.reads(read_ms, 2, 0)
+
+    steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
+
+    assert steps == order
+
+
+def test_a_later_read_that_is_late_as_a_whole_stays() -> None:
+    """What was acquired just before it was so before the leader had changed."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.reads(90, 1, 0)
+    life.fetches(100, 6.1, "m1", 1, (0, 9, 1))
+    life.reads(107, 2, 0)
+
+    steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
+
+    assert steps == [What.INITIALIZE, What.FETCH, What.INITIALIZE]

@@ -13,10 +13,11 @@ from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_propert
 from sharestate.cli.commands import sharestate
 from sharestate.history import Header, Order, create_history
 from sharestate.log_check import PartitionReport, Verdict, verify
-from sharestate.log_check.budget import Budget
+from sharestate.log_check.budget import LEAST_WORK, WORK_OF_ORDER, Budget
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import schedule
 from sharestate.log_check.verify import check_partition, repeated_requests
+from tests.fuzz import costly_histories
 from tests.support.broker_logs import RUN, lines, rewritten
 from tests.support.hand_made_events import HandMadeLife
 
@@ -237,6 +238,22 @@ def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     for most in (counted.spent - 1, counted.spent, counted.spent + 1):
         checked = check_partition((GROUP, TOPIC, 0), own, "history.jsonl", Header(order=Order.ARRIVAL), Budget(most))
         assert checked.report.verdict is Verdict.BOUND_REACHED
+
+
+def test_what_is_known_of_the_order_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    """Where any step may have come at any time, all that a check may cost would go into what is known before."""
+    path = tmp_path / "history.jsonl"
+    path.write_text("".join(costly_histories.lines(costly_histories.at_once(100))))
+    made: list[Budget] = []
+
+    def budget(events: int) -> Budget:
+        made.append(Budget.of(events))
+        return made[-1]
+
+    (report,) = verify(path, budget=budget)
+
+    assert report.verdict is Verdict.BOUND_REACHED
+    assert made[0].spent < LEAST_WORK + 2 * WORK_OF_ORDER * report.events
 
 
 def test_a_run_whose_groups_were_altered_before_the_log_began_is_not_checked(tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ ASSIGNMENT_VERSION: Final = 1
 MAX_MEMBERS: Final = 16_384
 """The most members of a group; brokers allow 1,000 (``group.share.max.size``). [members]"""
 
+MAX_SUBSCRIPTIONS: Final = 2**18
+"""The most topics of all members' subscriptions: as many as a thousand members have with 262 each. [topics]"""
+
 MAX_PARTITIONS: Final = 2**18
 """The most partitions of all topics; a cluster of Kafka has some hundred thousand. [partitions]"""
 
@@ -135,6 +138,9 @@ def _members(topic: Check[str]) -> Check[tuple[SubscribedMember, ...]]:
             raise MalformedInputError(message, path)
         seen: set[str] = set()
         members = all_of_them(value, path)
+        if sum(len(member.topic_ids) for member in members) > MAX_SUBSCRIPTIONS:
+            message = f"more than {MAX_SUBSCRIPTIONS} topics in the subscriptions"
+            raise MalformedInputError(message, path)
         for index, member in enumerate(members):
             if member.member_id in seen:
                 refuse("the id of no other member", member.member_id, f"{path}[{index}].id")
@@ -164,8 +170,8 @@ def read_assignment_input(value: Json) -> AssignmentInput:
     Return what *value*, the JSON of a file, gives to the assignor.
 
     Raises:
-        MalformedInputError: It has not the form of version 1, or is larger than MAX_MEMBERS and MAX_PARTITIONS allow;
-            ``field`` is the path of the wrong part.
+        MalformedInputError: It has not the form of version 1, or is larger than MAX_MEMBERS, MAX_SUBSCRIPTIONS and
+            MAX_PARTITIONS allow; ``field`` is the path of the wrong part.
     """
     return _file(value, "")
 

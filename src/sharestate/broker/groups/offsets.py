@@ -240,7 +240,7 @@ def offsets_altered(
     """
     Take a persister's answer to what ``alter_offsets`` asked for, and return the answer to the request (offsets 2.4).
 
-    If it is not good for all, what was being initialized stays so, until the retry interval is over.
+    What has an error goes on being initialized until the retry interval is over; in Kafka all the rest, too (G3).
 
     Args:
         coordinator: The coordinator.
@@ -261,10 +261,10 @@ def offsets_altered(
     if result is None:
         return coordinator.apply(GroupEffects(response=_failed(altered)), now_ms)
     codes = _codes(expect(result, Result, "result"))
-    if not any(codes.values()):
-        partitions = {topic.topic_id: tuple(each.partition for each in topic.partitions) for topic in result.topics}
-        records = initialized_records(coordinator.state, request.group_id, partitions, now_ms)
-        return coordinator.apply(GroupEffects(records=records, response=altered), now_ms)
+    state = coordinator.state
+    records: tuple[GroupRecord, ...] = ()
+    if not any(codes.values()) or not state.profile.has(GroupQuirk.FORGETS_ALTERED_OFFSETS):
+        records = initialized_records(state, request.group_id, _without_error(result), now_ms)
     topics = tuple(
         evolve(
             topic,
@@ -274,7 +274,15 @@ def offsets_altered(
         )
         for topic in altered.topics
     )
-    return coordinator.apply(GroupEffects(response=evolve(altered, topics=topics)), now_ms)
+    return coordinator.apply(GroupEffects(records=records, response=evolve(altered, topics=topics)), now_ms)
+
+
+def _without_error(result: Result[PartitionErrorData]) -> Mapping[str, Collection[int]]:
+    good = {
+        topic.topic_id: tuple(each.partition for each in topic.partitions if not each.error_code)
+        for topic in result.topics
+    }
+    return {topic_id: numbers for topic_id, numbers in good.items() if numbers}
 
 
 def _codes(result: Result[PartitionErrorData]) -> Mapping[tuple[str | None, int], int]:

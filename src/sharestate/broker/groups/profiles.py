@@ -38,6 +38,13 @@ class GroupQuirk(StrEnum):
     for all partitions of the request. Healed: it is answered UNKNOWN_TOPIC_OR_PARTITION, and the others are altered.
     """
 
+    FORGETS_ALTERED_OFFSETS = "G3"
+    """
+    If the persister fails for one partition of a request to alter offsets, no record says that the others have state.
+    Those that have had none before are initialized again for the next member, and lose the offset that was confirmed.
+    Healed: what was altered without an error is initialized.
+    """
+
 
 def _interval(value: int | None) -> int | None:
     return None if value is None else integer(value, "assignment_interval_ms", 0, 2**31 - 1)

@@ -56,7 +56,7 @@ from sharestate.broker.node.log_requests import (
     ProduceResult,
     ProducerIdResponse,
 )
-from sharestate.broker.node.log_service import LogService
+from sharestate.broker.node.log_service import WITHOUT_LOG_START, LogService
 from sharestate.broker.node.node_config import GroupConfig, NodeConfig
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.producers import LastRecord, ProducerEntry, ProducerStates, RememberedBatch
@@ -107,6 +107,7 @@ __all__ = [
     "NODE_4_4",
     "NODE_PROFILES",
     "NO_OFFSET",
+    "WITHOUT_LOG_START",
     "AddPartitionsToTxnRequest",
     "AddPartitionsToTxnResponse",
     "AlterShareGroupOffsetsRequest",

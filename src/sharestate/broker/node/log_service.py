@@ -370,7 +370,7 @@ class LogService:
         try:
             appended = append_produced(topic, log, asked.batch, decode=self._decode, now_ms=now_ms)
         except NodeError as refused:
-            start = NO_OFFSET if refused.code in _NO_START else log.log_start_offset
+            start = NO_OFFSET if refused.code in WITHOUT_LOG_START else log.log_start_offset
             about = refused.message, refused.record_errors
             return ProduceResult(*asked[:2], refused.code, NO_OFFSET, NO_TIMESTAMP, start, *about)
         if appended.is_new:
@@ -469,7 +469,7 @@ _ANSWERS: Final[Mapping[type, Callable[[LogService, Any, int], LogResponse]]] = 
 _ACKS: Final = frozenset({-1, 0, 1})
 """What ``acks`` may be (ReplicaManager.isValidRequiredAcks, Kafka 4.4)."""
 
-_NO_START: Final = frozenset(
+WITHOUT_LOG_START: Final = frozenset(
     {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TOPIC_EXCEPTION}
 )
 """The refusals of a batch that come without the log start offset (ReplicaManager.appendRecordsToLeader, Kafka 4.4)."""

@@ -10,7 +10,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -91,6 +91,9 @@ class _Acquirable(NamedTuple):
     fetch_offset: int
 
 
+_MOST_TRIES: Final = 2
+"""How often a fetch is tried if nothing changes: the first time may read what was not read yet, and no later one."""
+
 _Taken: TypeAlias = dict[TopicIdPartition, _Acquirable]
 
 
@@ -132,16 +135,25 @@ class ShareFetches:
                 keys += (led.key, led.log_key)
             self.waiting.add(number, fetch, deadline_ms=asked.deadline_ms, keys=keys)
 
-    def wake(self, key: WatchKey, now_ms: int) -> None:
+    def wake(self, woken: dict[WatchKey, None], now_ms: int) -> None:
         """
-        Try the fetches that wait for *key* again (node 7).
+        Try the fetches that wait for any of *woken* again, in its order, until nothing is left in it (node 7).
 
         Complexity:
-            Linear in the fetches that wait for it, and in their partitions.
+            Linear in the fetches that wait for each, and in the partitions of those that are tried: twice, and twice
+            more after each that is answered.
         """
-        for number in self.waiting.watching(key):
-            if self._try(self.waiting[number], now_ms):
-                self.waiting.remove(number)
+        tries: Counter[int] = Counter()
+        while woken:
+            key = next(iter(woken))
+            del woken[key]
+            for number in self.waiting.watching(key):
+                if tries[number] == _MOST_TRIES:
+                    continue
+                tries[number] += 1
+                if self._try(self.waiting[number], now_ms):
+                    self.waiting.remove(number)
+                    tries.clear()
 
     def expire_next(self, now_ms: int) -> bool:
         """

@@ -402,11 +402,7 @@ class ShareService:
         return self._share_partitions.find(key)
 
     def _wake(self, now_ms: int) -> None:
-        woken = self._share_partitions.woken
-        while woken:
-            key = next(iter(woken))
-            del woken[key]
-            self._fetches.wake(key, now_ms)
+        self._fetches.wake(self._share_partitions.woken, now_ms)
 
     # ---- inside: answers
 
@@ -457,7 +453,7 @@ class ShareService:
         codes = {each: outcome.error_code for each, outcome in outcomes.items()}
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}
         partitions = []
-        for each in with_acknowledgements(selected, codes):
+        for each in with_acknowledgements(selected, codes) if codes else selected:
             partition = found[each] if each in selected else _partition(each)
             partitions.append(
                 partition._replace(

@@ -69,7 +69,7 @@ class BrokerServer:
         config: Its settings, with the port where it listens, once it does.
         clock: Its time.
         activity: How many requests and answers there were so far.
-        node: The node. Whoever changes it has to be in the server's event loop, and to call ``advance`` then.
+        node: The node. It is changed in the server's event loop only, with a call of ``advance`` then.
 
     Source:
         SocketServer, KafkaApis (Kafka 4.4.0).
@@ -151,7 +151,7 @@ class BrokerServer:
         self.advance()
 
     def advance(self) -> None:
-        """Let happen what is due, and answer; whoever has changed the node, or set the clock, calls it."""
+        """Let happen what is due, and answer; to be called after a change of the node or the clock."""
         self._deliver(self.node.advance(self.now_ms()))
 
     def now_ms(self) -> int:

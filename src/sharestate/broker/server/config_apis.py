@@ -113,10 +113,10 @@ def _described(call: Call, fields: Fields) -> Response:
             _refuse(message)
         entries = describe(call, resource.name)
     except NodeError as refusal:
-        return resource.refused(refusal)
+        return resource.answered(refusal.code, refusal.message or "")
     has_synonyms = call.fields.get("include_synonyms", False)
     configs = [_entry(each, has_synonyms=has_synonyms) for each in entries if not keys or each.name in keys]
-    return {**resource.answered(), "configs": configs}
+    return {**resource.answered(message=""), "configs": configs}
 
 
 def _entry(entry: ConfigEntry, *, has_synonyms: bool) -> Response:
@@ -150,7 +150,7 @@ def _describe_group(call: Call, name: str) -> Iterable[ConfigEntry]:
 def _describe_broker(call: Call, name: str) -> Iterable[ConfigEntry]:
     if not name:
         return ()  # what is set for all brokers while they run
-    _check_broker(call, name, "or empty string, ")
+    _check_broker(call, name, " or empty string, ")
     return broker_entries(call.config)
 
 
@@ -167,7 +167,7 @@ def _describe_client_metrics(_: Call, name: str) -> Iterable[ConfigEntry]:
     return ()
 
 
-def _check_broker(call: Call, name: str, other: str = "") -> None:
+def _check_broker(call: Call, name: str, between: str = " ") -> None:
     """Refuse the id of another broker."""
     node_id = call.config.node.node_id
     try:
@@ -176,7 +176,7 @@ def _check_broker(call: Call, name: str, other: str = "") -> None:
         message = f"Broker id must be an integer, but it is: {name}"
         _refuse(message)
     if not is_known:
-        message = f"Unexpected broker id, expected {node_id} {other}but received {name}"
+        message = f"Unexpected broker id, expected {node_id}{between}but received {name}"
         _refuse(message)
 
 
@@ -258,9 +258,9 @@ def _alteration(
         return _group_alteration(call, resource.name, configs)
     if resource.type == ResourceType.BROKER:
         if resource.name:
-            _check_broker(call, resource.name)
+            _check_broker(call, resource.name, ", ")
         names = ", ".join(config["name"] for config in configs)
-        message = f"Cannot update these configs dynamically: Set({names})"
+        message = f"Cannot update these configs dynamically: [{names}]"
         _refuse(message)
     message = f"Unknown resource type {resource.type}"
     _refuse(message)

@@ -18,7 +18,7 @@ from sharestate.broker.server.server_config import DEFAULT_MAX_REQUEST_BYTES, Se
 from sharestate.values.config_keys import ConfigKey, ConfigValue, config_keys
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where the value of a config comes from, in numbers of the wire (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC_CONFIG = 1
@@ -50,7 +50,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str
-    source: Source
+    source: ConfigSource
 
 
 class ConfigEntry(NamedTuple):
@@ -69,7 +69,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str
     type: int
-    source: Source
+    source: ConfigSource
     synonyms: tuple[Synonym, ...]
     is_read_only: bool = False
 
@@ -87,9 +87,9 @@ def topic_entries(given: Mapping[str, str], release: str) -> Iterator[ConfigEntr
     """
     for key in TOPIC_CONFIG_KEYS.values():
         if key.is_in(release):
-            defaults = [Synonym(key.broker_name, key.default, Source.DEFAULT_CONFIG)] if key.broker_name else []
-            own = Synonym(key.name, given[key.name], Source.TOPIC_CONFIG) if key.name in given else None
-            yield _entry(key.name, key.type, key.default, own, defaults)
+            defaults = [Synonym(key.broker_name, key.default, ConfigSource.DEFAULT_CONFIG)] if key.broker_name else []
+            own = Synonym(key.name, given[key.name], ConfigSource.TOPIC_CONFIG) if key.name in given else None
+            yield _entry(key.name, key.type, own, defaults, key.default)
 
 
 # ---- groups
@@ -108,9 +108,9 @@ def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[Co
         if key.scope == "group" and not key.is_internal:
             is_given_to_all = key.name in config.texts  # a server takes settings of groups among its own
             of_brokers = key if is_given_to_all else keys.get(f"group.{key.name}", key)
-            default = _broker_synonym(of_brokers, config.texts)
-            own = Synonym(key.name, given[key.name], Source.GROUP_CONFIG) if key.name in given else None
-            yield _entry(key.name, key.type.value, default.value, own, [default])
+            defaults = _broker_synonyms(of_brokers, config.texts)
+            own = Synonym(key.name, given[key.name], ConfigSource.GROUP_CONFIG) if key.name in given else None
+            yield _entry(key.name, key.type.value, own, defaults)
 
 
 # ---- the broker
@@ -120,13 +120,10 @@ def broker_entries(config: ServerConfig) -> Iterator[ConfigEntry]:
     """Yield the settings of the broker: those of share groups, and those that do something to a server."""
     for key in config_keys(config.release).values():
         if key.scope == "broker" and not key.is_internal:
-            own = _broker_synonym(key, config.texts)
-            yield ConfigEntry(key.name, own.value, _number(key.type.value), own.source, (own,), not key.is_dynamic)
+            entry = _entry(key.name, key.type.value, None, _broker_synonyms(key, config.texts))
+            yield entry._replace(is_read_only=not key.is_dynamic)
     for name, (kind, default) in _OTHERS.items():
-        is_given = name in config.texts
-        source = Source.STATIC_BROKER_CONFIG if is_given else Source.DEFAULT_CONFIG
-        own = Synonym(name, config.texts.get(name, default), source)
-        yield ConfigEntry(name, own.value, _number(kind), source, (own,), is_read_only=True)
+        yield _entry(name, kind, None, _synonyms(name, default, config.texts))._replace(is_read_only=True)
 
 
 _OTHERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -147,20 +144,23 @@ clients ask for before they make topics."""
 # ---- parts
 
 
-def _entry(name: str, kind: str, default: str, own: Synonym | None, defaults: list[Synonym]) -> ConfigEntry:
-    synonyms = defaults if own is None else [own, *defaults]
-    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
-    return ConfigEntry(name, default if own is None else own.value, _number(kind), source, tuple(synonyms))
+def _entry(
+    name: str, kind: str, own: Synonym | None, defaults: list[Synonym], default: str | None = None
+) -> ConfigEntry:
+    """Return a config; the first of its synonyms decides, and *default* if there is none."""
+    synonyms = tuple(defaults if own is None else [own, *defaults])
+    value, source = synonyms[0][1:] if synonyms else (default or "", ConfigSource.DEFAULT_CONFIG)
+    return ConfigEntry(name, value, _TYPES.index(kind), source, synonyms)
 
 
-def _broker_synonym(key: ConfigKey, texts: Mapping[str, str]) -> Synonym:
-    if key.name in texts:
-        return Synonym(key.name, texts[key.name], Source.STATIC_BROKER_CONFIG)
-    return Synonym(key.name, _text(key.default), Source.DEFAULT_CONFIG)
+def _broker_synonyms(key: ConfigKey, texts: Mapping[str, str]) -> list[Synonym]:
+    return _synonyms(key.name, _text(key.default), texts)
 
 
-def _number(kind: str) -> int:
-    return _TYPES.index(kind)
+def _synonyms(name: str, default: str, texts: Mapping[str, str]) -> list[Synonym]:
+    """Return what ``server.properties`` says of a setting, if it does, and its default."""
+    given = [Synonym(name, texts[name], ConfigSource.STATIC_BROKER_CONFIG)] if name in texts else []
+    return [*given, Synonym(name, default, ConfigSource.DEFAULT_CONFIG)]
 
 
 def _text(value: ConfigValue) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sharestate.broker.node import (
+    NO_OFFSET,
+    WITHOUT_LOG_START,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     EndTxnRequest,
@@ -57,15 +59,17 @@ class _Sent(NamedTuple):
 def produce(call: Call) -> Asked | Answer:
     """Append batches; a batch that the wire already shows to be wrong gets its answer without the node."""
     sent = _sent(call)
-    if error := _error_of_all(sent, call.fields["transactional_id"]):
-        return _written(call, [ProduceResult(*each[:2], error) for each in sent])
-    results: list[ProduceResult | None] = [None] * len(sent)
+    if refusal := _refusal_of_all(sent, call.fields["transactional_id"]):
+        return _written(call, [ProduceResult(*each[:2], refusal.code) for each in sent], refusal.message)
+    results: list[ProduceResult | None] = []
     taken = []
-    for index, each in enumerate(sent):
-        try:
-            taken.append(ProducedPartition(*each[:2], _batch_of(call, each)))
-        except NodeError as refused:
-            results[index] = ProduceResult(*each[:2], refused.code)
+    for each in sent:
+        batch = _batch_of(call, each)
+        if isinstance(batch, ProduceResult):
+            results.append(batch)
+        else:
+            results.append(None)
+            taken.append(ProducedPartition(*each[:2], batch))
     if not taken:
         return _written(call, [result for result in results if result is not None])
 
@@ -95,40 +99,48 @@ def _topic_field(version: int) -> str:
     return "topic_id" if version >= TOPIC_IDS else "name"
 
 
-def _error_of_all(sent: Iterable[_Sent], transactional_id: str | None) -> ErrorCode:
-    """Return why nothing of the request is taken; NONE if some of it may be."""
+def _refusal_of_all(sent: Iterable[_Sent], transactional_id: str | None) -> NodeError | None:
+    """Return why nothing of the request is taken; None if some of it may be."""
     try:
         has_transaction = any(is_transactional(each.records) for each in sent)
-    except NodeError as refused:
-        return refused.code
-    if has_transaction and transactional_id is None:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
+    except NodeError as refusal:
+        return refusal
+    is_refused = has_transaction and transactional_id is None
+    return NodeError(None, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if is_refused else None
 
 
-def _batch_of(call: Call, sent: _Sent) -> ProducedBatch:
+def _batch_of(call: Call, sent: _Sent) -> ProducedBatch | ProduceResult:
+    """Return the batch for a partition, or its answer if it is refused before the node sees it."""
     topics = call.node.topics
     has_ids = call.version >= TOPIC_IDS
     topic = topics.by_id(sent.topic) if has_ids else topics.by_name(sent.topic)
     if topic is None and has_ids:
-        raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_ID)
+        return ProduceResult(*sent[:2], ErrorCode.UNKNOWN_TOPIC_ID)
     if topic is None or not topics.has_partition(topic.name, sent.partition):
-        raise NodeError(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    check_form(sent.records, call.version)
-    return read_produced(sent.records, max_message_bytes=topic.config.max_message_bytes)
+        return ProduceResult(*sent[:2], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    start = NO_OFFSET
+    try:
+        check_form(sent.records, call.version)
+        start = call.node.log(topic.name, sent.partition).log_start_offset
+        return read_produced(sent.records, max_message_bytes=topic.config.max_message_bytes)
+    except NodeError as refusal:
+        start = NO_OFFSET if refusal.code in WITHOUT_LOG_START else start
+        return ProduceResult(*sent[:2], refusal.code, log_start_offset=start)
 
 
-def _written(call: Call, results: Sequence[ProduceResult]) -> Answer:
+def _written(call: Call, results: Sequence[ProduceResult], message: str | None = None) -> Answer:
+    """Return the response; *message* is the text of an error of all."""
     if call.fields["acks"] == 0:
         has_failed = any(result.error_code for result in results)
         return Unanswered.CLOSES if has_failed else Unanswered.STAYS
-    parts = [(result.topic, _partition(result)) for result in results]
+    parts = [(result.topic, _partition(result, message)) for result in results]
     return {"responses": by_topic(parts, _topic_field(call.version), "partition_responses")}
 
 
-def _partition(result: ProduceResult) -> Response:
+def _partition(result: ProduceResult, message: str | None) -> Response:
     # A broker keeps to itself what else it has to say (LogAppendResult.errorMessage).
-    message = result.message if result.record_errors or result.error_code is ErrorCode.INVALID_TXN_STATE else None
+    if result.record_errors or result.error_code is ErrorCode.INVALID_TXN_STATE:
+        message = result.message
     return {
         "index": result.partition,
         "error_code": result.error_code,

@@ -70,17 +70,18 @@ def _epoch_error(call: Call, topic: str, partition: int, epoch: int) -> ErrorCod
 def list_offsets(call: Call) -> Asked:
     """Find offsets by timestamps, and the ends of logs."""
     asked = []
-    errors = []
+    errors = {}
     for topic in call.fields["topics"]:
         for each in topic["partitions"]:
-            index = each["partition_index"]
-            asked.append(AskedOffset(topic["name"], index, each["timestamp"]))
-            errors.append(_epoch_error(call, topic["name"], index, each.get("current_leader_epoch", _NO_EPOCH)))
+            place = topic["name"], each["partition_index"]
+            asked.append(AskedOffset(*place, each["timestamp"]))
+            errors[place] = _epoch_error(call, *place, each.get("current_leader_epoch", _NO_EPOCH))
     request = ListOffsetsRequest(partitions=tuple(asked), isolation=_isolation(call), version=call.version)
 
     def write(response: ListOffsetsResponse) -> Response:
-        listed = zip(response.partitions, errors, strict=True)
-        parts = [(each.topic, _listed(call, each, each.error_code or error)) for each, error in listed]
+        # Of a partition that is asked for twice, a broker says so once.
+        listed = {each[:2]: each for each in response.partitions}
+        parts = [(place[0], _listed(call, each, each.error_code or errors[place])) for place, each in listed.items()]
         return {"topics": by_topic(parts, "name", "partitions")}
 
     return Asked((request,), write)
@@ -161,12 +162,15 @@ def _refusal(call: Call, asked: _Asked) -> ErrorCode:
     return _epoch_error(call, asked.topic.name, asked.partition, asked.fields.get("current_leader_epoch", _NO_EPOCH))
 
 
+_UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+
+
 def _refused(asked: _Asked, error: ErrorCode) -> Response:
     return {
         "partition_index": asked.partition,
         "error_code": error,
         "high_watermark": NO_OFFSET,
-        "aborted_transactions": None,
+        "aborted_transactions": [] if error in _UNKNOWN else None,
         "records": b"",
     }
 

@@ -74,7 +74,7 @@ def next_batch_size(data: bytes, begin: int = 0) -> int | None:
     Return the size of the batch of any format at *begin* of *data*; None if there is no whole one. [bytes]
 
     Raises:
-        NodeError: It is none: CORRUPT_MESSAGE.
+        NodeError: What begins there is no batch: CORRUPT_MESSAGE.
 
     Source:
         ByteBufferLogInputStream.nextBatch (Kafka 4.4.0).
@@ -198,7 +198,7 @@ def decode(data: bytes) -> LogRecords:
 
     Raises:
         NodeError: It has none that can be read, or their offsets do not ascend within the batch: INVALID_RECORD. A
-            broker gives such offsets anew if the batch is compressed, and takes them as they are if it is not.
+            broker replaces such offsets if the batch is compressed, and takes them as they are if it is not.
     """
     try:
         records = tuple(decode_batch(data, _PRODUCED, 0, Excess()).records())
@@ -257,4 +257,4 @@ def _encoded(batch: LogBatch, records: LogRecords) -> bytes:
 
 
 _NO_LIMIT: Final = 2**31 - 1
-"""The largest batch that the builder can be told of: the node has bounded what it writes. [bytes]"""
+"""The largest batch that the builder takes: the node has bounded what it writes. [bytes]"""

@@ -125,7 +125,7 @@ class ServerConfig:
 
     Attributes:
         node: Those of its node.
-        host: The address where it listens, and which it tells clients.
+        host: The address where it listens, which clients learn from it.
         port: Its port; 0 for one that is free.
         cluster_id: The id of the cluster.
         rack: The rack of the broker (``broker.rack``); None for none.

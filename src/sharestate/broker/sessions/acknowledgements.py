@@ -101,16 +101,23 @@ def plan_acknowledgements(
 def _batches(batches: Iterable[AcknowledgementBatch], where: str) -> tuple[AcknowledgementBatch, ...]:
     """Return *batches*, or refuse what is no list of them; whether a broker takes them is another question."""
     checked = rows(batches, AcknowledgementBatch, where)
-    fine: object = _NOTHING_YET  # types that were looked at: batch after batch often has the same tuple
-    for index, (first, last, types) in enumerate(checked):
-        if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
-            if types is fine:
-                continue
-            if _are_codes(types):
-                fine = types
-                continue
-        _check_batch(first, last, types, f"{where}[{index}]")
+    if not _are_usual(checked):
+        for index, (first, last, types) in enumerate(checked):
+            _check_batch(first, last, types, f"{where}[{index}]")
     return checked
+
+
+def _are_usual(batches: Iterable[AcknowledgementBatch]) -> bool:
+    """Return whether all *batches* are what they nearly always are; others may do, too."""
+    fine: object = _NOTHING_YET  # types that were looked at: batch after batch often has the same tuple
+    for first, last, types in batches:
+        if not (type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64):
+            return False
+        if types is not fine:
+            if not _are_codes(types):
+                return False
+            fine = types
+    return True
 
 
 def _are_codes(types: Any) -> bool:  # noqa: ANN401 - whatever the caller has passed

@@ -42,7 +42,9 @@ class CoordinatorConversation(LineServer):
         if coordinator is None:
             message = "no share coordinator is open with this key"
             raise MalformedInputError(message, "key")
+        before = coordinator.cost
         result = coordinator.run(request.op, request.fields)
+        self.cost += coordinator.cost - before
         if request.op in _RESULT_ONLY:
             return {"result": result}
         return coordinator.response(result, quiet=request.quiet, is_whole=request.op == "state")

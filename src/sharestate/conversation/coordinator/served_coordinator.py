@@ -40,7 +40,12 @@ _LOGGING: Final = frozenset({"cold", "initialize", "read", "write"})
 
 
 class ServedCoordinator:
-    """A share coordinator that answers the requests of a conversation."""
+    """
+    A share coordinator that answers the requests of a conversation.
+
+    Attributes:
+        cost: What its requests have cost beside their responses. [characters]
+    """
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class ServedCoordinator:
         self._topics = None if topics is None else dict(topics)
         self._shards = [ServedShard(index, self, self._shard) for index in range(partitions)]
         self._numbers = 0
+        self.cost = 0
         self._begin()
 
     def _shard(self) -> CoordinatorShard:
@@ -242,6 +248,7 @@ class ServedCoordinator:
     def _restart(self, *, shard: int | None, keep: int | str) -> Json:
         results = []
         for each in self._meant(shard):
+            self.cost += each.cost_of_loading
             if keep != "written":
                 each.truncate(keep if isinstance(keep, int) else each.committed)
             results.append(each.load())
@@ -250,6 +257,7 @@ class ServedCoordinator:
     def _fold(self, *, shard: int, records: Sequence[Encoded], start: int) -> Json:
         (meant,) = self._meant(shard)
         meant.put_log(records, start)
+        self.cost += meant.cost_of_loading
         return meant.load()
 
     def _replay(self, *, shard: int | None, offset: int, record: StateRecord | Encoded) -> Json:

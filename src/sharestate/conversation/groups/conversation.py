@@ -22,7 +22,7 @@ from sharestate.broker.groups import (
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
 from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
-from sharestate.broker.groups.records import GroupRecord
+from sharestate.broker.groups.records import GroupRecord, GroupRecordType
 from sharestate.broker.groups.share_group import LEFT_EPOCH
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
@@ -53,8 +53,20 @@ MAX_SERVED_GROUPS: Final = 2**10
 MAX_SERVED_TOPICS: Final = 2**10
 """The most topics of a conversation. [topics]"""
 
+MAX_ALL_PARTITIONS: Final = 2**16
+"""The most partitions that all topics of a conversation may have. [partitions]"""
+
 MAX_LOG: Final = 2**18
 """The most records of a conversation, which a reload replays. [records]"""
+
+_COST_OF_RECORDS: Final = 48
+"""What it costs to write or load a character of a record's value, of which a partition has five. [characters]"""
+
+_COST_OF_LOADED: Final = 512
+"""What it costs to load a record, however short: 10 µs. [characters]"""
+
+_COST_OF_MEMBER: Final = 512
+"""What it costs to assign partitions to a member: 10 µs. [characters]"""
 
 _NO_GROUP: Final = MappingProxyType(
     {
@@ -80,6 +92,8 @@ class GroupConversation(LineServer):
         self._group_ids: set[str] = set()
         self._records: list[GroupRecord] = []
         self._log: list[GroupRecord] = []
+        self._log_size = 0
+        """The size of the values in the log. [characters of base64]"""
 
     @property
     def coordinator(self) -> GroupCoordinator:
@@ -106,7 +120,16 @@ class GroupConversation(LineServer):
         if self._coordinator is not None:
             self._coordinator.committed(self._coordinator.uncommitted_count)
         records = [group_record_json(record) for record in self._records]
+        self._count_cost(records)
         return {"result": result, "records": records, "state": None if request.quiet else self._state_json()}
+
+    def _count_cost(self, records: list[Json]) -> None:
+        size = sum(len(record["raw"][1] or "") for record in records)
+        self._log_size += size
+        metadata = GroupRecordType.TARGET_ASSIGNMENT_METADATA
+        assigned = {record.key.group_id for record in self._records if record.key.type is metadata}
+        members = sum(len(group.members.values) for group in map(self.coordinator.state.find, assigned) if group)
+        self.cost += _COST_OF_RECORDS * size + _COST_OF_MEMBER * members
 
     def _state_json(self) -> Json:
         coordinator = self._coordinator
@@ -146,6 +169,7 @@ class GroupConversation(LineServer):
         self._timers = MockTimer()
         self._group_ids = set()
         self._log = []
+        self._log_size = 0
 
     # ---- members
 
@@ -283,6 +307,7 @@ class GroupConversation(LineServer):
         fresh = GroupCoordinator(self._profile, coordinator.state.settings, order=AssignmentOrder.JAVA)
         fresh.update_topics(coordinator.state.topics.by_id.values())
         fresh.load(self._log, self._now_ms)
+        self.cost += _COST_OF_LOADED * len(self._log) + _COST_OF_RECORDS * self._log_size
         self._coordinator = fresh
         self._timers = MockTimer()
         tables = fresh.state.tables
@@ -328,4 +353,8 @@ def _topics(coordinator: GroupCoordinator, topics: Mapping[str, tuple[str, int]]
             changed.append(ClusterTopic(topic_id=topic_id, name=name, partition_count=count))
         elif old.partition_count < count:
             changed.append(evolve(old, partition_count=count))
+    counts = {topic.topic_id: topic.partition_count for topic in (*known.values(), *changed)}
+    if sum(counts.values()) > MAX_ALL_PARTITIONS:
+        message = f"the topics of a conversation have at most {MAX_ALL_PARTITIONS} partitions"
+        raise MalformedInputError(message, "topics")
     return tuple(changed)

@@ -25,6 +25,9 @@ MAX_CONTEXTS: Final = 1024
 MAX_CACHED: Final = 2**16
 """The largest number of partitions of all sessions, beyond which a fetch may list none. [partitions]"""
 
+_COST_OF_LISTED: Final = 64
+"""What it costs to list a partition of a session, beside its characters in the response: 1 µs. [characters]"""
+
 MAX_CONNECTIONS: Final = 2**12
 """The largest number of connections that are remembered. [connections]"""
 
@@ -95,6 +98,7 @@ class SessionConversation(LineServer):
         self._contexts.pop(number - MAX_CONTEXTS, None)
         self._fetches += 1
         candidates = context.candidates()
+        self.cost += _COST_OF_LISTED * len(context.listed if context.session is None else context.session.partitions)
         return {
             "context": number,
             "kind": context.kind.value,

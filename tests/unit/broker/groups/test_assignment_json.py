@@ -43,6 +43,7 @@ def test_a_file_is_read() -> None:
         ({**FILE, "members": [{"id": "A", "topics": [], "target": {"t": [0, -1]}}]}, "members[0].target.t[1]"),
         ({**FILE, "members": [{"id": "A", "topics": [], "target": []}]}, "members[0].target"),
         ({**FILE, "members": [None] * (MAX_MEMBERS + 1)}, "members"),
+        ({**FILE, "members": [{"id": f"{n}", "topics": ["t"] * 2**16} for n in range(5)]}, "members"),
         ({**FILE, "initialized": {"t": 5}}, "initialized.t"),
     ],
 )

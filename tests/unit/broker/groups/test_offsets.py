@@ -8,6 +8,7 @@ import pytest
 
 from sharestate import GroupIdNotFoundError, MalformedInputError
 from sharestate.broker.groups import (
+    GROUPS_4_3,
     GROUPS_4_4,
     ClusterTopic,
     GroupCaller,
@@ -107,6 +108,29 @@ def test_the_persisters_answer_decides_about_altered_offsets() -> None:
         "good": ([15], 0, ((0, 0), (9, UNKNOWN))),
         "bad": ([], 0, ((0, 15), (9, UNKNOWN))),
         "none": ([], FAILED, ((0, FAILED), (9, FAILED))),
+    }
+
+
+def test_what_was_altered_in_part_is_initialized_again() -> None:
+    """If one of two fails, the next member has both initialized elsewhere (G3), as in Kafka; healed, only that one."""
+    answers = {}
+    for profile in (GROUPS_4_3, GROUPS_4_4, GROUPS_4_3.healed, GROUPS_4_4.healed):
+        coordinator = coordinator_of(profile)
+        altered = alter_offsets(coordinator, "g", [offsets((0, 7), (1, 8))], 1000)
+        asked = altered.initialize
+        assert asked is not None
+        result = asked.result(lambda key, _: PartitionErrorData(partition=key.partition, error_code=15 * key.partition))
+        final = offsets_altered(coordinator, altered.response, asked, result, 1000)
+        assert final.response.topics[0].errors == ((0, 0), (1, 15))
+        again = beat(coordinator, now_ms=31_000).initialize
+        assert again is not None
+        answers[profile.name] = [(key.partition, each.start_offset) for key, each in again.entries()]
+
+    assert answers == {
+        "kafka-4.3": [(0, -1), (1, -1)],
+        "kafka-4.4": [(0, 0), (1, 0)],
+        "kafka-4.3-healed": [(1, -1)],
+        "kafka-4.4-healed": [(1, 0)],
     }
 
 

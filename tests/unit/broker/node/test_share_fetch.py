@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sharestate import (
@@ -23,6 +25,7 @@ from sharestate.broker.node import (
     InitProducerIdRequest,
     LogBatch,
     LogRecord,
+    PartitionLog,
     ProducedBatch,
     ProducedPartition,
     ProduceRequest,
@@ -39,6 +42,25 @@ def test_a_fetch_waits_for_records() -> None:
     node.produce(5)
 
     assert acquired(node.taken()[number]) == {0: [(0, 4, 1)]}
+
+
+def test_a_fetch_of_many_partitions_looks_at_each_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them wake it when their states are read, and nothing has changed since it looked at them (node 7)."""
+    node, reads = Node(100), 0
+    read = PartitionLog.read
+
+    def counted(log: PartitionLog, fetch_offset: int, **limits: Any) -> Any:  # noqa: ANN401 - as of PartitionLog
+        nonlocal reads
+        reads += 1
+        return read(log, fetch_offset, **limits)
+
+    monkeypatch.setattr(PartitionLog, "read", counted)
+    number = Member(node).fetch(*range(100))
+
+    assert node.taken() == {}
+    assert reads <= 3 * 100
+    node.produce(5, partition=99)
+    assert acquired(node.taken()[number])[99] == [(0, 4, 1)]
 
 
 def test_a_fetch_waits_no_longer_than_it_wants() -> None:

@@ -156,7 +156,7 @@ def test_the_settings_of_the_broker_are_described(client: WireClient) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "error", "text"),
     [
-        (TOPIC, "u", UNKNOWN_TOPIC_OR_PARTITION, None),
+        (TOPIC, "u", UNKNOWN_TOPIC_OR_PARTITION, ""),
         (TOPIC, "no topic", INVALID_TOPIC, "Topic name is invalid: 'no topic' contains one or more characters"),
         (GROUP, "", INVALID_REQUEST, "Group name must not be empty"),
         (BROKER, "2", INVALID_REQUEST, "Unexpected broker id, expected 1 or empty string, but received 2"),
@@ -167,12 +167,12 @@ def test_the_settings_of_the_broker_are_described(client: WireClient) -> None:
         (7, "x", INVALID_REQUEST, "Unexpected resource type"),
     ],
 )
-def test_what_cannot_be_described(client: WireClient, kind: int, name: str, error: int, text: str | None) -> None:
+def test_what_cannot_be_described(client: WireClient, kind: int, name: str, error: int, text: str) -> None:
     """With Kafka's words (ConfigHelper.describeConfigs)."""
     result = describe(client, kind, name)
 
     assert (code(result), result.configs) == (error, ())
-    assert result.error_message is None if text is None else result.error_message.startswith(text)
+    assert result.error_message == text or (text and result.error_message.startswith(text))
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, ""), (BROKER_LOGGER, "1"), (CLIENT_METRICS, "m")])
@@ -262,7 +262,7 @@ LOCK = "share.record.lock.duration.ms"
         ),
         (
             (TOPIC, "t"),
-            ("flush.ms", SET, "1" * 40_000),
+            ("cleanup.policy", APPEND, "x" * 32_767),
             INVALID_CONFIG,
             "The configuration value cannot be added because",
         ),
@@ -292,19 +292,19 @@ LOCK = "share.record.lock.duration.ms"
             (BROKER, "1"),
             ("num.partitions", SET, "2"),
             INVALID_REQUEST,
-            "Cannot update these configs dynamically: Set(",
+            "Cannot update these configs dynamically: [",
         ),
         (
             (BROKER, ""),
             ("num.partitions", SET, "2"),
             INVALID_REQUEST,
-            "Cannot update these configs dynamically: Set(",
+            "Cannot update these configs dynamically: [",
         ),
         (
             (BROKER, "2"),
             ("num.partitions", SET, "2"),
             INVALID_REQUEST,
-            "Unexpected broker id, expected 1 but received 2",
+            "Unexpected broker id, expected 1, but received 2",
         ),
         ((BROKER_LOGGER, "1"), ("x", SET, "INFO"), INVALID_REQUEST, "Unknown resource type 8"),
         ((7, "x"), ("x", SET, "y"), INVALID_REQUEST, "Unknown resource type 7"),

@@ -117,7 +117,7 @@ def test_offsets_that_cannot_be_found(client: WireClient) -> None:
         UNKNOWN_TOPIC_OR_PARTITION,
         UNKNOWN_TOPIC_OR_PARTITION,
     ]
-    assert [code(each) for each in listed(client, 11, (0, -1), (0, -2), (1, -1))] == [INVALID_REQUEST] * 2 + [0]
+    assert [code(each) for each in listed(client, 11, (0, -1), (0, -2), (1, -1))] == [INVALID_REQUEST, 0]
     assert code(listed(client, 11, (0, -1), topic="u")[0]) == UNKNOWN_TOPIC_OR_PARTITION
     assert code(listed(client, 11, (0, -7))[0]) == UNSUPPORTED_VERSION
 

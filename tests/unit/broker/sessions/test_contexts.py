@@ -16,23 +16,11 @@ from sharestate.broker.sessions import (
     response_size,
     rotated,
 )
-from tests.support.session_data import OTHER, opened, order, part
+from tests.support.session_data import OTHER, AllTopics, opened, order, part
 
 EMPTY = FetchedPartition()
 RECORDS = FetchedPartition(69)
 FAILED = FetchedPartition(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-
-class AllTopics:
-    """Topics of which one may not be read, and another one has a single partition."""
-
-    def may_read(self, topic: str) -> bool:
-        """Return whether it is not the secret one."""
-        return topic != "secret"
-
-    def has_partition(self, topic: str, partition: int) -> bool:
-        """Return whether it is not a later partition of the small one."""
-        return topic != "small" or partition == 0
 
 
 def answered(cache: ShareSessionCache, epoch: int, fetched: dict[TopicIdPartition, FetchedPartition]) -> list[int]:

@@ -1,0 +1,27 @@
+"""The brokers that clients are tested with; each is started once, and its tests come one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.scenes import Scene
+from tests.clients.targets import OURS, RELEASES, Target, started
+
+
+@pytest.fixture(scope="session", params=[*OURS, *RELEASES])
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A broker that runs."""
+    with started(request.param, tmp_path_factory.mktemp("broker")) as target:
+        yield target
+
+
+@pytest.fixture
+def scene(target: Target, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """Topics and groups that are called after the test."""
+    name = f"{request.path.stem}-{request.node.name}"  # two modules have tests of the same name
+    scene = Scene(target, re.sub(r"[^a-zA-Z0-9.-]+", "-", name))
+    yield scene
+    scene.close()

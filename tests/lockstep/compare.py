@@ -1,0 +1,167 @@
+"""
+Compares what brokers have answered to the same script.
+
+What no broker has in common with another one, or with itself the next time, is left out: both tables say why.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import frozen
+
+from tests.lockstep.producing import FIRST_MS
+from tests.lockstep.steps import Taken
+from tests.lockstep.wire import Fields, Json
+
+_ASSIGNED: Final = "Kafka's assignor goes through hash maps of topics' ids, which are drawn (docs/assignment.md)"
+
+LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("*", "host"): "a broker's address",
+        ("*", "port"): "a broker's address",
+        ("*", "rack"): "a broker's place",
+        ("*", "cluster_id"): "an id that is drawn",
+        ("*", "leader_epoch"): "Kafka's controller counts what it does, also in the background",
+        ("*", "log_append_time"): "a time",
+        ("share_group_heartbeat", "topic_partitions"): _ASSIGNED,
+        ("share_group_describe", "topic_partitions"): _ASSIGNED,
+    }
+)
+"""Fields of answers that are not compared, by API (``*`` for all of them) and name, and why."""
+
+BROKERS_TIME_MS: Final = FIRST_MS + 10_000_000_000
+"""From here on times are not those of a script's records, but of the markers that a broker writes. [ms]"""
+
+ANY_ORDER: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("share_fetch", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_fetch", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_acknowledge", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("share_acknowledge", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
+        ("list_offsets", "topics"): "Kafka goes through a hash map of topics and partitions",
+        ("list_offsets", "partitions"): "Kafka goes through a hash map of topics and partitions",
+        ("list_groups", "groups"): "Kafka goes through a hash map of groups",
+        ("metadata", "topics"): "Kafka goes through a hash map of topics' names or ids",
+        ("share_group_describe", "members"): "Kafka goes through a hash map of members",
+        ("describe_share_group_offsets", "topics"): "Kafka goes through a hash map of topics' ids, which are drawn",
+        ("list_config_resources", "config_resources"): "Kafka goes through hash maps of names",
+        ("describe_configs", "configs"): "Kafka goes through a hash map of settings",
+    }
+)
+"""Lists of answers whose order is not compared, by API and name, and why."""
+
+
+LONGEST_LINE: Final = 500
+"""How much is shown of a step that only leads to a difference. [characters]"""
+
+
+@frozen
+class Difference:
+    """
+    A step to which two brokers have answered otherwise.
+
+    Attributes:
+        number: Which one it is, from 0.
+        first: What the one has answered.
+        second: What the other has answered.
+        fields: Where the answers differ.
+    """
+
+    number: int
+    first: Taken
+    second: Taken
+    fields: tuple[str, ...]
+
+
+def differences(first: list[Taken], second: list[Taken]) -> Iterator[Difference]:
+    """Yield the steps that were answered otherwise."""
+    for number, (one, other) in enumerate(zip(first, second, strict=False)):
+        fields = tuple(_paths("", comparable(one), comparable(other)))
+        if fields:
+            yield Difference(number, one, other, fields)
+
+
+def comparable(taken: Taken) -> Json:
+    """Return of an answer what is compared."""
+    return None if taken.answer is None else _comparable(taken.step.api, "", taken.answer)
+
+
+def _comparable(api: str, name: str, value: Json) -> Json:
+    if isinstance(value, dict):
+        return {
+            key: _comparable(api, key, each)
+            for key, each in value.items()
+            if (api, key) not in LEFT_OUT and ("*", key) not in LEFT_OUT
+        }
+    if isinstance(value, list):
+        items = [_comparable(api, name, each) for each in value]
+        return sorted(items, key=_text) if (api, name) in ANY_ORDER else items
+    if name == "timestamp" and value >= BROKERS_TIME_MS:
+        return "a time of the broker"
+    return value
+
+
+def _paths(path: str, one: Json, other: Json) -> Iterator[str]:
+    """Yield the fields in which two answers differ, with both values."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in dict.fromkeys([*one, *other]):
+            yield from _paths(f"{path}.{name}" if path else name, one.get(name), other.get(name))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (each, its) in enumerate(zip(one, other, strict=True)):
+            yield from _paths(f"{path}[{index}]", each, its)
+    elif one != other:
+        yield f"{path}: {_text(one)} != {_text(other)}"
+
+
+def told(difference: Difference, first: list[Taken], names: tuple[str, str], before: int = 8) -> str:
+    """Return a difference in words, with the steps that lead there: those of the same group or topics."""
+    step = difference.first.step
+    about = _subjects(step.request)
+    leading = [
+        (number, taken)
+        for number, taken in enumerate(first[: difference.number])
+        if _subjects(taken.step.request) & about or taken.step.client == step.client
+    ][-before:]
+    lines = [f"step {number}, round {taken.step.round}: {line_of(taken)}" for number, taken in leading]
+    lines.append(f"step {difference.number}, round {step.round}: {_asked(difference.first)}")
+    lines += [
+        f"  {name}: {_text(taken.answer)}"
+        for name, taken in zip(names, (difference.first, difference.second), strict=True)
+    ]
+    return "\n".join([*lines, *(f"  differs: {field}" for field in difference.fields)])
+
+
+def line_of(taken: Taken) -> str:
+    """Return a step and its answer in a line."""
+    return textwrap.shorten(f"{_asked(taken)} -> {_text(taken.answer)}", LONGEST_LINE)
+
+
+def _asked(taken: Taken) -> str:
+    step = taken.step
+    return f"{step.client} {step.how} {step.api} v{step.version} {_text(step.request)}"
+
+
+def _subjects(request: Fields) -> set[str]:
+    """Return the topics that a request names."""
+    found: set[str] = set()
+
+    def look(value: Any) -> None:  # noqa: ANN401 - of JSON
+        if isinstance(value, dict):
+            found.update(str(value[name]) for name in ("topic_id", "topic_name") if value.get(name))
+            for each in value.values():
+                look(each)
+        elif isinstance(value, list):
+            for each in value:
+                look(each)
+
+    look(request)
+    return found
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"))

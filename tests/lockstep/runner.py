@@ -1,0 +1,195 @@
+"""Takes the steps of a script at a broker's address, in the rounds of its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from attrs import define, field
+
+from tests.broker.share_sessions import RawConnection
+from tests.lockstep.names import Names
+from tests.lockstep.steps import BUSY_MS, ROUND_MS, How, Step, Taken
+from tests.lockstep.wire import Fields, json_of, request_of, response_schema
+
+PATIENCE_S: Final = 60
+"""How long an answer is waited for that has to come some time. [s]"""
+
+LATE_MS: Final = 250
+"""How far a round's last answer may come behind BUSY_MS; locks end 50 ms later. [ms]"""
+
+BEHIND_MS: Final = 40
+"""How long a broker has for what a step does to a request that waits. [ms]"""
+
+
+class TooSlowError(Exception):
+    """The machine was too slow: a round has taken so long that locks may have ended between its steps."""
+
+
+class Clock(Protocol):
+    """The time in which a script goes on."""
+
+    def now_ms(self) -> float:
+        """Return the time. [ms]"""
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Let time pass. [ms]"""
+
+
+class RealClock:
+    """The time of brokers."""
+
+    def now_ms(self) -> float:
+        """Return the time. [ms]"""
+        return time.monotonic() * 1000
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Let time pass. [ms]"""
+        time.sleep(duration_ms / 1000)
+
+
+def has_no_error(answer: Fields) -> bool:
+    """Return whether nothing in an answer is an error."""
+    return not any(_errors(answer))
+
+
+def _errors(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """Yield the errors in an answer."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _errors(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name == "error_code" and each not in {"none", 0}:
+                yield each
+            yield from _errors(each)
+
+
+def _has_assignment(answer: Fields) -> bool:
+    return bool((answer.get("assignment") or {}).get("topic_partitions"))
+
+
+def _has_partitions(answer: Fields) -> bool:
+    return any(response["partitions"] for response in answer.get("responses", ()))
+
+
+UNTIL: Final[Mapping[str, Callable[[Fields], bool]]] = {
+    "no error": has_no_error,
+    "assigned": _has_assignment,
+    "partitions": _has_partitions,
+}
+"""The answers that steps wait for."""
+
+
+@define
+class Runner:
+    """
+    Takes steps at a broker, each for its client on a connection of its own.
+
+    Attributes:
+        address: The broker's HOST:PORT.
+        clock: The time.
+        names: What the broker's ids are called.
+        latest_ms: How late in its round a step was done at the latest. [ms]
+    """
+
+    address: str
+    clock: Clock = field(factory=RealClock)
+    names: Names = field(factory=Names)
+    latest_ms: float = 0.0
+    _connections: dict[str, RawConnection] = field(factory=dict)
+    _waiting: set[str] = field(factory=set)
+    _round: int = -1
+    _began_ms: float = 0.0
+
+    def take(self, step: Step) -> Taken:
+        """
+        Take a step, and return its answer.
+
+        Raises:
+            TooSlowError: Its round is over.
+        """
+        self._wait_for(step.round)
+        try:
+            answer = self._answer(step)
+        except OSError as error:
+            self.hang_up(step.client)
+            answer = {"connection": "closed" if isinstance(error, ConnectionError) else type(error).__name__}
+        settle_ms = max(step.settle_ms, BEHIND_MS if self._waiting else 0)
+        if settle_ms:
+            self.clock.sleep_ms(settle_ms)
+        if step.until:  # nothing has a lock yet, and rounds are counted anew
+            self._round = -1
+        else:
+            self._judge(step)
+        return Taken(step, answer)
+
+    def hang_up(self, client: str) -> None:
+        """Close the connection of a client."""
+        self._waiting.discard(client)
+        if connection := self._connections.pop(client, None):
+            connection.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in list(self._connections):
+            self.hang_up(client)
+
+    def _wait_for(self, number: int) -> None:
+        """Let time pass until a round begins; the first one begins with its first step."""
+        if self._round < 0:
+            self._round, self._began_ms = number, self.clock.now_ms()
+        if number != self._round:
+            self._began_ms += (number - self._round) * ROUND_MS
+            self._round = number
+            self.clock.sleep_ms(max(0.0, self._began_ms - self.clock.now_ms()))
+
+    def _judge(self, step: Step) -> None:
+        late_ms = self.clock.now_ms() - self._began_ms
+        self.latest_ms = max(self.latest_ms, late_ms)
+        if late_ms > BUSY_MS + LATE_MS:
+            message = f"{late_ms:.0f} ms into round {self._round} it was not over: {step.api}"
+            raise TooSlowError(message)
+
+    def _answer(self, step: Step) -> Fields | None:
+        match step.how:
+            case How.HANG_UP:
+                self.hang_up(step.client)
+                return None
+            case How.SEND:
+                self._connection(step.client).send(self._request(step))
+                self._waiting.add(step.client)
+                return None
+            case How.RECEIVE:
+                self._waiting.discard(step.client)
+                return self._named(step, self._connection(step.client).receive(self._schema(step)))
+            case How.ASK:
+                return self._asked(step)
+
+    def _asked(self, step: Step) -> Fields:
+        give_up_s = time.monotonic() + PATIENCE_S
+        while True:
+            response = self._connection(step.client).ask(self._request(step), self._schema(step))
+            answer = self._named(step, response)
+            if not step.until or UNTIL[step.until](answer) or time.monotonic() > give_up_s:
+                return answer
+            self.clock.sleep_ms(100)
+
+    def _named(self, step: Step, response: Any) -> Fields:  # noqa: ANN401 - a class of kio's
+        if step.api == "create_topics":
+            for topic in response.topics:
+                if topic.error_code == 0 and topic.topic_id is not None and topic.topic_id.int:
+                    self.names.made(topic.name, topic.topic_id)
+        return json_of(response, self.names)
+
+    def _connection(self, client: str) -> RawConnection:
+        if client not in self._connections:
+            self._connections[client] = RawConnection(self.address, client)
+        return self._connections[client]
+
+    def _request(self, step: Step) -> Any:  # noqa: ANN401 - a class of kio's
+        return request_of(step.api, step.version, step.request, self.names)
+
+    def _schema(self, step: Step) -> Any:  # noqa: ANN401 - a class of kio's
+        return response_schema(step.api, step.version)
