@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from attrs import frozen
 
 from sharestate.errors import HistoryError
 from sharestate.explain import Explanation, PartitionLife, RecordLife
 from sharestate.explain.survey import EventReader
-from sharestate.history import Event, Header, HistoryFile, HistoryWriter, create_history
+from sharestate.history import AppendedBatch, Event, Header, HistoryFile, HistoryWriter, create_history
 from sharestate.leader.observed import Observation, Observer
 from sharestate.values.checks import refuse
 from sharestate.values.profiles import Profile
@@ -21,10 +21,13 @@ Life = TypeVar("Life", bound=EventReader)
 Key = tuple[str, str, int]
 """Group id, topic id and partition."""
 
-MAX_PARTS: Final = 1_000_000
-"""
-The most parts of events that are kept in memory, some hundred megabytes: an event is one, and each batch that it names.
-"""
+MAX_BYTES: Final = 256 * 2**20
+"""The most memory that events take, about. [bytes]"""
+
+_EVENT_BYTES: Final = 2_000
+_BATCH_BYTES: Final = 250
+_ENTRY_BYTES: Final = 8
+"""What an event takes, a record batch that none before has named, and an entry of a list (measured: CPython 3.11)."""
 
 LISTED: Final = 10_000
 """The most ranges of each list of records: a message of a test that lists more is not read. [ranges]"""
@@ -102,7 +105,7 @@ class Recording:
         name_of: Returns the name of a topic by its id; None if there is none.
         path: The file; None for none.
         observer: Gets what happens too; None for nobody.
-        max_parts: The most parts of events that are kept in memory.
+        max_bytes: How much memory the events may take. [bytes]
 
     Raises:
         HistoryError: The name of the file says no format.
@@ -116,15 +119,16 @@ class Recording:
         *,
         path: Path | str | None = None,
         observer: Observer | None = None,
-        max_parts: int = MAX_PARTS,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         """Begin with nothing."""
         self._profile = profile
         self._name_of = name_of
         self._observer = observer
         self._events: list[Event] = []
-        self._room = max_parts
+        self._room = max_bytes
         self._is_full = False
+        self._batches: dict[AppendedBatch, AppendedBatch] = {}
         self._names: dict[str, str] = {}
         self._writer = HistoryWriter(self._take)
         self._file: HistoryFile | None = None if path is None else create_history(path, self._header())
@@ -223,13 +227,19 @@ class Recording:
                 self._names[event.topic_id] = name
         if self._file is not None:
             self._file.write(events)
-        self._room -= sum(map(_parts, events))
-        self._is_full = self._is_full or self._room < 0
         if not self._is_full:
-            self._events += events
+            self._events += map(self._kept, events)
+            self._is_full = self._room < 0
 
-
-def _parts(event: Event) -> int:
-    """Return how many parts an event has: itself, and the batches that it names."""
-    fields: list[Any] = [*(event.request or {}).values(), *(event.response or {}).values()]
-    return 1 + sum(len(value) for value in fields if isinstance(value, tuple | list))
+    def _kept(self, event: Event) -> Event:
+        """Return *event* with the record batches that events before it have: each fetch names all that it has read."""
+        self._room -= _EVENT_BYTES
+        request = event.request
+        if event.kind == "fetch" and request and "batches" in request:
+            known = len(self._batches)
+            batches = tuple(self._batches.setdefault(batch, batch) for batch in request["batches"])
+            self._room -= _ENTRY_BYTES * len(batches) + _BATCH_BYTES * (len(self._batches) - known)
+            return event._replace(request={**request, "batches": batches})
+        named = (value for fields in (request, event.response) if fields for value in fields.values())
+        self._room -= _BATCH_BYTES * sum(len(value) for value in named if isinstance(value, tuple | list))
+        return event

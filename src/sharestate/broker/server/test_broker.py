@@ -471,9 +471,7 @@ class TestBroker:
                 time.sleep(_PERSISTER_LOOK_S)
             self._server.advance()
             if time.monotonic() > ends_s:
-                message = (
-                    f"the persister has not answered for {_PERSISTER_PATIENCE_S:.0f} s, and time stands until it has"
-                )
+                message = f"the persister has not answered for {_PERSISTER_PATIENCE_S:.0f} s"
                 raise LeaderStateError(message)
 
     def _expect(self, expectation: Expectation, group_id: str, topic: str | None, timeout_s: float) -> None:

@@ -166,7 +166,7 @@ def test_a_history_file_is_written_as_it_happens(tmp_path: Path) -> None:
 def test_what_is_too_much_to_keep_is_not_told_in_part() -> None:
     """A recording that is full keeps writing its file, and says that it is full to whoever asks."""
     seen: list[int] = []
-    recording = Recording(KAFKA_4_2, lambda _: None, observer=lambda each: seen.append(len(each)), max_parts=20)
+    recording = Recording(KAFKA_4_2, lambda _: None, observer=lambda each: seen.append(len(each)), max_bytes=20_000)
     observations: list[tuple[Observation, ...]] = []
     with TestBroker(observer=observations.append) as broker, WireMember(broker, filled(broker, 9)) as member:
         for _ in range(9):
