@@ -25,11 +25,22 @@ from sharestate.broker.server.connection import ClientConnection
 from sharestate.broker.server.faults import Faults
 from sharestate.broker.server.faulty_answers import FaultyAnswers
 from sharestate.broker.server.record_batches import decode
+from sharestate.broker.server.request_log import RequestLog, logged_json
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.errors import FormatError, MalformedInputError
 from sharestate.leader.observed import Observer
-from sharestate.persister.kafka.frames import Fields, RequestHeader, read_request, read_request_header, response_frame
+from sharestate.persister.kafka.frames import (
+    Fields,
+    RequestHeader,
+    read_request,
+    read_request_header,
+    read_response,
+    response_frame,
+)
 from sharestate.persister.protocol import Persister
+
+FRAME_SIZE_BYTES: Final = 4
+"""What a frame begins with: its size. [bytes]"""
 
 LOGGER: Final = logging.getLogger("sharestate.broker.server")
 
@@ -64,6 +75,7 @@ class BrokerServer:
         persister: As for ``ShareBroker``.
         observer: Likewise.
         faults: What goes wrong on purpose, of what clients ask.
+        request_log: Where requests are written with their answers; None for nowhere.
 
     Attributes:
         config: Its settings, with the port where it listens, once it does.
@@ -75,7 +87,7 @@ class BrokerServer:
         SocketServer, KafkaApis (Kafka 4.4.0).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a broker is made of
         self,
         config: ServerConfig | None = None,
         *,
@@ -83,6 +95,7 @@ class BrokerServer:
         persister: Persister | None = None,
         observer: Observer | None = None,
         faults: Faults | None = None,
+        request_log: RequestLog | None = None,
     ) -> None:
         """Make one that does not listen yet."""
         self.config = ServerConfig() if config is None else config
@@ -91,6 +104,7 @@ class BrokerServer:
             self.config.node, persister=persister, decode=decode, observer=observer, notify=self._notify
         )
         self.activity = 0
+        self._request_log = request_log
         self._faulty = FaultyAnswers(Faults() if faults is None else faults, self.clock)
         self._versions = served_versions(self.config.release, HANDLERS)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -169,6 +183,8 @@ class BrokerServer:
         self._connections.pop(connection, None)
         self._waiting.pop(connection, None)
         self._faulty.forget(connection)
+        if self._request_log is not None:
+            self._request_log.forget(connection.connection_id)
         for number in [number for number, (each, _) in self._unanswered.items() if each.connection is connection]:
             del self._unanswered[number]
         if self._listener is not None:
@@ -209,10 +225,17 @@ class BrokerServer:
         key, version, _ = header
         versions = self._versions.get(key)
         if versions is not None and is_served(versions, key, version):
-            client_id, fields = read_request(_request_schema(key, version), frame)
+            schema = _request_schema(key, version)
+            client_id, fields = read_request(schema, frame)
             self._waiting[connection] = None
             self._connections[connection] = client_id
             call = self._call(connection, header, client_id, fields)
+            if self._request_log is not None:
+                logged = logged_json(schema, fields)
+                name = ANNOUNCED[key].name
+                self._request_log.began(
+                    connection.connection_id, name, version, header.correlation_id, client_id, logged
+                )
             instead = self._faulty.instead(connection, call)
             answer = HANDLERS[key](call) if instead is None else instead
         elif key == API_VERSIONS_KEY:
@@ -226,6 +249,8 @@ class BrokerServer:
             self._ask(connection, header, answer)
         else:
             self._respond(connection, header, answer)
+        if self._request_log is not None:
+            self._request_log.handled(connection.connection_id)
 
     def _call(self, connection: ClientConnection, header: RequestHeader, client_id: str | None, fields: Fields) -> Call:
         return Call(
@@ -280,7 +305,11 @@ class BrokerServer:
             connection.answered(None)
         else:
             schema = _response_schema(header.api_key, header.version)
-            connection.answered(response_frame(schema, header.correlation_id, answer))
+            frame = response_frame(schema, header.correlation_id, answer)
+            if self._request_log is not None:
+                response = read_response(schema, frame[FRAME_SIZE_BYTES:], header.correlation_id)
+                self._request_log.answered(connection.connection_id, logged_json(schema, response))
+            connection.answered(frame)
 
     def _set_timer(self, deadline_ms: int | None) -> None:
         if deadline_ms == self._timer_ms:

@@ -11,6 +11,7 @@ from typing import Any
 from sharestate.broker.node.share_broker import STATE_REQUESTS
 from sharestate.broker.server.clocks import Clock
 from sharestate.broker.server.faults import STATE_APIS, Fail, Faults, SeenRequest
+from sharestate.broker.server.request_log import RequestLog
 from sharestate.persister.protocol import CheckedPersister, P, Persister, R
 from sharestate.persister.requests import Parameters, Result
 
@@ -27,16 +28,23 @@ class FaultyPersister(CheckedPersister):
         faults: The table.
         clock: The time by which answers are delayed.
         name_of: Returns the name of a topic by its id; None if there is none.
+        request_log: Where requests are written with their answers; None for nowhere.
     """
 
     def __init__(
-        self, persister: Persister, faults: Faults, clock: Clock, name_of: Callable[[str], str | None]
+        self,
+        persister: Persister,
+        faults: Faults,
+        clock: Clock,
+        name_of: Callable[[str], str | None],
+        request_log: RequestLog | None = None,
     ) -> None:
         """Make one that has passed nothing on."""
         self._persister = persister
         self._faults = faults
         self._clock = clock
         self._name_of = name_of
+        self._request_log = request_log
         self._at_work: dict[int, None] = {}
         self._numbers = count()
 
@@ -49,6 +57,8 @@ class FaultyPersister(CheckedPersister):
         happening = self._faults.happening_to(self._seen(request)) if self._faults else None
         action = None if happening is None else happening.fault.action
         answer: Future[Result[R]] = Future()
+        if self._request_log is not None:
+            answer.add_done_callback(partial(_log, self._request_log.asked(request)))
         if isinstance(action, Fail):
             if action.is_carried_out:
                 self._carry_out(request, lambda _: None)
@@ -82,6 +92,11 @@ class FaultyPersister(CheckedPersister):
             partitions=frozenset((self._name_of(key.topic_id) or key.topic_id, key.partition) for key in keys),
             request=request,
         )
+
+
+def _log(answered: Callable[[Result[Any]], None], answer: Future[Any]) -> None:
+    if answer.exception() is None:
+        answered(answer.result())
 
 
 def _pass_on(answer: Future[Any], stored: Future[Any]) -> None:

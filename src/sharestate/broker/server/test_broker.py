@@ -31,6 +31,7 @@ from sharestate.broker.server.faults import SESSION_LIMIT, AppliedFault, Delay, 
 from sharestate.broker.server.faulty_persister import FaultyPersister
 from sharestate.broker.server.insight import HeldShare, held_shares, shares_html
 from sharestate.broker.server.recording import BrokerHistory, Recording
+from sharestate.broker.server.request_log import RequestLog, write_segments
 from sharestate.broker.server.server_config import ServerConfig, read_group_config
 from sharestate.errors import ErrorCode, LeaderStateError
 from sharestate.explain import Explanation
@@ -68,6 +69,7 @@ class TestBroker:
         observer: Gets what happens to share partitions, as from a ``Leader``.
         seed: Decides what is left to chance: which requests a fault happens to, and the order of answers.
         history_file: Where to write the history of the share partitions, as it happens; None for nowhere.
+        request_log: Where to write requests with their answers, as Kafka's request log does; None for nowhere.
 
     Attributes:
         profile: Whose rules it follows.
@@ -95,6 +97,7 @@ class TestBroker:
         observer: Observer | None = None,
         seed: int = 0,
         history_file: Path | str | None = None,
+        request_log: Path | str | None = None,
     ) -> None:
         """Make one that does not listen yet."""
         self.profile = profile
@@ -102,10 +105,22 @@ class TestBroker:
         self._clock = SystemClock() if clock is None else clock
         self._faults = Faults(seed)
         stored = persister_in_memory(profile, self._clock.now_ms) if persister is None else persister
-        self._persister = FaultyPersister(stored, self._faults, self._clock, self._topic_name)
+        self._request_log = (
+            None
+            if request_log is None
+            else RequestLog(
+                request_log, settings.release, now_ms=self._clock.now_ms, broker=lambda: self.bootstrap_servers
+            )
+        )
+        self._persister = FaultyPersister(stored, self._faults, self._clock, self._topic_name, self._request_log)
         self._recording = Recording(profile, self._topic_name, path=history_file, observer=observer)
         self._server = BrokerServer(
-            settings, clock=self._clock, persister=self._persister, observer=self._recording, faults=self._faults
+            settings,
+            clock=self._clock,
+            persister=self._persister,
+            observer=self._recording,
+            faults=self._faults,
+            request_log=self._request_log,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -139,7 +154,7 @@ class TestBroker:
         assert self._thread is not None  # noqa: S101 - likewise
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._recording.close()
+        self._close_files()
 
     async def __aenter__(self) -> Self:
         """
@@ -158,7 +173,7 @@ class TestBroker:
     ) -> None:
         """Close the socket and the connections."""
         await self._server.stop()
-        self._recording.close()
+        self._close_files()
 
     # ---- what clients need
 
@@ -402,6 +417,15 @@ class TestBroker:
         """
         return self._look(self._recording.history)
 
+    def write_segments(self, directory: Path | str) -> None:
+        """
+        Write the logs of all partitions as a broker has them in ``log.dirs``, for the segments of ``log import``.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        self._look(lambda: write_segments(self._server.node, directory))
+
     def not_done(self) -> list[str]:
         """
         Return the records that groups are not done with, and the lives of the first of them, line by line.
@@ -452,6 +476,11 @@ class TestBroker:
         self._expect(ALL_DONE, group_id, topic, timeout_s)
 
     # ---- inside
+
+    def _close_files(self) -> None:
+        self._recording.close()
+        if self._request_log is not None:
+            self._request_log.close()
 
     def _topic_name(self, topic_id: str) -> str | None:
         return self._server.node.topics.name_of(topic_id)

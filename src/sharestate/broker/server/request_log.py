@@ -1,0 +1,265 @@
+"""
+The request log of a server, in the layout of Kafka's: a line for each request that was answered, as JSON.
+
+What ``kafka.request.logger`` writes at DEBUG: ``sharestate log import`` reads both alike. What the node asks its
+persister has lines too, as a broker asks a share coordinator by requests.
+
+Source:
+    RequestChannel.Request.updateRequestMetrics, RequestConvertToJson (Kafka 4.4.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, get_args
+
+import attrs
+
+from sharestate.broker.node import LogBatch, ShareBroker
+from sharestate.broker.server.api_versions import ANNOUNCED
+from sharestate.broker.server.faults import STATE_APIS
+from sharestate.broker.server.record_batches import to_wire
+from sharestate.json_lines import Json, write_json
+from sharestate.persister.kafka.frames import Fields
+from sharestate.persister.requests import Parameters, Result
+from sharestate.values.requests import StateBatch
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_PERSISTER: Final = "Persister-client-1"
+"""What the persister of broker 1 calls itself (BrokerServer.createShareStatePersister, Kafka 4.4)."""
+
+_NAMED: Final = {api.name: (key, re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).upper()) for key, api in ANNOUNCED.items()}
+"""The key of each API, and its name in ApiKeys, by its other name."""
+
+_SKIPPED: Final = frozenset(STATE_APIS.values())
+"""What clients ask of the share coordinator: the node asks its persister, which has its line."""
+
+
+class _Open(NamedTuple):
+    """A request that is not answered yet, with when it came. [µs]"""
+
+    api: str
+    version: int
+    correlation_id: int
+    client_id: str | None
+    request: Json
+    at_us: int
+
+
+class RequestLog:
+    """
+    Writes requests into a file as they are answered.
+
+    The times of two things that happen in the same millisecond of the clock are a microsecond apart, in their order.
+
+    Args:
+        path: The file, which is written anew.
+        release: The release whose rules the server follows, such as ``"4.4"``.
+        now_ms: Returns the time. [ms since 1970]
+        broker: Returns the address of the broker, such as ``127.0.0.1:9092``.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+
+    def __init__(self, path: Path | str, release: str, *, now_ms: Callable[[], int], broker: Callable[[], str]) -> None:
+        """Open the file."""
+        self._file = Path(path).open("w", encoding="ascii", newline="\n")  # noqa: SIM115 - closed by ``close``
+        self._own = {"softwareName": "apache-kafka-java", "softwareVersion": _VERSIONS[release]}
+        self._now_ms = now_ms
+        self._broker = broker
+        self._last_us = 0
+        self._open: dict[str, _Open] = {}
+        self._handled_us: dict[str, int] = {}
+        self._software: dict[str, Mapping[str, Json]] = {}
+        self._persister_requests = 0
+        self._persister_lanes: set[int] = set()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    # ---- requests of clients
+
+    def began(  # noqa: PLR0913 - what a line has of a request
+        self, connection: str, api: str, version: int, correlation_id: int, client_id: str | None, request: Json
+    ) -> None:
+        """Note that a request has come on a connection, on which it is the only one."""
+        if api == "ApiVersions":
+            self._software[connection] = _software_of(request)
+        if api not in _SKIPPED:
+            self._open[connection] = _Open(api, version, correlation_id, client_id, request, self._next_us())
+
+    def handled(self, connection: str) -> None:
+        """Note that its handler is done; the answer has been sent, or comes later."""
+        if connection in self._open:
+            self._handled_us[connection] = self._next_us()
+
+    def answered(self, connection: str, response: Json) -> None:
+        """Write the line of the request of a connection."""
+        request = self._open.pop(connection, None)
+        if request is not None:
+            software = self._software.get(connection, _UNKNOWN)
+            self._write(connection, request, response, software, self._handled_us.pop(connection, None))
+
+    def forget(self, connection: str) -> None:
+        """Forget a connection that has ended; what was not answered has no line."""
+        self._open.pop(connection, None)
+        self._handled_us.pop(connection, None)
+        self._software.pop(connection, None)
+
+    # ---- requests of the node to its persister
+
+    def asked(self, request: Parameters[Any, Any]) -> Callable[[Result[Any]], None]:
+        """Note that the node asks its persister; what is returned is to be called with the answer."""
+        lane = next(number for number in range(len(self._persister_lanes) + 1) if number not in self._persister_lanes)
+        self._persister_lanes.add(lane)
+        self._persister_requests += 1
+        api = STATE_APIS[type(request)]
+        key, _ = _NAMED[api]
+        version = (ANNOUNCED[key].v4_4 or (0, 0))[1]
+        began = _Open(api, version, self._persister_requests, _PERSISTER, _json_of(request), self._next_us())
+
+        def answered(result: Result[Any]) -> None:
+            self._persister_lanes.discard(lane)
+            connection = f"{self._broker()}-127.0.0.1:{_PERSISTER_PORT + lane}-0-{lane}"
+            self._write(connection, began, {"results": _json_of(result.topics)}, self._own)
+
+        return answered
+
+    # ---- inside
+
+    def _next_us(self) -> int:
+        self._last_us = max(self._last_us + 1, self._now_ms() * 1000)
+        return self._last_us
+
+    def _write(
+        self,
+        connection: str,
+        request: _Open,
+        response: Json,
+        software: Mapping[str, Json],
+        handled_us: int | None = None,
+    ) -> None:
+        end_us = self._next_us()
+        local_us = end_us if handled_us is None else handled_us
+        key, name = _NAMED[request.api]
+        line = {
+            "isForwarded": False,
+            "requestHeader": {
+                "requestApiKey": key,
+                "requestApiVersion": request.version,
+                "correlationId": request.correlation_id,
+                "clientId": request.client_id,
+                "requestApiKeyName": name,
+            },
+            "request": request.request,
+            "response": response,
+            "connection": connection,
+            "totalTimeMs": (end_us - request.at_us) / 1000,
+            "requestQueueTimeMs": 0.0,
+            "localTimeMs": (local_us - request.at_us) / 1000,
+            "remoteTimeMs": (end_us - local_us) / 1000,
+            "throttleTimeMs": 0,
+            "responseQueueTimeMs": 0.0,
+            "sendTimeMs": 0.0,
+            "securityProtocol": "PLAINTEXT",
+            "principal": "User:ANONYMOUS",
+            "listener": "PLAINTEXT",
+            "clientInformation": dict(software),
+        }
+        stamp = (_EPOCH + timedelta(microseconds=end_us)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        self._file.write(f"{stamp} Completed request:{write_json(line)}\n")
+
+
+def _software_of(request: Json) -> Mapping[str, Json]:
+    """Return what a client says of itself in an ApiVersions; older versions of that do not ask."""
+    fields: dict[str, Json] = request if isinstance(request, dict) else {}
+    name, version = fields.get("clientSoftwareName"), fields.get("clientSoftwareVersion")
+    return {"softwareName": name, "softwareVersion": version} if name else _UNKNOWN
+
+
+_UNKNOWN: Final[Mapping[str, Json]] = MappingProxyType({"softwareName": "unknown", "softwareVersion": "unknown"})
+
+_VERSIONS: Final = {"4.2": "4.2.1", "4.3": "4.3.1", "4.4": "4.4.0"}
+"""The version of each release that the library was compared with: what its persister says of itself."""
+
+_PERSISTER_PORT: Final = 1
+"""A port from which no client connects; the next ones are for what is asked before that is answered."""
+
+
+# ---- JSON
+
+
+def logged_json(schema: Any, values: Fields) -> Json:  # noqa: ANN401 - a class of kio
+    """
+    Return a request or a response as Kafka's converters write it.
+
+    Args:
+        schema: Its schema.
+        values: Its fields, by the names of kio's schemas; those with a tag are missing.
+    """
+    return dict(_member(field, values[field.name]) for field in fields(schema) if field.name in values)
+
+
+def _member(field: Field[Any], value: Any) -> tuple[str, Json]:  # noqa: ANN401 - of the wire
+    kind = field.metadata.get("kafka_type", "")
+    name = _camel(field.name)
+    if kind.startswith(("timedelta", "datetime")):
+        return f"{name}Ms", value
+    if kind == "records":
+        return f"{name}SizeInBytes", len(value or b"")
+    entity = _entity_of(field.type)
+    if entity is None or value is None:
+        return name, len(value) if isinstance(value, bytes) else value
+    if isinstance(value, list):
+        return name, [logged_json(entity, each) for each in value]
+    return name, logged_json(entity, value)
+
+
+def _entity_of(annotation: Any) -> Any:  # noqa: ANN401 - a class of kio, or None
+    if is_dataclass(annotation):
+        return annotation
+    return next(filter(None, map(_entity_of, get_args(annotation))), None)
+
+
+def _json_of(value: Any) -> Json:  # noqa: ANN401 - of a request of a persister
+    """Return a request of a persister, or a part of one or of its answer, by Kafka's names."""
+    if attrs.has(type(value)):
+        return {_camel(field.name): _json_of(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, StateBatch):
+        return {_camel(name): int(each) for name, each in value._asdict().items()}
+    return [_json_of(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+# ---- segments
+
+
+def write_segments(node: ShareBroker, directory: Path | str) -> None:
+    """
+    Write the logs of *node* as a broker has them in ``log.dirs``: a directory for each partition, with one segment.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    for topic in node.topics:
+        for partition in range(topic.partition_count):
+            batches: tuple[LogBatch, ...] = node.log(topic.name, partition).batches
+            place = Path(directory, f"{topic.name}-{partition}")
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic.topic_id}\n")
+            first = batches[0].batch.first_offset if batches else 0
+            epoch = node.leader_epoch(topic.name, partition)
+            with (place / f"{first:020}.log").open("wb") as segment:
+                segment.writelines(to_wire(batch, epoch) for batch in batches)
