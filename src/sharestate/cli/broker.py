@@ -68,6 +68,18 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple
     metavar="FILE",
     help="Write what happens to share partitions as a history: FILE.jsonl, .jsonl.gz or .parquet.",
 )
+@click.option(
+    "--request-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write requests with their answers, as Kafka's request log does, for 'sharestate log import'.",
+)
+@click.option(
+    "--segments",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the logs of topics in the end, for the same.",
+)
 @click.option("--standing-clock", is_flag=True, help="Let time stand until the control port moves it.")
 @click.option(
     "--control-port", type=click.IntRange(0, 65535), help="Take commands at this port; 0 for one that is free."
@@ -83,6 +95,8 @@ def broker_command(  # noqa: PLR0913 - one parameter for each option
     quick: bool,
     state: Path | None,
     history: Path | None,
+    request_log: Path | None,
+    segments: Path | None,
     standing_clock: bool,
     control_port: int | None,
     seed: int,
@@ -114,8 +128,11 @@ def broker_command(  # noqa: PLR0913 - one parameter for each option
                 observer=HistoryWriter(say.events),
                 seed=seed,
                 history_file=history,
+                request_log=request_log,
             )
             asyncio.run(_serve(broker, control_port, say))
+            if segments is not None:
+                broker.write_segments(segments)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"kio", "aiokafka", "cramjam", "xxhash"}:
             raise

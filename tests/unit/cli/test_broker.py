@@ -56,7 +56,9 @@ def test_a_consumer_in_another_process_gets_its_records(tmp_path: Path) -> None:
     """The first line is the address; a control port moves the clock; events are lines; history and state are files."""
     history, state = tmp_path / "history.jsonl", tmp_path / "state.sqlite"
     options = ["--quick", "--standing-clock", "--control-port", "0", "--set", "share.auto.offset.reset=earliest"]
-    with serving(*options, "--history", history, "--state", state) as process:
+    log, segments = tmp_path / "request.log", tmp_path / "data"
+    logs = ("--request-log", log, "--segments", segments)
+    with serving(*options, *logs, "--history", history, "--state", state) as process:
         address = line_of(process)
         word, control = line_of(process).split()
         assert (address.split(":")[0], word) == ("127.0.0.1", "control")
@@ -79,6 +81,12 @@ def test_a_consumer_in_another_process_gets_its_records(tmp_path: Path) -> None:
     assert said[2] == "g orders-0: an acquisition lock has expired"
     with open_history(history) as reader:
         assert {event.kind for event in reader} >= {"fetch", "expire", "write"}
+    arrival = tmp_path / "arrival.jsonl"
+    imported = CliRunner().invoke(
+        sharestate, ["log", "import", str(log), "--segments", str(segments), "-o", str(arrival)]
+    )
+    assert imported.exit_code == 0
+    assert (segments / "orders-0" / f"{0:020}.log").stat().st_size > 61
     assert state.read_bytes().startswith(b"SQLite format 3\0")
 
 

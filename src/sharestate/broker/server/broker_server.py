@@ -294,6 +294,8 @@ class BrokerServer:
         self._set_timer(self.node.next_deadline_ms())
 
     def _respond(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:
+        if self._request_log is not None:
+            self._request_log.ready(connection.connection_id)
         self._faulty.send(connection, answer, partial(self._write, connection, header))
 
     def _write(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:

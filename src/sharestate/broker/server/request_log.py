@@ -59,7 +59,7 @@ class RequestLog:
     The times of two things that happen in the same millisecond of the clock are a microsecond apart, in their order.
 
     Args:
-        path: The file, which is written anew.
+        path: The file; what it had is gone.
         release: The release whose rules the server follows, such as ``"4.4"``.
         now_ms: Returns the time. [ms since 1970]
         broker: Returns the address of the broker, such as ``127.0.0.1:9092``.
@@ -77,9 +77,9 @@ class RequestLog:
         self._last_us = 0
         self._open: dict[str, _Open] = {}
         self._handled_us: dict[str, int] = {}
+        self._ready_us: dict[str, int] = {}
         self._software: dict[str, Mapping[str, Json]] = {}
-        self._persister_requests = 0
-        self._persister_lanes: set[int] = set()
+        self._stored = self._stored_us = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -101,35 +101,45 @@ class RequestLog:
         if connection in self._open:
             self._handled_us[connection] = self._next_us()
 
+    def ready(self, connection: str) -> None:
+        """Note that the answer is there; it may be sent later on purpose."""
+        if connection in self._open:
+            self._ready_us[connection] = self._next_us()
+
     def answered(self, connection: str, response: Json) -> None:
         """Write the line of the request of a connection."""
         request = self._open.pop(connection, None)
         if request is not None:
+            ready_us = self._ready_us.pop(connection)
+            handled_us = min(ready_us, self._handled_us.pop(connection, ready_us))
             software = self._software.get(connection, _UNKNOWN)
-            self._write(connection, request, response, software, self._handled_us.pop(connection, None))
+            self._write(connection, request, response, software, handled_us=handled_us, ready_us=ready_us)
 
     def forget(self, connection: str) -> None:
         """Forget a connection that has ended; what was not answered has no line."""
         self._open.pop(connection, None)
         self._handled_us.pop(connection, None)
+        self._ready_us.pop(connection, None)
         self._software.pop(connection, None)
 
     # ---- requests of the node to its persister
 
     def asked(self, request: Parameters[Any, Any]) -> Callable[[Result[Any]], None]:
-        """Note that the node asks its persister; what is returned is to be called with the answer."""
-        lane = next(number for number in range(len(self._persister_lanes) + 1) if number not in self._persister_lanes)
-        self._persister_lanes.add(lane)
-        self._persister_requests += 1
+        """
+        Note that the node asks its persister; what is returned is to be called with the answer.
+
+        A broker sends the next request when the one before is answered, so that is when it comes.
+        """
         api = STATE_APIS[type(request)]
-        key, _ = _NAMED[api]
-        version = (ANNOUNCED[key].v4_4 or (0, 0))[1]
-        began = _Open(api, version, self._persister_requests, _PERSISTER, _json_of(request), self._next_us())
+        version = (ANNOUNCED[_NAMED[api][0]].v4_4 or (0, 0))[1]
+        logged, asked_us = _json_of(request), self._next_us()
 
         def answered(result: Result[Any]) -> None:
-            self._persister_lanes.discard(lane)
-            connection = f"{self._broker()}-127.0.0.1:{_PERSISTER_PORT + lane}-0-{lane}"
-            self._write(connection, began, {"results": _json_of(result.topics)}, self._own)
+            self._stored += 1
+            at_us = max(asked_us, self._stored_us)
+            sent = _Open(api, version, self._stored, _PERSISTER, logged, at_us)
+            self._write(f"{self._broker()}-{_PERSISTER_END}", sent, {"results": _json_of(result.topics)}, self._own)
+            self._stored_us = self._last_us
 
         return answered
 
@@ -139,16 +149,20 @@ class RequestLog:
         self._last_us = max(self._last_us + 1, self._now_ms() * 1000)
         return self._last_us
 
-    def _write(
+    def _write(  # noqa: PLR0913 - what a line has
         self,
         connection: str,
         request: _Open,
         response: Json,
         software: Mapping[str, Json],
+        *,
         handled_us: int | None = None,
+        ready_us: int | None = None,
     ) -> None:
+        """Write a line; without other times the answer was ready in the handler, and sent at once."""
         end_us = self._next_us()
-        local_us = end_us if handled_us is None else handled_us
+        ready_us = end_us if ready_us is None else ready_us
+        local_us = ready_us if handled_us is None else handled_us
         key, name = _NAMED[request.api]
         line = {
             "isForwarded": False,
@@ -165,9 +179,9 @@ class RequestLog:
             "totalTimeMs": (end_us - request.at_us) / 1000,
             "requestQueueTimeMs": 0.0,
             "localTimeMs": (local_us - request.at_us) / 1000,
-            "remoteTimeMs": (end_us - local_us) / 1000,
+            "remoteTimeMs": (ready_us - local_us) / 1000,
             "throttleTimeMs": 0,
-            "responseQueueTimeMs": 0.0,
+            "responseQueueTimeMs": (end_us - ready_us) / 1000,
             "sendTimeMs": 0.0,
             "securityProtocol": "PLAINTEXT",
             "principal": "User:ANONYMOUS",
@@ -190,8 +204,8 @@ _UNKNOWN: Final[Mapping[str, Json]] = MappingProxyType({"softwareName": "unknown
 _VERSIONS: Final = {"4.2": "4.2.1", "4.3": "4.3.1", "4.4": "4.4.0"}
 """The version of each release that the library was compared with: what its persister says of itself."""
 
-_PERSISTER_PORT: Final = 1
-"""A port from which no client connects; the next ones are for what is asked before that is answered."""
+_PERSISTER_END: Final = "127.0.0.1:1-0-0"
+"""The other end of the connection of the persister, at a port from which no client connects."""
 
 
 # ---- JSON
