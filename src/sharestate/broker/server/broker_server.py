@@ -25,7 +25,7 @@ from sharestate.broker.server.connection import ClientConnection
 from sharestate.broker.server.faults import Faults
 from sharestate.broker.server.faulty_answers import FaultyAnswers
 from sharestate.broker.server.record_batches import decode
-from sharestate.broker.server.request_log import RequestLog, logged_json
+from sharestate.broker.server.request_log import RequestLogWriter, logged_json
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.errors import FormatError, MalformedInputError
 from sharestate.leader.observed import Observer
@@ -95,7 +95,7 @@ class BrokerServer:
         persister: Persister | None = None,
         observer: Observer | None = None,
         faults: Faults | None = None,
-        request_log: RequestLog | None = None,
+        request_log: RequestLogWriter | None = None,
     ) -> None:
         """Make one that does not listen yet."""
         self.config = ServerConfig() if config is None else config

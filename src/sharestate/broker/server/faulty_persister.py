@@ -11,7 +11,7 @@ from typing import Any
 from sharestate.broker.node.share_broker import STATE_REQUESTS
 from sharestate.broker.server.clocks import Clock
 from sharestate.broker.server.faults import STATE_APIS, Fail, Faults, SeenRequest
-from sharestate.broker.server.request_log import RequestLog
+from sharestate.broker.server.request_log import RequestLogWriter
 from sharestate.persister.protocol import CheckedPersister, P, Persister, R
 from sharestate.persister.requests import Parameters, Result
 
@@ -37,7 +37,7 @@ class FaultyPersister(CheckedPersister):
         faults: Faults,
         clock: Clock,
         name_of: Callable[[str], str | None],
-        request_log: RequestLog | None = None,
+        request_log: RequestLogWriter | None = None,
     ) -> None:
         """Make one that has passed nothing on."""
         self._persister = persister

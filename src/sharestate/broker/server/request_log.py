@@ -52,7 +52,7 @@ class _Open(NamedTuple):
     at_us: int
 
 
-class RequestLog:
+class RequestLogWriter:
     """
     Writes requests into a file as they are answered.
 

@@ -31,7 +31,7 @@ from sharestate.broker.server.faults import SESSION_LIMIT, AppliedFault, Delay, 
 from sharestate.broker.server.faulty_persister import FaultyPersister
 from sharestate.broker.server.insight import HeldShare, held_shares, shares_html
 from sharestate.broker.server.recording import BrokerHistory, Recording
-from sharestate.broker.server.request_log import RequestLog, write_segments
+from sharestate.broker.server.request_log import RequestLogWriter, write_segments
 from sharestate.broker.server.server_config import ServerConfig, read_group_config
 from sharestate.errors import ErrorCode, LeaderStateError
 from sharestate.explain import Explanation
@@ -108,7 +108,7 @@ class TestBroker:
         self._request_log = (
             None
             if request_log is None
-            else RequestLog(
+            else RequestLogWriter(
                 request_log, settings.release, now_ms=self._clock.now_ms, broker=lambda: self.bootstrap_servers
             )
         )
