@@ -102,18 +102,16 @@ def ours(release: str) -> Iterator[str]:
 def run(release: str, seeds: Iterable[int], length: int, place: Path, *, itself: bool) -> int:
     """Write a script of each seed at Kafka, take its steps at ours, and return how many were answered otherwise."""
     place.mkdir(parents=True, exist_ok=True)
+    others = {"itself": kafka, "ours": ours} if itself else {"ours": ours}
     different = 0
     for seed in seeds:
-        files = {who: place / f"{release}-{seed}-{who}.jsonl" for who in ("kafka", "itself", "ours")}
         with kafka(release) as address:
             script = record(address, seed, length)
-        write(files["kafka"], script)
-        for who, start in (("itself", kafka), ("ours", ours)):
-            if who == "itself" and not itself:
-                continue
+        write(place / f"{release}-{seed}-kafka.jsonl", script)
+        for who, start in others.items():
             with start(release) as address:
                 taken = replay(address, script)
-            write(files[who], taken)
+            write(place / f"{release}-{seed}-{who}.jsonl", taken)
             say(f"seed {seed}:")
             count = report(script, taken, ("Kafka", who))
             different += count if who == "ours" else 0

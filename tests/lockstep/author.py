@@ -56,7 +56,6 @@ _SCENES: Final[tuple[tuple[int, Callable[[Draw], Iterator[Step]]], ...]] = (
     (4, producing.produce_with_id),
     (6, producing.go_on_with_transaction),
     (3, administration.list_offsets),
-    (3, administration.describe_offsets),
     (2, administration.describe_group),
     (2, administration.delete_records),
     (1, administration.fetch_plainly),
@@ -73,6 +72,7 @@ _LAST: Final[tuple[tuple[int, Callable[[Draw], Iterator[Step]]], ...]] = (
     (1, administration.grow_topic),
     (2, administration.change_empty_group),
     (1, administration.configure),
+    (4, administration.describe_offsets),
     (6, lambda _: iter(())),
 )
 """What happens at the end of a round, so that a broker has time for what it takes behind its answer."""

@@ -17,7 +17,7 @@ PATIENCE_S: Final = 60
 """How long an answer is waited for that has to come some time. [s]"""
 
 LATE_MS: Final = 250
-"""How far a round's last answer may come behind BUSY_MS; locks end 50 ms later. [ms]"""
+"""How late a step may be that should be taken up to BUSY_MS; locks end 50 ms later. [ms]"""
 
 BEHIND_MS: Final = 40
 """How long a broker has for what a step does to a request that waits. [ms]"""
@@ -91,13 +91,11 @@ class Runner:
         address: The broker's HOST:PORT.
         clock: The time.
         names: What the broker's ids are called.
-        latest_ms: How late in its round a step was done at the latest. [ms]
     """
 
     address: str
     clock: Clock = field(factory=RealClock)
     names: Names = field(factory=Names)
-    latest_ms: float = 0.0
     _connections: dict[str, RawConnection] = field(factory=dict)
     _waiting: set[str] = field(factory=set)
     _round: int = -1
@@ -110,7 +108,7 @@ class Runner:
         Raises:
             TooSlowError: Its round is over.
         """
-        self._wait_for(step.round)
+        self._wait_for(step)
         try:
             answer = self._answer(step)
         except OSError as error:
@@ -121,8 +119,6 @@ class Runner:
             self.clock.sleep_ms(settle_ms)
         if step.until:  # nothing has a lock yet, and rounds are counted anew
             self._round = -1
-        else:
-            self._judge(step)
         return Taken(step, answer)
 
     def hang_up(self, client: str) -> None:
@@ -136,21 +132,18 @@ class Runner:
         for client in list(self._connections):
             self.hang_up(client)
 
-    def _wait_for(self, number: int) -> None:
-        """Let time pass until a round begins; the first one begins with its first step."""
+    def _wait_for(self, step: Step) -> None:
+        """Let time pass until the round of a step begins, unless it has; the first one begins with its first step."""
         if self._round < 0:
-            self._round, self._began_ms = number, self.clock.now_ms()
-        if number != self._round:
-            self._began_ms += (number - self._round) * ROUND_MS
-            self._round = number
-            self.clock.sleep_ms(max(0.0, self._began_ms - self.clock.now_ms()))
-
-    def _judge(self, step: Step) -> None:
+            self._round, self._began_ms = step.round, self.clock.now_ms()
+        latest_ms = LATE_MS if step.round != self._round else BUSY_MS + LATE_MS
+        self._began_ms += (step.round - self._round) * ROUND_MS
+        self._round = step.round
         late_ms = self.clock.now_ms() - self._began_ms
-        self.latest_ms = max(self.latest_ms, late_ms)
-        if late_ms > BUSY_MS + LATE_MS:
-            message = f"{late_ms:.0f} ms into round {self._round} it was not over: {step.api}"
+        if late_ms > latest_ms:
+            message = f"{late_ms:.0f} ms into round {self._round} came {step.api}, which is too late"
             raise TooSlowError(message)
+        self.clock.sleep_ms(max(0.0, -late_ms))
 
     def _answer(self, step: Step) -> Fields | None:
         match step.how:

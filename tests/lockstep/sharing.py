@@ -30,7 +30,10 @@ ASYNC_MS: Final = 150
 """What a broker may take for what it does behind its answer: releasing, assigning. [ms]"""
 
 ALL_BYTES: Final = 2**31 - 1
-"""No limit. Of several partitions it is open which comes first, so that there are bytes left for it. [bytes]"""
+"""No limit. Of several partitions it is open which comes first, so that there is something left for it. [bytes]"""
+
+ALL_RECORDS: Final = 10_000
+"""No limit: more records than a script writes. [records]"""
 
 LONGEST_RANGE: Final = 20
 """How many offsets wrong acknowledgements are about at most."""
@@ -125,7 +128,7 @@ def fetch(draw: Draw) -> Iterator[Step]:
         "max_wait": wait_ms or draw.one((0, 0, 10, 30)),
         "min_bytes": draw.one((0, 1, 1, 1, 1, 2000)),
         "max_bytes": draw.one((300, 3000, 100_000, ALL_BYTES, ALL_BYTES)) if alone else ALL_BYTES,
-        "max_records": draw.one((1, 3, 7, 10, 25, 60, 500)),
+        "max_records": draw.one((1, 3, 7, 10, 25, 60, 500)) if alone else ALL_RECORDS,
         "batch_size": draw.one((1, 5, 10, 50, 500)),
     }
     yield _fetch(draw, member, _epoch(draw, member), listed, given, limits, forgotten=forgotten)

@@ -59,7 +59,7 @@ class RequestLogWriter:
     The times of two things that happen in the same millisecond of the clock are a microsecond apart, in their order.
 
     Args:
-        path: The file; what it had is gone.
+        path: The file; what it has is overwritten.
         release: The release whose rules the server follows, such as ``"4.4"``.
         now_ms: Returns the time. [ms since 1970]
         broker: Returns the address of the broker, such as ``127.0.0.1:9092``.

@@ -76,9 +76,8 @@ def test_share_partitions_are_those_of_a_group_if_one_is_named() -> None:
 def test_a_notebook_shows_a_table_in_which_names_are_text() -> None:
     """A group may call itself what it likes; nothing of it becomes HTML."""
     group_id = "<script>alert(1)</script>"
-    with standing() as broker:
-        with WireMember(broker, filled(broker, 1, group_id=group_id), group_id) as member:
-            member.fetch()
+    with standing() as broker, WireMember(broker, filled(broker, 1, group_id=group_id), group_id) as member:
+        member.fetch()
         html = broker._repr_html_()
 
     assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td><td>orders-0</td><td>active</td><td>0</td>" in html
