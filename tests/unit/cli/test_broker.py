@@ -109,6 +109,18 @@ def test_a_signal_ends_it_cleanly(number: int) -> None:
             socket.create_connection((host, int(port)), 1)
 
 
+def test_an_open_connection_to_the_control_port_ends_with_it() -> None:
+    """Nothing is said of what served it."""
+    with serving("--control-port", "0") as process:
+        line_of(process)
+        host, port = line_of(process).split()[1].split(":")
+        with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
+            connection.sendall(b'{"now": {}}\n')
+            assert connection.recv(1) == b"{"
+
+            assert ended(process, signal.SIGTERM) == (0, "", "")
+
+
 def test_a_port_that_is_taken_is_an_error() -> None:
     """The exit code is 2, and the error says so."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -182,7 +182,7 @@ class ControlPort:
         self.port = port
         self._commands = ControlCommands(broker)
         self._listener: asyncio.Server | None = None
-        self._writers: dict[asyncio.StreamWriter, None] = {}
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def start(self) -> None:
         """
@@ -198,16 +198,18 @@ class ControlPort:
         """Close the port and its connections."""
         if self._listener is not None:
             self._listener.close()
-            for writer in tuple(self._writers):
+            for writer in self._connections.values():
                 writer.close()
+            await asyncio.gather(*self._connections)  # a loop that ends before them complains
             await self._listener.wait_closed()
         self._listener = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._writers) >= MAX_CONNECTIONS:
+        task = asyncio.current_task()
+        if task is None or len(self._connections) >= MAX_CONNECTIONS:
             writer.close()
             return
-        self._writers[writer] = None
+        self._connections[task] = writer
         try:
             while line := await reader.readline():
                 writer.write(f"{write_json(self._answer(line))}\n".encode())
@@ -215,7 +217,7 @@ class ControlPort:
         except (ValueError, OSError):  # too long a line, or none of JSON; or nobody is there any more
             pass
         finally:
-            del self._writers[writer]
+            del self._connections[task]
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
