@@ -93,10 +93,10 @@ test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
 	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
 
-# What clients are asked to do takes a target: -k ours, -k 4.3.1.
+# They wait more than they work. Each process starts a broker of its own.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
 	$(call judge,test-clients, \
-	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients $(if $(TARGET),-k '$(TARGET)') tests/clients))
+	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients --numprocesses 2 $(if $(TARGET),-k '$(TARGET)') tests/clients))
 
 # The same seed writes the same script, as long as brokers answer alike.
 lockstep: KAFKA ?= 4.3.1

@@ -19,11 +19,11 @@ from tests.lockstep.runner import BEHIND_MS
 from tests.lockstep.steps import LASTING_MS, LONG_MS, How, Step, Taken
 from tests.lockstep.world import KnownMember, KnownProducer, World
 
-ROUND_COST_MS: Final = 550
+ROUND_COST_MS: Final = 450
 """How much time the steps of a round take together, by estimate; BUSY_MS is the most that they may take. [ms]"""
 
-STEP_COST_MS: Final = 12
-"""What a step takes that waits for nothing, by measurement, 5 ms and less; other work may go on beside it. [ms]"""
+STEP_COST_MS: Final = 15
+"""What a step takes at most that waits for nothing: 3 ms by measurement, and other work may go on beside it. [ms]"""
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {

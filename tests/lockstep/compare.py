@@ -28,7 +28,7 @@ LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("*", "cluster_id"): "an id that is drawn",
         ("*", "leader_epoch"): "Kafka's controller counts what it does, also in the background",
         ("*", "log_append_time"): "a time",
-        ("share_group_heartbeat", "topic_partitions"): _ASSIGNED,
+        ("share_group_heartbeat", "assignment"): _ASSIGNED,
         ("share_group_describe", "topic_partitions"): _ASSIGNED,
     }
 )

@@ -112,9 +112,10 @@ class NodeMachine(NodeAdapter):
         if consumer.epoch == 0 or any(RENEW in types for *_, types in batches):
             self.member_acknowledges(member, ranges)
             return
-        acknowledged = {self.partition: batches}
-        response = self._call(self.ask, consumer, self.fetch_request(consumer, max_records, acknowledged=acknowledged))
-        found = self._call(self.found, consumer, response, acknowledged, max_records)
+        request = self.fetch_request(consumer, max_records, acknowledged={self.partition: batches})
+        response = self._call(self.ask, consumer, request)
+        listed = [each.partition for each in request.partitions]  # each has an outcome, if only of no batches
+        found = self._call(self.found, consumer, response, listed, max_records)
         (answer,) = [each for each in response.partitions if each.partition == self.partition]
         types = {
             offset: AcknowledgeType(types[0 if len(types) == 1 else index]).name

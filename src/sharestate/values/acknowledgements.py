@@ -57,7 +57,7 @@ _RENEW_VERSION: Final = 2
 
 def is_refused_by_broker(batches: Iterable[AcknowledgementBatch], *, version: int, is_renew: bool) -> bool:
     """
-    Return whether a broker refuses *batches* with INVALID_REQUEST before a share partition sees them.
+    Return whether a broker refuses *batches* with INVALID_REQUEST before a share partition sees them (rule 8.2).
 
     It does so if they do not ascend, a range is reversed or has neither one type nor one for each offset, a type is
     unknown in the *version* of the request, or locks are to be renewed and *is_renew* does not say so.

@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, AcknowledgementBatch, ErrorCode, Lifecycle, Profile
+from sharestate import (
+    KAFKA_4_2,
+    KAFKA_4_3,
+    KAFKA_4_4,
+    AcknowledgementBatch,
+    AutoOffsetReset,
+    ErrorCode,
+    Lifecycle,
+    Profile,
+    ShareConfig,
+)
 from sharestate.broker.node import (
     DeleteTopicsRequest,
+    GroupConfig,
     LeaderIdAndEpoch,
     PartitionOfRequest,
     ShareFetchResponse,
@@ -65,6 +76,23 @@ def test_partitions_are_acknowledged_whether_or_not_they_are_fetched() -> None:
         (2, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")),
         (0, (ErrorCode.UNKNOWN_TOPIC_ID, None)),
     ]
+
+
+def test_the_outcome_of_no_acknowledgements_does_not_tell_of_a_new_partition() -> None:
+    """What joins beside an acknowledgement has an outcome, and is told of once it was fetched (sessions 6 and 7)."""
+    share = ShareConfig(max_record_locks=2, auto_offset_reset=AutoOffsetReset.earliest())
+    node = Node(2, group=GroupConfig(share=share))
+    node.produce(2)
+    node.produce(1, partition=1)
+    holder, member = Member(node, "m1"), Member(node, "m2")
+    holder.got(0)  # which is full now, and left out of fetches
+    member.got(1)
+    accept = AcknowledgementBatch(0, 0, (ACCEPT,))
+    told = [[each.partition for each in member.got(0, acknowledge={1: [accept]}).partitions]]
+    holder.acknowledge(AcknowledgementBatch(0, 1, (ACCEPT,)))
+    told += [[each.partition for each in member.got().partitions] for _ in range(2)]
+
+    assert told == [[1, 0], [0], []]
 
 
 def test_a_fetch_that_renews_fetches_nothing() -> None:
