@@ -546,22 +546,21 @@ class TestBroker:
             message = "the broker is not there: it is inside 'with' or 'async with'"
             raise LeaderStateError(message)
         if _running_loop() is self._loop:
-            return self._call(function)
+            # Not at once: who asks may be an observer, which the node calls in the middle of a command.
+            self._loop.call_soon(self._server.advance)
+            return function()
 
         async def call() -> T:
-            return self._call(function)
+            try:
+                return function()
+            finally:
+                self._server.advance()
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
 
     def _look(self, function: Callable[[], T]) -> T:
         """Return what *function* says of what has happened, which is known in the end, too."""
         return self._in_loop(function) if self._server.is_listening else function()
-
-    def _call(self, function: Callable[[], T]) -> T:
-        try:
-            return function()
-        finally:
-            self._server.advance()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

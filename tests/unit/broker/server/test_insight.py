@@ -23,6 +23,7 @@ from sharestate.broker.node import (
     ProduceRequest,
     ShareBroker,
 )
+from sharestate.broker.server.clocks import SystemClock
 from sharestate.broker.server.recording import Recording
 from sharestate.cli.commands import sharestate
 from sharestate.errors import HistoryError, MalformedInputError
@@ -176,6 +177,31 @@ def test_what_is_too_much_to_keep_is_not_told_in_part() -> None:
     assert len(seen) == len(observations)
     with pytest.raises(HistoryError, match="more has happened than is kept in memory"):
         recording.history()
+
+
+class HurriedClock(SystemClock):
+    """The time, which goes on whenever somebody asks for it."""
+
+    asked = 0
+
+    def now_ms(self) -> int:
+        """Return a later time than the last one."""
+        self.asked += 1
+        return super().now_ms() + self.asked
+
+
+def test_an_observer_may_look_at_the_node_meanwhile() -> None:
+    """It is called in the middle of a command: what is due by now happens after that."""
+    names: list[str | None] = []
+    with TestBroker(
+        clock=HurriedClock(),
+        observer=lambda _: names.append(broker.run(lambda node: node.topics.name_of(topic_id))),
+    ) as broker:
+        topic_id = filled(broker, 1)
+        with WireMember(broker, topic_id) as member:
+            assert member.fetch() == [(0, 0, 1)]
+
+    assert set(names) == {"orders"}
 
 
 # ---- expectations
