@@ -197,7 +197,8 @@ _ANSWERS: Final = {state_request.response: state_request.answers for state_reque
 
 def _responses() -> list[bytes]:
     positions = {int(schema.__api_key__): position for position, schema in enumerate(SCHEMES)}
-    samples = [bytes.fromhex("07 00000007 0021 00000002 0005 504c41494e 0006 475353415049")]  # the mechanisms of a login
+    mechanisms_of_a_login = "07 00000007 0021 00000002 0005 504c41494e 0006 475353415049"
+    samples = [bytes.fromhex(mechanisms_of_a_login)]
     for file in sorted((DATA / "state-requests").glob("*.json")):
         frames = [(kind, bytes.fromhex(frame)) for kind, frame in json.loads(file.read_text())["frames"]]
         keys = [int.from_bytes(frame[4:6], "big") for kind, frame in frames if kind == "request"]
