@@ -344,6 +344,7 @@ class TestBroker:
         Raises:
             LeaderStateError: The broker is not there.
 
+        >>> from sharestate.broker import Delay, Fault
         >>> with TestBroker() as broker, broker.fault(Fault(on="Produce", action=Delay(100))) as applied:
         ...     applied.happened
         0
