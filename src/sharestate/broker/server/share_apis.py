@@ -121,6 +121,7 @@ def share_fetch(call: Call) -> Asked | Response:
             epoch = call.node.leader_epoch(topic, partition.partition) if topic and partition.records else 0
             return {
                 **_of_partition(partition.partition, partition.error, partition.current_leader),
+                "error_message": None,  # KafkaApis.getResponsePartitionData leaves it out
                 "acknowledge_error_code": partition.acknowledge_error.error_code,
                 "acknowledge_error_message": partition.acknowledge_error.message,
                 "records": b"".join(to_wire(batch, epoch) for batch in partition.records),

@@ -29,6 +29,7 @@ from sharestate.broker.server import TestBroker
 from sharestate.broker.server.broker_server import BrokerServer
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.broker.server.share_apis import share_acknowledge, share_fetch
+from sharestate.persister import DeleteStateParameters, PartitionIdData
 from tests.support.wire_client import PATIENCE_S, WireClient, id_of, uuid_of
 
 HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 77, 78, 79
@@ -200,6 +201,16 @@ def test_a_fetch_of_what_there_is_not_says_so(client: WireClient) -> None:
     assert (unknown.error_code.value, partition.error_code.value) == (0, UNKNOWN_TOPIC_ID)
     assert (no_session.error_code.value, no_session.responses) == (SHARE_SESSION_NOT_FOUND, ())
     assert no_session.acquisition_lock_timeout.total_seconds() == 0
+
+
+def test_a_fetch_of_what_has_no_state_says_no_more_than_that(broker: TestBroker, client: WireClient) -> None:
+    """What answers fetches of brokers takes the code of a partition's error, and leaves its text out."""
+    deletion = DeleteStateParameters.of("g", ORDERS, PartitionIdData(partition=0))
+    broker.run(lambda node: node.call(deletion, now_ms=node.now_ms))
+
+    ((only,),) = [each.partitions for each in fetch(client, 2, 0, topic()).responses]
+
+    assert (only.error_code.value, only.error_message) == (UNKNOWN_SERVER_ERROR, None)
 
 
 def test_a_fetch_forgets_partitions(client: WireClient) -> None:
