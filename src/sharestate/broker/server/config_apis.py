@@ -128,6 +128,7 @@ def _entry(entry: ConfigEntry, *, has_synonyms: bool) -> Response:
         "is_sensitive": False,
         "synonyms": [each._asdict() for each in entry.synonyms] if has_synonyms else [],
         "config_type": entry.type,
+        "documentation": None,  # of which there is none here, even for who asks for it
     }
 
 

@@ -96,6 +96,7 @@ def test_the_configs_of_a_topic_are_described(client: WireClient, version: int) 
         types = {each.name: each.config_type for each in result.configs}
         assert (types["preallocate"], types["compression.type"], types["segment.bytes"]) == (1, 2, 3)
         assert (types["retention.ms"], types["min.cleanable.dirty.ratio"], types["cleanup.policy"]) == (5, 6, 7)
+        assert {each.documentation for each in result.configs} == {None}
 
 
 @pytest.mark.parametrize(("keys", "found"), [(["flush.ms", "nonsense"], {"flush.ms"}), ([], 37), (None, 37)])
