@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import attrgetter
 from typing import Final
 
 from sharestate.broker.node.compaction import DELETE_RETENTION_MS, Compaction
@@ -87,6 +88,8 @@ class PartitionLog:
         self._transactions = TransactionIndex()
         # The highest timestamps with their signs changed, for the highest is looked for.
         self._timestamps = LeastOfBlocks()
+        # Of the batches below the log start the first with the highest timestamp: their segment is still there.
+        self._latest_deleted: LogBatch | None = None
 
     @property
     def log_start_offset(self) -> int:
@@ -301,6 +304,8 @@ class PartitionLog:
         """
         Return the first record of those with the highest timestamp; None if no record has one.
 
+        It may be below the log start: what is deleted up to there is in its segment until retention takes that.
+
         Raises:
             MalformedInputError: Its batch is bytes that nothing decodes.
 
@@ -308,12 +313,23 @@ class PartitionLog:
             O(log² n) in the batches of the log, and O(n) in the records of the batch that has it.
 
         Source:
-            UnifiedLog.fetchOffsetByTimestamp for MAX_TIMESTAMP (Kafka 4.4).
+            UnifiedLog.fetchOffsetByTimestamp for MAX_TIMESTAMP, LogSegment.maxTimestampSoFar,
+            RecordBatch.offsetOfMaxTimestamp (Kafka 4.4).
         """
-        if self._first == len(self._batches):
+        batch = self._latest_deleted
+        if self._first < len(self._batches):
+            least = self._timestamps.least_from(self._first)
+            if batch is None or -least > batch.max_timestamp_ms:
+                batch = self._batches[self._timestamps.next_at_most(self._first, least)]
+        if batch is None or batch.max_timestamp_ms == NO_TIMESTAMP:
             return None
-        latest = -self._timestamps.least_from(self._first)
-        return None if latest == NO_TIMESTAMP else self.find_timestamp(latest)
+        latest = batch.max_timestamp_ms
+        offsets = (
+            offset
+            for offset, record in enumerate(self._records(batch), batch.batch.first_offset)
+            if record is not None and record.timestamp_ms == latest
+        )
+        return next((TimestampedOffset(offset, latest) for offset in offsets), None)
 
     def advance_log_start(self, offset: int) -> bool:
         """
@@ -341,7 +357,10 @@ class PartitionLog:
         if offset <= self._log_start_offset:
             return False
         first = self._index(offset)
-        self._size -= sum(batch.size_in_bytes for batch in self._batches[self._first : first])
+        deleted = self._batches[self._first : first]
+        self._size -= sum(batch.size_in_bytes for batch in deleted)
+        known = [] if self._latest_deleted is None else [self._latest_deleted]
+        self._latest_deleted = max([*known, *deleted], key=attrgetter("max_timestamp_ms"), default=None)
         self._log_start_offset, self._first = offset, first
         if first > FEWEST_DELETED and 2 * first > len(self._batches):
             self._replace(self._batches[first:])
@@ -380,6 +399,7 @@ class PartitionLog:
         if deleted:
             behind = self._batches[end].batch.first_offset if end < len(self._batches) else self._end_offset
             self.advance_log_start(behind)
+            self._latest_deleted = None  # with its segment
         return deleted
 
     def compact(

@@ -278,6 +278,24 @@ def test_a_timestamp_finds_the_first_record_that_is_as_late() -> None:
     assert log.find_timestamp(25) is None
 
 
+def test_the_highest_timestamp_may_be_that_of_a_deleted_record() -> None:
+    """Below the log start a record is in its segment until retention deletes that (LogSegment.maxTimestampSoFar)."""
+    log = PartitionLog()
+    for timestamps in ((10, 12), (30, 20), (30, 5)):
+        log.append(ProducedBatch(records=[LogRecord(b"k", b"v", (), each) for each in timestamps]))
+
+    log.advance_log_start(3)
+    assert log.latest_timestamp() == TimestampedOffset(2, 30)
+    log.advance_log_start(6)
+    assert (log.latest_timestamp(), log.find_timestamp(0)) == (TimestampedOffset(2, 30), None)
+    log.append(ProducedBatch(records=[LogRecord(b"k", b"v", (), 8)]))
+    assert log.latest_timestamp() == TimestampedOffset(2, 30)
+    assert log.delete_old(9, retention_ms=0) == 1
+    assert log.latest_timestamp() is None
+    log.append(ProducedBatch(records=[LogRecord(b"k", b"v", (), 31)]))
+    assert log.latest_timestamp() == TimestampedOffset(7, 31)
+
+
 def test_records_without_timestamps_are_not_found() -> None:
     """Nor is anything in an empty log."""
     log = PartitionLog()
