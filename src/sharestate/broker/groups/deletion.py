@@ -66,11 +66,13 @@ def delete_groups(coordinator: GroupCoordinator, group_ids: Iterable[str], now_m
         if group is not None and group.members.values:
             errors[group_id] = ErrorCode.NON_EMPTY_GROUP
             continue
+        plan = GroupEffects(response={}) if group is None else plan_state_deletion(state, group_id)
+        records += plan.records
+        if any(number < 0 for numbers in plan.response.values() for number in numbers):
+            errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR  # a persister fails at once (G2)
+            continue
         left.append(group_id)
-        if group is not None:
-            plan = plan_state_deletion(state, group_id)
-            records += plan.records
-            requests += plan.delete
+        requests += delete_requests(group_id, plan.response)
     response = GroupDeletion(errors=errors, group_ids=tuple(left))
     effects = GroupEffects(records=tuple(records), response=response, delete=tuple(requests))
     return coordinator.apply(effects, now_ms)
@@ -78,7 +80,7 @@ def delete_groups(coordinator: GroupCoordinator, group_ids: Iterable[str], now_m
 
 def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[Mapping[str, Collection[int]]]:
     """
-    Return what says that all state of a group is to go, and which that is: partitions by topic id.
+    Return what says that all state of a group is to go, and which that is: partitions by topic id (offsets 5.1).
 
     Source:
         GroupMetadataManager.shareGroupBuildPartitionDeleteRequest (Kafka 4.3.1).
@@ -103,7 +105,6 @@ def plan_state_deletion(state: CoordinatorState, group_id: str) -> GroupEffects[
     return GroupEffects(
         records=(group_record(GroupRecordType.STATE_PARTITION_METADATA, group_id, value),),
         response=partitions,
-        delete=delete_requests(group_id, partitions),
     )
 
 

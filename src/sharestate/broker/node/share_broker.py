@@ -183,6 +183,7 @@ class ShareBroker:
             refuse(f"expected a request, got {brief_repr(request)}", "request")
         self._set_time(now_ms)
         number = self._next_number
+        self._next_number += 1  # whatever comes of it: no other request gets an answer to a part of this one
         if isinstance(request, ShareFetchRequest):
             self._service.fetch(number, request, connection_id=connection_id, now_ms=now_ms)
         elif isinstance(request, ShareAcknowledgeRequest):
@@ -198,7 +199,6 @@ class ShareBroker:
             self._log_fetches.take(number, request, now_ms)
         else:
             self._answer_about_logs(number, request, now_ms)
-        self._next_number += 1
         self._unanswered[number] = connection_id
         self._of_connection.setdefault(connection_id, {})[number] = None
         self._catch_up(now_ms)

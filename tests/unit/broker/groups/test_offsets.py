@@ -153,6 +153,22 @@ def test_a_negative_partition_fails_the_request_of_a_broker() -> None:
     }
 
 
+def test_a_group_with_a_negative_partition_is_deleted_at_the_second_time() -> None:
+    """The persister fails at once (G2), no other group is hurt, and then the record names the topic only."""
+    coordinator = emptied(GROUPS_4_4)
+    alter_offsets(coordinator, "g", [offsets((-1, 0))], 1000)
+    alter_offsets(coordinator, "h", [offsets((0, 7))], 1000)
+
+    begun = delete_groups(coordinator, ["g", "h"], 1000)
+    again = delete_groups(coordinator, ["g"], 1000)
+
+    assert (begun.response.errors, begun.response.group_ids) == ({"g": FAILED}, ("h",))
+    assert [request.group_id for request in begun.delete] == ["h"]
+    assert coordinator.state.tables.state_partitions.values["g"].deleting == (T1,)
+    assert (again.response.errors, again.response.group_ids) == ({}, ("g",))
+    assert [key.partition for request in again.delete for key, _ in request.entries()] == [0, 1]
+
+
 def test_offsets_are_deleted_topic_by_topic() -> None:
     """State goes first; a topic that could not be deleted stays in the record, to be tried again (offsets 3)."""
     coordinator = emptied()
