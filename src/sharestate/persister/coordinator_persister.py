@@ -199,14 +199,18 @@ class CoordinatorPersister(ClosingPersister):
             for key, entry in request.entries()
         ]
         outcomes = iter(self._coordinator.run(*operations))
-        return [_result(request, outcomes) for request in requests]
+        return [self._result(request, outcomes) for request in requests]
 
     def _prune_if_due(self) -> None:
         if abs(self._clock() - self._pruned_ms) >= self._prune_interval_ms:  # a clock may be put back, by years
             with suppress(StateLogError):  # the request has succeeded; as in Kafka the next time will do
                 self.prune()
 
+    def _result(self, request: Parameters[P, R], outcomes: Iterator[Outcome]) -> Result[R]:
+        """Return the result of *request*, whose outcomes are the next of *outcomes*."""
+        return request.result(lambda key, _: self._entry(request, key.partition, next(outcomes)))
 
-def _result(request: Parameters[P, R], outcomes: Iterator[Outcome]) -> Result[R]:
-    """Return the result of *request*, whose outcomes are the next of *outcomes*."""
-    return request.result(lambda key, _: answer(request, key.partition, next(outcomes)))
+    def _entry(self, request: Parameters[P, R], partition: int, outcome: Outcome) -> R:
+        """Return the entry of *request*'s result for *partition*."""
+        entry: R = answer(request, partition, outcome)
+        return entry

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
-from sharestate.errors import MalformedInputError
+from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.requests import (
     DeleteStateParameters,
     InitializeStateParameters,
@@ -29,6 +29,17 @@ from sharestate.values.checks import expect
 
 P = TypeVar("P", bound=PartitionIdData)
 R = TypeVar("R", bound=PartitionErrorData)
+
+
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The codes after which a persister that asks share coordinators looks for another one, and asks again."""
 
 
 class Persister(Protocol):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from itertools import starmap
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias, get_args
 
 from sharestate.broker.groups import GroupCoordinator
@@ -27,6 +26,7 @@ from sharestate.broker.node.share_fetch import ShareFetches
 from sharestate.broker.node.share_partitions import SharePartitions
 from sharestate.broker.node.share_requests import ShareAcknowledgeRequest, ShareFetchRequest
 from sharestate.broker.node.share_service import NodeAnswer, Response, ShareService
+from sharestate.broker.node.state_rpcs import STATE_REQUESTS, NodeCoordinator, StateRpcs
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
 from sharestate.broker.sessions import ShareSessionCache
@@ -35,15 +35,9 @@ from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
 from sharestate.partition.share_partition import SharePartition
-from sharestate.persister.coordinator_persister import CoordinatorPersister
 from sharestate.persister.protocol import Persister
 from sharestate.persister.requests import (
-    DeleteStateParameters,
-    InitializeStateParameters,
     Parameters,
-    ReadStateParameters,
-    ReadSummaryParameters,
-    WriteStateParameters,
 )
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.profiles import Profile
@@ -58,17 +52,6 @@ Request: TypeAlias = (
     | Parameters[Any, Any]
 )
 """What may be sent: by members, by who asks about groups, topics and logs, and the requests of a persister."""
-
-STATE_REQUESTS: Final[Mapping[type[Parameters[Any, Any]], str]] = MappingProxyType(
-    {
-        InitializeStateParameters: "initialize_state",
-        ReadStateParameters: "read_state",
-        WriteStateParameters: "write_state",
-        DeleteStateParameters: "delete_state",
-        ReadSummaryParameters: "read_summary",
-    }
-)
-"""The methods of a persister that answer the requests 83 to 87."""
 
 _REQUESTS: Final = frozenset(
     {
@@ -87,9 +70,9 @@ def coordinator_profile(profile: Profile) -> CoordinatorProfile:
     return COORDINATOR_PROFILES.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
 
 
-def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> CoordinatorPersister:
+def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> NodeCoordinator:
     """Return a share coordinator in memory; *clock* returns the time. [ms]"""
-    return CoordinatorPersister(MemoryLog(), profile=coordinator_profile(profile), clock=clock)
+    return NodeCoordinator(MemoryLog(), profile=coordinator_profile(profile), clock=clock)
 
 
 class ShareBroker:
@@ -126,7 +109,9 @@ class ShareBroker:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
         self._now_ms = 0
-        self._persister = persister_in_memory(self._config.profile, self._clock) if persister is None else persister
+        self._persister: Persister = (
+            StateRpcs(persister_in_memory(self._config.profile, self._clock)) if persister is None else persister
+        )
         self._decode = decode
         self._notify = notify
         self._next_number = 0
@@ -189,7 +174,7 @@ class ShareBroker:
         elif isinstance(request, ShareAcknowledgeRequest):
             self._service.acknowledge(number, request, now_ms=now_ms)
         elif isinstance(request, Parameters):
-            self._ask(request, partial(self._answer_stored, number, request))
+            self._ask_coordinator(number, request)
         elif isinstance(request, GroupRequest):
             self._group_service.take(number, request, now_ms)
         elif isinstance(request, ConfigureGroupRequest):
@@ -476,6 +461,13 @@ class ShareBroker:
         """Send *request* to the persister; *take* gets what it answers, when the node is called next."""
         future = getattr(self._persister, STATE_REQUESTS[type(request)])(request)
         future.add_done_callback(partial(self._note_stored, take))
+
+    def _ask_coordinator(self, number: int, request: Parameters[Any, Any]) -> None:
+        """Answer a request for a share coordinator as the one that the persister asks does, if there is one."""
+        persister = self._persister
+        coordinator = persister.coordinator if isinstance(persister, StateRpcs) else persister
+        future = getattr(coordinator, STATE_REQUESTS[type(request)])(request)
+        future.add_done_callback(partial(self._note_stored, partial(self._answer_stored, number, request)))
 
     def _answer(self, number: int, response: Response) -> None:
         self._service.answers.append(NodeAnswer(number, response))

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from sharestate.broker.node.share_broker import STATE_REQUESTS
+from sharestate.broker.node.state_rpcs import STATE_REQUESTS
 from sharestate.broker.server.clocks import Clock
 from sharestate.broker.server.faults import STATE_APIS, Fail, Faults, SeenRequest
 from sharestate.broker.server.request_log import RequestLogWriter

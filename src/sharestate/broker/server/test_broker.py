@@ -16,6 +16,7 @@ from attrs import evolve
 
 from sharestate.broker.node import ShareBroker
 from sharestate.broker.node.share_broker import persister_in_memory
+from sharestate.broker.node.state_rpcs import StateRpcs
 from sharestate.broker.server.broker_server import BrokerServer
 from sharestate.broker.server.clocks import AutoAdvance, Clock, StandingClock, SystemClock
 from sharestate.broker.server.expectations import (
@@ -117,7 +118,7 @@ class TestBroker:
         self._server = BrokerServer(
             settings,
             clock=self._clock,
-            persister=self._persister,
+            persister=StateRpcs(self._persister) if persister is None else self._persister,
             observer=self._recording,
             faults=self._faults,
             request_log=self._request_log,

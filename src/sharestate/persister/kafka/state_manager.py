@@ -30,6 +30,7 @@ from sharestate.persister.kafka.connection import Connection, ConnectionLimits
 from sharestate.persister.kafka.frames import Fields, request_frame
 from sharestate.persister.kafka.security import Address, Security
 from sharestate.persister.kafka.state_requests import STATE_REQUESTS, find_coordinator
+from sharestate.persister.protocol import RETRIABLE
 from sharestate.persister.requests import (
     Parameters,
     PartitionErrorData,
@@ -42,16 +43,6 @@ from sharestate.values.records import SharePartitionKey
 
 Reorder: TypeAlias = Literal["never", "as-kafka"]
 """Whether a write that is retried may be overtaken by a later one of its share partition."""
-
-RETRIABLE: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""The codes after which the coordinator is looked up again, and the request sent again."""
 
 MAX_ATTEMPTS: Final = 5
 """How many answers with such a code there may be, of a look-up and of a request each (MAX_FIND_COORD_ATTEMPTS)."""

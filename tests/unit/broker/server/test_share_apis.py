@@ -29,13 +29,14 @@ from sharestate.broker.server import TestBroker
 from sharestate.broker.server.broker_server import BrokerServer
 from sharestate.broker.server.server_config import ServerConfig
 from sharestate.broker.server.share_apis import share_acknowledge, share_fetch
+from sharestate.errors import ErrorCode
 from sharestate.persister import DeleteStateParameters, PartitionIdData
 from tests.support.wire_client import PATIENCE_S, WireClient, id_of, uuid_of
 
-HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 77, 78, 79
+HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE, READ_STATE = 76, 77, 78, 79, 84
 
-UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION = -1, 3
-UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 25, 42, 100
+UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER = -1, 3, 6
+COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 15, 25, 42, 100
 INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
 
 LONG = timedelta(seconds=60)
@@ -211,6 +212,52 @@ def test_a_fetch_of_what_has_no_state_says_no_more_than_that(broker: TestBroker,
     ((only,),) = [each.partitions for each in fetch(client, 2, 0, topic()).responses]
 
     assert (only.error_code.value, only.error_message) == (UNKNOWN_SERVER_ERROR, None)
+
+
+def test_a_write_that_fails_says_so_as_a_broker_does(broker: TestBroker, client: WireClient) -> None:
+    """The text of the share coordinator comes behind that of the RPC; who asks the coordinator gets its own."""
+    fetch(client, 2, 0, topic())
+    deletion = DeleteStateParameters.of("g", ORDERS, PartitionIdData(partition=0))
+    broker.run(lambda node: node.call(deletion, now_ms=node.now_ms))
+
+    ((accepted,),) = [each.partitions for each in acknowledge(client, 2, 1, topic(acknowledged(0, 4, 1))).responses]
+    ((fetched,),) = [each.partitions for each in fetch(client, 2, 2, topic(acknowledged(0, 4, 1))).responses]
+    asked = [{"topic_id": uuid_of(ORDERS), "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+    ((read,),) = [each.partitions for each in client.ask(READ_STATE, 0, group_id="g", topics=asked).results]
+
+    text = "Error in write state RPC. Write operation on uninitialized share partition not allowed."
+    assert (accepted.error_code.value, accepted.error_message) == (UNKNOWN_SERVER_ERROR, text)
+    assert (fetched.acknowledge_error_code, fetched.acknowledge_error_message) == (UNKNOWN_SERVER_ERROR, text)
+    assert (read.error_code.value, read.error_message) == (
+        INVALID_REQUEST,
+        "Read operation on uninitialized share partition not allowed.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "text"),
+    [
+        (
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            15,
+            "Exhausted max retries to complete write state RPC without success.",
+        ),
+        (
+            ErrorCode.FENCED_STATE_EPOCH,
+            NOT_LEADER_OR_FOLLOWER,
+            "The share coordinator rejected the request because the share-group state epoch did not match.",
+        ),
+    ],
+)
+def test_an_answer_of_the_coordinator_without_a_text_has_that_of_its_code(
+    broker: TestBroker, client: WireClient, failure: ErrorCode, code: int, text: str
+) -> None:
+    """Or that there were too many attempts (PersisterStateManager.WriteStateHandler)."""
+    fetch(client, 2, 0, topic())
+    with broker.failing_writes(failure):
+        ((accepted,),) = [each.partitions for each in acknowledge(client, 2, 1, topic(acknowledged(0, 4, 1))).responses]
+
+    assert (accepted.error_code.value, accepted.error_message) == (code, f"Error in write state RPC. {text}")
 
 
 def test_a_fetch_forgets_partitions(client: WireClient) -> None:
