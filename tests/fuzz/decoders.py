@@ -36,6 +36,7 @@ from sharestate.errors import (
     HistoryError,
     MalformedInputError,
     RecordFormatError,
+    RequestFormatError,
     RequestLogError,
     ResponseFormatError,
     SegmentError,
@@ -58,7 +59,7 @@ from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import request_logs
+from tests.fuzz import client_requests, request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -460,6 +461,7 @@ DECODERS: Final = {
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),
+    "requests of clients": Decoder(client_requests.samples, damaged, client_requests.read, (RequestFormatError,)),
     "request logs": Decoder(
         request_logs.samples, request_logs.damaged_log, request_logs.import_log, (RequestLogError,), 200
     ),

@@ -46,6 +46,12 @@ The most items that the arrays of a request or a response may have in all. An it
 here, so this is what keeps a frame of a hundred megabytes from taking gigabytes.
 """
 
+MAX_TEXT_BYTES: Final = 2**15 - 1
+"""
+The longest text that Kafka reads, whatever its length takes on the wire: "string field name had invalid length"
+(MessageDataGenerator, Kafka 4.4.0). [bytes]
+"""
+
 UUID_BYTES: Final = 16
 """The size of a UUID. [bytes]"""
 
@@ -333,6 +339,8 @@ class _FrameReader(Reader):
         if size is None:
             return None
         at = self.offset
+        if size > MAX_TEXT_BYTES:
+            self.refuse(f"{what} has {size} bytes; a text has {MAX_TEXT_BYTES} at most", at=at)
         try:
             return self.take(size, what).decode()
         except UnicodeDecodeError as error:

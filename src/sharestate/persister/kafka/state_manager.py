@@ -27,7 +27,7 @@ from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 from sharestate.coordinator.placement import coordinator_key
 from sharestate.errors import ErrorCode, ShareStateError, TakeOverRequiredError
 from sharestate.persister.kafka.connection import Connection, ConnectionLimits
-from sharestate.persister.kafka.frames import Fields, request_frame
+from sharestate.persister.kafka.frames import MAX_TEXT_BYTES, Fields, request_frame
 from sharestate.persister.kafka.security import Address, Security
 from sharestate.persister.kafka.state_requests import STATE_REQUESTS, find_coordinator
 from sharestate.persister.protocol import RETRIABLE
@@ -49,9 +49,6 @@ MAX_ATTEMPTS: Final = 5
 
 MAX_BACKOFF_MS: Final = 30_000
 """The longest time between two attempts. [ms]"""
-
-MAX_KEY_BYTES: Final = 2**15 - 1
-"""The length of the longest text that brokers read. [bytes]"""
 
 
 def backoff_ms(attempt: int, random: Callable[[], float]) -> int:
@@ -318,8 +315,8 @@ class StateManager:
     ) -> None:
         for key, entry in entries:
             request_frame(STATE_REQUESTS[type(parameters)].of(parameters.group_id, [(key, entry)]), 0, "")
-            if len(coordinator_key(key).encode()) > MAX_KEY_BYTES:
-                refuse(f"expected a group whose coordinator key has at most {MAX_KEY_BYTES} bytes", "group_id")
+            if len(coordinator_key(key).encode()) > MAX_TEXT_BYTES:
+                refuse(f"expected a group whose coordinator key has at most {MAX_TEXT_BYTES} bytes", "group_id")
             epoch = getattr(entry, "leader_epoch", -1)
             if isinstance(parameters, ReadStateParameters) and epoch >= 0 and not self._take_over:
                 message = (

@@ -294,3 +294,18 @@ def test_a_frame_of_a_client_is_refused_by_its_size() -> None:
     with pytest.raises(RequestFormatError, match="request, byte 0: a frame of 101 bytes; at most 100 are read"):
         buffer.next_frame()
     assert len(buffer) == 4
+
+
+@pytest.mark.parametrize(("size", "length"), [(32_767, "808002"), (32_768, "818002")])
+def test_a_text_is_no_longer_than_kafka_reads(size: int, length: str) -> None:
+    """A length of a flexible version could be 2^31; the code that Kafka generates takes 0x7fff at most."""
+    name = bytes.fromhex(length) + b"a" * size  # a compact text: its size and one, in seven bits a byte
+    head = bytes.fromhex("004b 0000 00000007 0002 6d65 00")  # DescribeTopicPartitions, version 0, of "me"
+    frame = head + b"\2" + name + bytes.fromhex("00 000007d0 ff 00")  # one topic, 2,000 partitions, no cursor
+
+    if size > 32_767:
+        with pytest.raises(RequestFormatError, match="name has 32768 bytes; a text has 32767 at most"):
+            read_request(DescribeTopicPartitionsRequest, frame)
+    else:
+        _, fields = read_request(DescribeTopicPartitionsRequest, frame)
+        assert fields["topics"] == [{"name": "a" * size}]
