@@ -115,7 +115,8 @@ def instance(class_: type[T], *, such_as: str = "") -> Validator:
     """Return what has attrs refuse a field that is no instance of *class_*; *such_as* as for ``expect``."""
 
     def validate(_instance: object, attribute: Attribute[Any], value: object) -> None:
-        expect(value, class_, attribute.name, such_as=such_as)
+        if not isinstance(value, class_):  # nearly never, and a call for each field would be felt
+            expect(value, class_, attribute.name, such_as=such_as)
 
     return validate
 
@@ -124,7 +125,8 @@ def number(low: int, high: int = MAX_INT64) -> Validator:
     """Return what has attrs refuse a field that is no integer within *low* and *high*."""
 
     def validate(_instance: object, attribute: Attribute[Any], value: object) -> None:
-        integer(value, attribute.name, low, high)
+        if type(value) is not int or not low <= value <= high:  # nearly never, as above
+            integer(value, attribute.name, low, high)
 
     return validate
 

@@ -134,6 +134,8 @@ class LogService:
 
         They are those in which something was appended, markers included, or whose log start has moved.
         """
+        if not self._changes:
+            return ()
         changes, self._changes = tuple(self._changes), {}
         return changes
 

@@ -41,7 +41,6 @@ from sharestate.persister.requests import (
 )
 from sharestate.values.checks import brief_repr, expect, integer, refuse, text
 from sharestate.values.profiles import Profile
-from sharestate.values.records import SharePartitionKey
 
 Request: TypeAlias = (
     ShareFetchRequest
@@ -377,7 +376,7 @@ class ShareBroker:
             NodeError: There is no such partition.
         """
         topic_id, _ = self._key(topic, partition)
-        led = self._share_partitions.find(SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=partition))
+        led = self._share_partitions.find(text(group_id, "group_id"), topic_id, partition)
         return None if led is None else led.leader.partition
 
     # ---- inside

@@ -10,7 +10,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -143,7 +143,7 @@ class ShareFetches:
             Linear in the fetches that wait for each, and in the partitions of those that are tried: twice, and twice
             more after each that is answered.
         """
-        tries: Counter[int] = Counter()
+        tries: defaultdict[int, int] = defaultdict(int)
         while woken:
             key = next(iter(woken))
             del woken[key]
@@ -172,11 +172,10 @@ class ShareFetches:
     # ---- inside
 
     def _open(self, fetch: ShareFetch, partition: TopicIdPartition, now_ms: int) -> None:
-        key = SharePartitionKey(
-            group_id=fetch.asked.group_id, topic_id=partition.topic_id, partition=partition.partition
-        )
-        led = known = self._share_partitions.find(key)
+        group_id, topic_id, index = fetch.asked.group_id, partition.topic_id, partition.partition
+        led = known = self._share_partitions.find(group_id, topic_id, index)
         if led is None:
+            key = SharePartitionKey(group_id=group_id, topic_id=topic_id, partition=index)
             led = self._share_partitions.open(key, now_ms)
         if known is None or not self._keeps_failures:
             # In Kafka only the request that opens it learns why that fails; those that come meanwhile wait (rule 16).
@@ -273,8 +272,10 @@ def _read(
         DelayedShareFetch.readFromLog, ReplicaManager.readFromLog (Kafka 4.4).
     """
     reads: dict[TopicIdPartition, LogRead | OffsetOutOfRange] = {}
+    if not places:
+        return reads
     left, at_least_one = asked.max_bytes, True
-    limits = uniform_max_bytes(asked.max_bytes, len(places), acquired_count) if places else ()
+    limits = uniform_max_bytes(asked.max_bytes, len(places), acquired_count)
     for (partition, at), limit in zip(places.items(), limits, strict=True):
         read = at.log.read(
             at.fetch_offset, isolation=asked.isolation, max_bytes=min(limit, left), at_least_one=at_least_one

@@ -48,6 +48,7 @@ class LedPartition:
     Attributes:
         key: The share partition.
         number: Its number in the order in which share partitions were opened.
+        log_key: The partition of the topic.
         leader: Its leader.
         initialization: Done when its state is loaded, or could not be.
         known_offset: The fetch offset of which a fetch has found out already where it is in the log; None for none.
@@ -57,11 +58,16 @@ class LedPartition:
 
     key: SharePartitionKey
     number: int
+    log_key: LogKey = field(init=False)
     leader: Leader = field(init=False)
     initialization: Future[None] = field(factory=Future)
     known_offset: int | None = None
     deadline_ms: int | None = None
     has_arrived: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Note whose log it has."""
+        self.log_key = LogKey(self.key.topic_id, self.key.partition)
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return what a copy has of it: all but its initialization, which has ended."""
@@ -70,6 +76,7 @@ class LedPartition:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Take over the state of another one."""
         self.key, self.number, self.leader, self.known_offset, self.deadline_ms = state
+        self.log_key = LogKey(self.key.topic_id, self.key.partition)
         self.initialization, self.has_arrived = Future(), False
         self.initialization.set_result(None)
 
@@ -77,11 +84,6 @@ class LedPartition:
     def is_active(self) -> bool:
         """True if fetches may take its fetch lock (rule 3)."""
         return self.leader.partition.lifecycle is Lifecycle.ACTIVE
-
-    @property
-    def log_key(self) -> LogKey:
-        """The partition of the topic."""
-        return LogKey(self.key.topic_id, self.key.partition)
 
 
 class SharePartitions:
@@ -126,9 +128,9 @@ class SharePartitions:
         self.observer = observer
         self.notify = notify
         self._groups = groups
-        self._led: dict[SharePartitionKey, LedPartition] = {}
-        self._of_group: dict[str, dict[SharePartitionKey, None]] = {}
-        self._of_log: dict[LogKey, dict[SharePartitionKey, None]] = {}
+        self._led: dict[tuple[str, str, int], LedPartition] = {}  # a key takes longer to make than to find
+        self._of_group: dict[str, dict[LedPartition, None]] = {}
+        self._of_log: dict[LogKey, dict[LedPartition, None]] = {}
         self._deadlines: SortedDict[tuple[int, int], LedPartition] = SortedDict()
         self._arrived: deque[LedPartition] = deque()
         self._opened = 0
@@ -140,9 +142,9 @@ class SharePartitions:
         """Iterate over those that are led, in the order in which they were opened."""
         return iter(tuple(self._led.values()))
 
-    def find(self, key: SharePartitionKey) -> LedPartition | None:
-        """Return the share partition *key*; None if the node does not lead it."""
-        return self._led.get(key)
+    def find(self, group_id: str, topic_id: str, partition: int) -> LedPartition | None:
+        """Return the share partition of a group; None if the node does not lead it."""
+        return self._led.get((group_id, topic_id, partition))
 
     # ---- life
 
@@ -155,7 +157,7 @@ class SharePartitions:
         Source:
             SharePartitionManager.getOrCreateSharePartition, SharePartition.maybeInitialize (Kafka 4.4).
         """
-        led = self._led.get(key)
+        led = self._led.get(_fields(key))
         if led is not None:
             return led
         partition = SharePartition(
@@ -214,8 +216,7 @@ class SharePartitions:
     def configure(self, group_id: str, now_ms: int) -> None:
         """Let those of a group follow its settings, as far as the profile lets them change (rule 1)."""
         share = self._groups.share_config_of(group_id)
-        for key in tuple(self._of_group.get(group_id, ())):
-            led = self._led[key]
+        for led in tuple(self._of_group.get(group_id, ())):
             led.leader.configure(share, now_ms=now_ms)
             self.take_effects(led, now_ms)
 
@@ -232,7 +233,7 @@ class SharePartitions:
         result = led.leader.poll(now_ms=now_ms)
         if result.wake:
             self.woken[led.key] = None
-        if led.leader.partition.lifecycle in _GONE and self._led.get(led.key) is led:
+        if led.leader.partition.lifecycle in _GONE and self._led.get(_fields(led.key)) is led:
             self._forget(led)
         if result.next_deadline_ms != led.deadline_ms:
             self._schedule(led, result.next_deadline_ms)
@@ -276,9 +277,9 @@ class SharePartitions:
             wakes_when_stored=not self._has_quirk(NodeQuirk.SLEEPS_WHEN_STORED),
         )
         self._opened += 1
-        self._led[key] = led
-        self._of_group.setdefault(key.group_id, {})[key] = None
-        self._of_log.setdefault(led.log_key, {})[key] = None
+        self._led[_fields(key)] = led
+        self._of_group.setdefault(key.group_id, {})[led] = None
+        self._of_log.setdefault(led.log_key, {})[led] = None
         return led
 
     def _has_quirk(self, quirk: NodeQuirk) -> bool:
@@ -308,15 +309,15 @@ class SharePartitions:
             raise OffsetNotAvailableError(message)
         return found.offset
 
-    def _drop_all(self, keys: Iterable[SharePartitionKey], now_ms: int) -> None:
-        for key in tuple(keys):
-            self.drop(self._led[key], now_ms)
+    def _drop_all(self, all_led: Iterable[LedPartition], now_ms: int) -> None:
+        for led in tuple(all_led):
+            self.drop(led, now_ms)
 
     def _forget(self, led: LedPartition) -> None:
         """Take a share partition out; fetches that wait for it look, and find nothing (rule 16)."""
-        del self._led[led.key]
-        _discard(self._of_group, led.key.group_id, led.key)
-        _discard(self._of_log, led.log_key, led.key)
+        del self._led[_fields(led.key)]
+        _discard(self._of_group, led.key.group_id, led)
+        _discard(self._of_log, led.log_key, led)
         self.woken[led.key] = None
 
     def _schedule(self, led: LedPartition, deadline_ms: int | None) -> None:
@@ -327,8 +328,12 @@ class SharePartitions:
             self._deadlines[deadline_ms, led.number] = led
 
 
-def _discard(index: dict[K, dict[SharePartitionKey, None]], name: K, key: SharePartitionKey) -> None:
-    """Take *key* out of what *index* has under *name*."""
-    del index[name][key]
+def _fields(key: SharePartitionKey) -> tuple[str, str, int]:
+    return key.group_id, key.topic_id, key.partition
+
+
+def _discard(index: dict[K, dict[LedPartition, None]], name: K, led: LedPartition) -> None:
+    """Take *led* out of what *index* has under *name*."""
+    del index[name][led]
     if not index[name]:
         del index[name]

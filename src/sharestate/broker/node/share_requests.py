@@ -51,6 +51,8 @@ class PartitionOfRequest(NamedTuple):
 def _partitions(partitions: Iterable[PartitionOfRequest]) -> tuple[PartitionOfRequest, ...]:
     checked = rows(partitions, PartitionOfRequest, "partitions")
     for index, (topic_id, partition, batches) in enumerate(checked):
+        if type(topic_id) is str and type(partition) is int and type(batches) in {list, tuple} and 0 <= partition < 2**31:
+            continue  # nearly always
         text(topic_id, f"partitions[{index}].topic_id")
         integer(partition, f"partitions[{index}].partition", -(2**31), MAX_INT32)
         if type(batches) is not tuple and not isinstance(batches, list):
@@ -105,6 +107,16 @@ class ShareFetchRequest:
         """True if it acknowledges anything."""
         return any(each.acknowledgement_batches for each in self.partitions)
 
+    @property
+    def renews_in_fetch(self) -> bool:
+        """True if it only renews locks."""
+        return self.is_renew_ack and self.version >= RENEW_VERSION
+
+    @property
+    def asks_for_records(self) -> bool:
+        """True if a field says how much to fetch, or how long to wait."""
+        return any((self.max_bytes, self.min_bytes, self.max_records, self.max_wait_ms))
+
 
 @frozen(kw_only=True)
 class ShareAcknowledgeRequest:
@@ -132,6 +144,16 @@ class ShareAcknowledgeRequest:
     partitions: tuple[PartitionOfRequest, ...] = field(default=(), converter=_partitions)
     is_renew_ack: bool = field(default=False, validator=instance(bool))
     version: int = field(default=RENEW_VERSION, validator=number(0, 2**15 - 1))
+
+    @property
+    def renews_in_fetch(self) -> bool:
+        """False: it is no fetch."""
+        return False
+
+    @property
+    def asks_for_records(self) -> bool:
+        """False: it is no fetch."""
+        return False
 
 
 class PartitionError(NamedTuple):
@@ -164,6 +186,10 @@ class LeaderIdAndEpoch(NamedTuple):
     leader_epoch: int = -1
 
 
+NO_LEADER: Final = LeaderIdAndEpoch()
+"""What an answer says of the leader unless it is another node."""
+
+
 class ShareFetchPartition(NamedTuple):
     """
     A partition of the answer to a ShareFetch.
@@ -182,7 +208,7 @@ class ShareFetchPartition(NamedTuple):
     partition: int
     error: PartitionError = NO_ERROR
     acknowledge_error: PartitionError = NO_ERROR
-    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    current_leader: LeaderIdAndEpoch = NO_LEADER
     records: tuple[LogBatch, ...] = ()
     acquired_records: tuple[AcquiredRecords, ...] = ()
 
@@ -216,7 +242,7 @@ class ShareAcknowledgePartition(NamedTuple):
     topic_id: str
     partition: int
     error: PartitionError = NO_ERROR
-    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    current_leader: LeaderIdAndEpoch = NO_LEADER
 
 
 class ShareAcknowledgeResponse(NamedTuple):

@@ -25,6 +25,7 @@ from sharestate.broker.node.share_fetch import FetchParameters, Found, ShareFetc
 from sharestate.broker.node.share_partitions import LedPartition, SharePartitions
 from sharestate.broker.node.share_requests import (
     NO_ERROR,
+    NO_LEADER,
     LeaderIdAndEpoch,
     PartitionError,
     PartitionOfRequest,
@@ -42,10 +43,8 @@ from sharestate.broker.sessions import (
     SESSION_PROFILES,
     AcknowledgementPlan,
     FetchedPartition,
-    Rpc,
     SessionQuirk,
     ShareFetchContext,
-    ShareRequest,
     ShareSessionCache,
     TopicIdPartition,
     plan_acknowledgements,
@@ -62,7 +61,6 @@ from sharestate.errors import (
     ShareSessionNotFoundError,
 )
 from sharestate.persister.requests import Result
-from sharestate.values.records import SharePartitionKey
 
 _LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 """The errors of a partition whose answer says who leads it (KafkaApis.processShareFetchResponse, Kafka 4.4)."""
@@ -172,18 +170,7 @@ class ShareService:
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
         """
-        checked = ShareRequest(
-            rpc=Rpc.SHARE_FETCH,
-            version=request.version,
-            group_id=request.group_id,
-            member_id=request.member_id,
-            is_renew=request.is_renew_ack,
-            max_bytes=request.max_bytes,
-            min_bytes=request.min_bytes,
-            max_records=request.max_records,
-            max_wait_ms=request.max_wait_ms,
-        )
-        if (error := request_error(checked)) is not None:
+        if (error := request_error(request)) is not None:
             self.answers.append(NodeAnswer(number, ShareFetchResponse(error.error_code)))
             return
         # First, for it refuses what is malformed before anything is changed.
@@ -198,7 +185,7 @@ class ShareService:
             return
         unanswered = self._unanswered[number] = _Unanswered(number, request, context)
         self._acknowledge(unanswered, plan, now_ms)
-        if checked.renews_in_fetch:
+        if request.renews_in_fetch:
             unanswered.found = {}
         else:
             self._fetch(unanswered, request, context, now_ms)
@@ -212,14 +199,7 @@ class ShareService:
         Raises:
             MalformedInputError: A part of it is of the wrong type or out of bounds; nothing was changed.
         """
-        checked = ShareRequest(
-            rpc=Rpc.SHARE_ACKNOWLEDGE,
-            version=request.version,
-            group_id=request.group_id,
-            member_id=request.member_id,
-            is_renew=request.is_renew_ack,
-        )
-        if (error := request_error(checked)) is not None:
+        if (error := request_error(request)) is not None:
             self.answers.append(NodeAnswer(number, ShareAcknowledgeResponse(error.error_code)))
             return
         plan = self._plan(request)
@@ -396,10 +376,7 @@ class ShareService:
                 self._wake(now_ms)
 
     def _led(self, group_id: str, partition: TopicIdPartition) -> LedPartition | None:
-        if partition.partition < 0:
-            return None  # a session may have it, which takes what a request says
-        key = SharePartitionKey(group_id=group_id, topic_id=partition.topic_id, partition=partition.partition)
-        return self._share_partitions.find(key)
+        return self._share_partitions.find(group_id, partition.topic_id, partition.partition)
 
     def _wake(self, now_ms: int) -> None:
         self._fetches.wake(self._share_partitions.woken, now_ms)
@@ -455,17 +432,15 @@ class ShareService:
         partitions = []
         for each in with_acknowledgements(selected, codes) if codes else selected:
             partition = found[each] if each in selected else _partition(each)
-            partitions.append(
-                partition._replace(
-                    acknowledge_error=errors.get(each[:2], NO_ERROR),
-                    current_leader=self._leader(each, partition.error),
-                )
-            )
+            acknowledge_error, leader = errors.get(each[:2], NO_ERROR), self._leader(each, partition.error)
+            if acknowledge_error is not NO_ERROR or leader is not NO_LEADER:
+                partition = partition._replace(acknowledge_error=acknowledge_error, current_leader=leader)
+            partitions.append(partition)
         return ShareFetchResponse(code, timeout_ms, tuple(partitions))
 
     def _leader(self, partition: TopicIdPartition, error: PartitionError) -> LeaderIdAndEpoch:
         if error.error_code not in _LED_ELSEWHERE:
-            return LeaderIdAndEpoch()
+            return NO_LEADER
         key = LogKey(partition.topic_id, partition.partition)
         return LeaderIdAndEpoch(self._config.node_id, self._share_partitions.leader_epochs.get(key, 0))
 

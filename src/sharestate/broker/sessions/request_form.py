@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from attrs import field, frozen, validators
 
@@ -74,10 +74,30 @@ class ShareRequest:
         return any((self.max_bytes, self.min_bytes, self.max_records, self.max_wait_ms))
 
 
+class WholeRequest(Protocol):
+    """What is looked at of a request as a whole; a ``ShareRequest`` has it, and so have the requests of a node."""
+
+    @property
+    def group_id(self) -> str | None:
+        """The share group; None for a request without one."""
+
+    @property
+    def member_id(self) -> str | None:
+        """The member; None for a request without one."""
+
+    @property
+    def renews_in_fetch(self) -> bool:
+        """True if it is a fetch that only renews locks."""
+
+    @property
+    def asks_for_records(self) -> bool:
+        """True if a field says how much to fetch, or how long to wait."""
+
+
 class _Received(NamedTuple):
     """A request, and what the broker knows of it."""
 
-    request: ShareRequest
+    request: WholeRequest
     is_enabled: bool
     may_read_group: bool
 
@@ -103,7 +123,7 @@ Source:
 
 
 def request_error(
-    request: ShareRequest, *, is_enabled: bool = True, may_read_group: bool = True
+    request: WholeRequest, *, is_enabled: bool = True, may_read_group: bool = True
 ) -> RequestError | None:
     """
     Return the first error of *request* as a whole, or None; sessions are not looked at yet (sessions 2).
@@ -118,4 +138,7 @@ def request_error(
     RequestError(error_code=<ErrorCode.INVALID_REQUEST: 42>, message='Invalid member id in the request.')
     """
     received = _Received(request, is_enabled, may_read_group)
-    return next((error for error, holds in REQUEST_CHECKS if not holds(received)), None)
+    for error, holds in REQUEST_CHECKS:
+        if not holds(received):
+            return error
+    return None

@@ -10,6 +10,10 @@ from sharestate.values.checks import brief_repr, integer, refuse, rows, text
 
 T = TypeVar("T")
 
+_MIN_INT32: Final = -(2**31)
+_MAX_INT32: Final = 2**31 - 1
+"""What the wire can carry."""
+
 
 class TopicIdPartition(NamedTuple):
     """
@@ -44,9 +48,11 @@ def checked_partitions(partitions: Iterable[TopicIdPartition], name: str) -> tup
     """
     checked = rows(partitions, TopicIdPartition, name)
     for index, (topic_id, partition, topic) in enumerate(checked):
+        if type(topic_id) is type(topic) is str and type(partition) is int and _MIN_INT32 <= partition <= _MAX_INT32:
+            continue  # nearly always
         where = f"{name}[{index}]"
         text(topic_id, f"{where}.topic_id")
-        integer(partition, f"{where}.partition", -(2**31), 2**31 - 1)  # what the wire can carry
+        integer(partition, f"{where}.partition", _MIN_INT32, _MAX_INT32)
         if topic is not None:
             text(topic, f"{where}.topic")
     return checked
@@ -94,4 +100,7 @@ Source:
 
 def topic_error(partition: TopicIdPartition, topics: TopicMetadata) -> ErrorCode:
     """Return the first error of *partition*; NONE if it can be fetched and acknowledged (sessions 5)."""
-    return next((code for code, holds in TOPIC_CHECKS if not holds(partition, topics)), ErrorCode.NONE)
+    for code, holds in TOPIC_CHECKS:
+        if not holds(partition, topics):
+            return code
+    return ErrorCode.NONE
