@@ -135,13 +135,13 @@ class Locks:
 
     def first_expired(self, now_ms: int) -> Lock | None:
         """Return the lock that has expired first, or None: at its deadline it still holds (rule 24.5)."""
-        if not self._by_expiry or (lock := self._by_expiry[0]).deadline_ms >= now_ms:
+        if not self._by_member or (lock := self._by_expiry[0]).deadline_ms >= now_ms:
             return None
         return lock
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which a lock has expired; None if none ever does (rule 24.5). [ms]"""
-        if not self._by_expiry or (deadline_ms := self._by_expiry[0].deadline_ms) == MAX_INT64:
+        if not self._by_member or (deadline_ms := self._by_expiry[0].deadline_ms) == MAX_INT64:
             return None
         return deadline_ms + 1
 

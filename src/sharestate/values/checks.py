@@ -151,6 +151,8 @@ def a_tuple(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:
     Raises:
         MalformedInputError: They cannot be iterated over, are too many, or are a single one without its list.
     """
+    if type(values) is tuple:  # nearly always
+        return values
     if isinstance(values, class_):  # a named tuple, whose fields would be taken for values
         refuse(f"expected a list of {class_.__name__}, got one without a list: {brief_repr(values)}", field)
     try:

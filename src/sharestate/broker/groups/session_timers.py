@@ -61,7 +61,7 @@ class SessionTimers:
 
     def first(self) -> SessionTimer | None:
         """Return the timer that ends first, or None."""
-        return self._in_order[0] if self._in_order else None
+        return self._in_order[0] if self._by_member else None
 
     def due_together(self, now_ms: int) -> list[SessionTimer]:
         """Return all timers with the first deadline, if that has come."""

@@ -228,15 +228,18 @@ class ShareBroker:
 
     def next_deadline_ms(self) -> int | None:
         """Return when ``advance`` has something to do; None if that is only after another command. [ms]"""
-        deadlines = (
+        earliest_ms = None
+        for deadline_ms in (
             self._share_partitions.next_deadline_ms(),
             self._service.next_deadline_ms(),
             self._fetches.waiting.next_deadline_ms(),
             self._log_fetches.next_deadline_ms(),
             self._logs.next_deadline_ms(),
             self._group_service.next_deadline_ms(),
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        ):
+            if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
+        return earliest_ms
 
     def disconnect(self, connection_id: str, now_ms: int) -> None:
         """End a connection; its requests get no answer any more, and its share sessions are closed (sessions 8)."""
@@ -428,7 +431,7 @@ class ShareBroker:
 
     def _complete_requests(self, now_ms: int) -> None:
         """Answer what can be answered, and wake fetches of logs that have changed, until nothing is left to do."""
-        if len(self.topics) != len(self.groups.state.topics.by_id):
+        if len(self._logs.topics) != len(self._group_service.coordinator.state.topics.by_id):
             self._group_service.update_topics(now_ms)  # dead letters make topics too
         self._service.complete_requests(now_ms)
         while changes := self._logs.take_changes():  # dead letters change logs too

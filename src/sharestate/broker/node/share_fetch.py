@@ -143,6 +143,8 @@ class ShareFetches:
             Linear in the fetches that wait for each, and in the partitions of those that are tried: twice, and twice
             more after each that is answered.
         """
+        if not self.waiting:
+            woken.clear()
         tries: defaultdict[int, int] = defaultdict(int)
         while woken:
             key = next(iter(woken))

@@ -36,7 +36,7 @@ from sharestate.values.records import SharePartitionKey
 
 K = TypeVar("K")
 
-_GONE: Final = frozenset({Lifecycle.FENCED, Lifecycle.FAILED})
+_GONE: Final = (Lifecycle.FENCED, Lifecycle.FAILED)
 """What leads to nothing but another share partition."""
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from attrs import define, field
-from sortedcontainers import SortedSet
+from sortedcontainers import SortedDict
 
 from sharestate.broker.node.log_batches import MAX_INT16, MAX_INT32, NO_EPOCH
 from sharestate.errors import ErrorCode
@@ -186,7 +186,7 @@ class Transactions:
         self._max_timeout_ms = integer(max_timeout_ms, "max_timeout_ms", 1, MAX_INT32)
         self._next_producer_id = 0
         self._by_id: dict[str, TransactionMetadata] = {}
-        self._deadlines: SortedSet[tuple[int, str]] = SortedSet()
+        self._deadlines: SortedDict[tuple[int, str], None] = SortedDict()
 
     def get(self, transactional_id: str) -> TransactionMetadata | None:
         """Return what is known of *transactional_id*; None if nothing is."""
@@ -194,7 +194,7 @@ class Transactions:
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which ``advance`` would abort a transaction; None if none is open."""
-        return self._deadlines[0][0] + 1 if self._deadlines else None
+        return self._deadlines.peekitem(0)[0][0] + 1 if self._deadlines else None
 
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None = None
@@ -245,7 +245,7 @@ class Transactions:
         if known.state is not TransactionState.OPEN:
             known.state, known.start_ms = TransactionState.OPEN, now_ms
             known.previous_producer_id = known.producer_id
-            self._deadlines.add((known.deadline_ms, transactional_id))
+            self._deadlines[known.deadline_ms, transactional_id] = None
         known.partitions.update(dict.fromkeys(partitions))
         return ErrorCode.NONE
 
@@ -318,8 +318,8 @@ class Transactions:
             TransactionStateManager.timedOutTransactions, TransactionCoordinator.abortTimedOutTransactions (Kafka 4.4).
         """
         ended = []
-        while self._deadlines and self._deadlines[0][0] < now_ms:
-            ended.append(self._fence(self._by_id[self._deadlines[0][1]]))
+        while self._deadlines and self._deadlines.peekitem(0)[0][0] < now_ms:
+            ended.append(self._fence(self._by_id[self._deadlines.peekitem(0)[0][1]]))
         return tuple(ended)
 
     def _init(self, known: TransactionMetadata, timeout_ms: int, expected: tuple[int, int] | None) -> ProducerAnswer:
@@ -361,7 +361,7 @@ class Transactions:
     def _end(self, known: TransactionMetadata, control: ControlType, *, bumps_epoch: bool) -> EndedTransaction:
         """End the open transaction, or one without partitions, and return it."""
         if known.state is TransactionState.OPEN:
-            self._deadlines.remove((known.deadline_ms, known.transactional_id))
+            del self._deadlines[known.deadline_ms, known.transactional_id]
         is_exhausted = known.is_exhausted
         if bumps_epoch:
             known.last_producer_epoch = known.producer_epoch

@@ -126,7 +126,7 @@ def _are_codes(types: Any) -> bool:  # noqa: ANN401 - whatever the caller has pa
         type(types) in {tuple, list}
         and 0 < len(types) <= MAX_TYPES
         and {int, AcknowledgeType}.issuperset(map(type, types))
-        and _MIN_INT8 <= min(types) <= max(types) <= _MAX_INT8
+        and _MIN_INT8 <= min(codes := set(types)) <= max(codes) <= _MAX_INT8
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from sharestate.values.checks import expect, integer, rows
 T = TypeVar("T")
 
 
-class ContextKind(Enum):
+class ContextKind(StrEnum):
     """What the epoch of a request says of its session."""
 
     INITIAL = "initial"
@@ -159,13 +159,15 @@ class ShareFetchContext:
         Args:
             topics: What the broker knows of topics.
         """
-        valid, unknown = self.candidates()
-        errors = {partition: topic_error(partition, topics) for partition in valid}
-        readable = [partition for partition, code in errors.items() if not code]
-        return Candidates(
-            rotated(readable, self.epoch),
-            {**unknown, **{partition: code for partition, code in errors.items() if code}},
-        )
+        named, unknown = self.candidates()
+        errors = dict(unknown)
+        readable = []
+        for partition in named:
+            if code := topic_error(partition, topics):
+                errors[partition] = code
+            else:
+                readable.append(partition)
+        return Candidates(rotated(readable, self.epoch), errors)
 
     def respond(self, fetched: Fetched) -> ShareFetchAnswer:
         """

@@ -7,7 +7,7 @@ By its epoch a request opens a session (0), closes it (-1) or goes on with it; t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from sharestate.errors import (
 from sharestate.values.checks import integer
 
 
-class Rpc(Enum):
+class Rpc(IntEnum):
     """The requests that belong to a share session."""
 
     SHARE_FETCH = 78
@@ -32,7 +32,7 @@ class Rpc(Enum):
     """ShareAcknowledge."""
 
 
-class Check(Enum):
+class Check(IntEnum):
     """What is checked before a request changes anything; the first check that fails is the answer."""
 
     NOT_OPENING = auto()
