@@ -172,7 +172,7 @@ def rows(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:
     if not values:
         return values
     size = len(getattr(class_, "_fields", ()))
-    if set(map(type, values)) == {class_} and (not size or set(map(len, values)) == {size}):  # type: ignore[arg-type] # named tuples
+    if {class_}.issuperset(map(type, values)) and (not size or {size}.issuperset(map(len, values))):  # type: ignore[arg-type] # named tuples
         return values  # nearly always, and faster than one by one
     for index, value in enumerate(values):
         # A named tuple that was made as a plain one may lack fields.

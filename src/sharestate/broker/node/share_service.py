@@ -424,13 +424,15 @@ class ShareService:
                 for partition, each in found.items()
             }
         )
-        if any(each.topic_id in unanswered.nameless for each in selected):
+        if unanswered.nameless and any(each.topic_id in unanswered.nameless for each in selected):
             return ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR)
-        outcomes = unanswered.outcomes
-        codes = {each: outcome.error_code for each, outcome in outcomes.items()}
+        outcomes, response = unanswered.outcomes, selected
+        if outcomes:
+            codes = {each: outcome.error_code for each, outcome in outcomes.items()}
+            response = with_acknowledgements(selected, codes)
         errors = {each[:2]: outcome for each, outcome in outcomes.items()}
         partitions = []
-        for each in with_acknowledgements(selected, codes) if codes else selected:
+        for each in response:
             partition = found[each] if each in selected else _partition(each)
             acknowledge_error, leader = errors.get(each[:2], NO_ERROR), self._leader(each, partition.error)
             if acknowledge_error is not NO_ERROR or leader is not NO_LEADER:
