@@ -51,7 +51,8 @@ class PartitionOfRequest(NamedTuple):
 def _partitions(partitions: Iterable[PartitionOfRequest]) -> tuple[PartitionOfRequest, ...]:
     checked = rows(partitions, PartitionOfRequest, "partitions")
     for index, (topic_id, partition, batches) in enumerate(checked):
-        if type(topic_id) is str and type(partition) is int and type(batches) in {list, tuple} and 0 <= partition < 2**31:
+        is_usual = type(topic_id) is str and type(partition) is int and type(batches) in {list, tuple}
+        if is_usual and 0 <= partition <= MAX_INT32:
             continue  # nearly always
         text(topic_id, f"partitions[{index}].topic_id")
         integer(partition, f"partitions[{index}].partition", -(2**31), MAX_INT32)
