@@ -35,6 +35,7 @@ from sharestate.broker.sessions.request_form import (
     REQUEST_CHECKS,
     RequestError,
     ShareRequest,
+    WholeRequest,
     request_error,
 )
 from sharestate.broker.sessions.share_session import (
@@ -94,6 +95,7 @@ __all__ = [
     "ShareSessionNotFoundError",
     "TopicIdPartition",
     "TopicMetadata",
+    "WholeRequest",
     "next_epoch",
     "plan_acknowledgements",
     "request_error",
