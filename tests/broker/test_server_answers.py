@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4
 from sharestate.broker.server import TestBroker
 from sharestate.broker_log import read_server_properties
@@ -11,10 +13,15 @@ from tests.broker.kafka_broker import KafkaBroker
 from tests.support.api_scenario import Asked, Scenario
 from tests.support.wire_client import WireClient
 
+pytestmark = pytest.mark.broker
+
 PROFILES: Final = {"4.2": KAFKA_4_2, "4.3": KAFKA_4_3, "4.4": KAFKA_4_4}
 
 NAME: Final = "server-answers-"
 """With what the names of topics and groups begin, at a broker that other tests use too."""
+
+PATIENCE_S: Final = 90
+"""A broker asks half a minute for the offsets of a partition that there is not. [s]"""
 
 FEWEST: Final = 200
 """The answers that are compared, at least."""
@@ -22,7 +29,7 @@ FEWEST: Final = 200
 
 def answers(port: int) -> list[Asked]:
     """Return what a broker answers in a scenario."""
-    with WireClient(port) as client:
+    with WireClient(port, PATIENCE_S) as client:
         return list(Scenario(client, NAME).run())
 
 

@@ -101,7 +101,12 @@ class BrokerServer:
         self.config = ServerConfig() if config is None else config
         self.clock = SystemClock() if clock is None else clock
         self.node = ShareBroker(
-            self.config.node, persister=persister, decode=decode, observer=observer, notify=self._notify
+            self.config.node,
+            persister=persister,
+            decode=decode,
+            observer=observer,
+            notify=self._notify,
+            marked=None if request_log is None else request_log.marked,
         )
         self.activity = 0
         self._request_log = request_log
