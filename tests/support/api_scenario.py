@@ -189,7 +189,9 @@ class Scenario:
         yield self._ask("begin", INIT_PRODUCER_ID, 5, transactional_id=x, transaction_timeout=minute)
         begun = self._client.ask(INIT_PRODUCER_ID, 5, transactional_id=x, transaction_timeout=minute)
         producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
-        data = batch_bytes(producer=(begun.producer_id, begun.producer_epoch, 0), is_transactional=True)
+        # Of today, as the marker is: a broker begins another segment for it otherwise, and a fetch ends with a segment.
+        record = LogRecord(b"k", b"v", timestamp_ms=round(time.time() * 1000))
+        data = batch_bytes(record, producer=(begun.producer_id, begun.producer_epoch, 0), is_transactional=True)
         partitions = [{"name": self._name + "t", "partitions": (1,)}]
         bad = [{"name": self._name + "t", "partitions": (1, 9)}, {"name": self._name + "nobody", "partitions": (0,)}]
         old = {f"v3_and_below_{name}": value for name, value in producer.items()}

@@ -66,7 +66,8 @@ class TestBroker:
             and are for all groups that have none of their own.
         port: The port where it listens; 0 for one that is free.
         clock: Its time; the computer's by default.
-        persister: Stores the state of share partitions; None for a share coordinator of its own, in memory.
+        persister: Stores the state of share partitions, and has none of an earlier broker, whose topics had the same
+            ids; None for a share coordinator of its own, in memory.
         observer: Gets what happens to share partitions, as from a ``Leader``.
         seed: Decides what is left to chance: which requests a fault happens to, and the order of answers.
         history_file: Where to write the history of the share partitions, as it happens; None for nowhere.
