@@ -79,8 +79,8 @@ _MARKERS: Final = (
 SIMPLIFIED: Final[Mapping[int, str]] = MappingProxyType(
     {
         0: _MARKERS,
-        1: "There are no fetch sessions: every fetch names all its partitions. A broker may refuse one, too. There are no"
-        " segments: a fetch reads on where a broker's ends with a segment.",
+        1: "There are no fetch sessions: every fetch names all its partitions. A broker may refuse one, too. There are"
+        " no segments, either: a fetch reads on where a broker's ends with a segment.",
         10: "Every coordinator is there from the beginning. A broker makes its internal topics when one is first asked"
         " for, and answers COORDINATOR_NOT_AVAILABLE meanwhile.",
         18: "Announces what is here, and never has another epoch of features.",
