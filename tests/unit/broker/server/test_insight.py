@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,12 @@ from sharestate.broker.node import (
     EndTxnRequest,
     InitProducerIdRequest,
     LogRecord,
+    PartitionOfRequest,
     ProducedBatch,
     ProducedPartition,
     ProduceRequest,
     ShareBroker,
+    ShareFetchRequest,
 )
 from sharestate.broker.server.clocks import SystemClock
 from sharestate.broker.server.recording import Recording
@@ -177,6 +181,56 @@ def test_what_is_too_much_to_keep_is_not_told_in_part() -> None:
     assert len(seen) == len(observations)
     with pytest.raises(HistoryError, match="more has happened than is kept in memory"):
         recording.history()
+
+
+def test_many_records_one_by_one_cost_no_more_each() -> None:
+    """A fetch names all that it has read of a long log; neither it nor what is asked in the end goes through that."""
+    few, many = calls_for(40), calls_for(160)
+
+    assert all(of_many < 4.4 * of_few for of_few, of_many in zip(few, many, strict=True)), (few, many)
+
+
+def calls_for(count: int) -> list[int]:
+    """Return how many functions are called to fetch *count* records one by one, and for each question about them."""
+    with standing() as broker:
+        topic_id = filled(broker, count)
+
+        def fetch_all(node: ShareBroker) -> None:
+            for epoch in range(count):
+                request = ShareFetchRequest(
+                    group_id=GROUP,
+                    member_id="m",
+                    share_session_epoch=epoch,
+                    partitions=[] if epoch else [PartitionOfRequest(topic_id, 0)],
+                    max_records=1,
+                    batch_size=1,
+                )
+                node.call(request, now_ms=0)
+
+        calls = [broker.run(lambda node: counted_calls(lambda: fetch_all(node)))]
+    questions = (
+        lambda: broker.expect_delivered_once(GROUP, TOPIC),
+        lambda: broker.explain(TOPIC, 0, count // 2),
+        broker.not_done,
+    )
+    return calls + [counted_calls(question) for question in questions]
+
+
+def counted_calls(function: Callable[[], object]) -> int:
+    """Return how many functions are called by *function*, in this thread."""
+    count = 0
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 class HurriedClock(SystemClock):
