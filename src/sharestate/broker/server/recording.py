@@ -127,6 +127,7 @@ class Recording:
         self._name_of = name_of
         self._observer = observer
         self._events: list[Event] = []
+        self._by_key: dict[Key, list[Event]] = {}
         self._room = max_bytes
         self._is_full = False
         self._read_to: dict[tuple[str, int], int] = {}  # the last offset that was read, by topic id and partition
@@ -166,11 +167,10 @@ class Recording:
 
     def keys(self, group_id: str | None, topic: str | None, partition: int | None = None) -> list[Key]:
         """Return the share partitions of which something is known; of a topic that was made again those of the last."""
-        known = dict.fromkeys(event.key for event in self._events)
         latest = {name: topic_id for topic_id, name in self._names.items()}
         return [
             key
-            for key in known
+            for key in self._by_key
             if group_id in {None, key[0]}
             and topic in {None, self.topic(key[1])}
             and latest.get(self.topic(key[1]), key[1]) == key[1]
@@ -209,9 +209,8 @@ class Recording:
 
     def _replayed(self, life: Life, key: Key) -> Life:
         self._expect_whole()
-        for event in self._events:
-            if event[:3] == key:
-                life.apply(event)
+        for event in self._by_key.get(key, ()):
+            life.apply(event)
         return life
 
     def _expect_whole(self) -> None:
@@ -229,19 +228,21 @@ class Recording:
         if self._file is not None:
             self._file.write(events)
         if not self._is_full:
-            self._events += map(self._kept, events)
+            for event in events:
+                self._keep(event)
             self._is_full = self._room < 0
 
-    def _kept(self, event: Event) -> Event:
-        """Return *event*, and count what it takes: fetches share the record batches of a log."""
+    def _keep(self, event: Event) -> None:
+        """Keep *event*, and count what it takes: fetches share the record batches of a log."""
+        self._events.append(event)
+        self._by_key.setdefault(event.key, []).append(event)
         self._room -= _EVENT_BYTES
         request = event.request
         if event.kind == "fetch" and request and "batches" in request:
             self._room -= _BATCH_BYTES * self._new_batches(event.key[1:], request["batches"])
-            return event
+            return
         named = (value for fields in (request, event.response) if fields for value in fields.values())
         self._room -= _BATCH_BYTES * sum(len(value) for value in named if isinstance(value, tuple | list))
-        return event
 
     def _new_batches(self, place: tuple[str, int], batches: Sequence[AppendedBatch]) -> int:
         """Return how many of the *batches* that were read no fetch before has read."""
