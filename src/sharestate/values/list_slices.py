@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TypeVar, overload
 
 from sharestate.values.records import RecordBatch
@@ -72,10 +71,10 @@ class ListSlice(TupleLike[T_co]):
 
     def __iter__(self) -> Iterator[T_co]:
         """Iterate over the items."""
-        return islice(self._items, self._start, self._stop)
+        return iter(self._items[self._start : self._stop])
 
 
 class CheckedBatches(ListSlice[RecordBatch]):
-    """Record batches that ascend, as whoever has appended them to the list has seen to."""
+    """Record batches that ascend: the log that has appended them to its list has seen to that."""
 
     __slots__ = ()
