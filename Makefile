@@ -14,7 +14,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz fuzz-connections lint check package release
 .PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
 
 help: ## List the targets
@@ -80,6 +80,13 @@ fuzz: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 fuzz: $(READY) ## Try damaged inputs with every decoder, a million with each; INPUTS=, SEED=, JOBS=, DECODER=
 	$(call judge,fuzz, $(call step,damaged inputs, \
 	  $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED) --jobs $(JOBS) $(if $(DECODER),--decoder '$(DECODER)')))
+
+# A failure names the life of the broker in which it has happened, and what its last clients have sent.
+fuzz-connections: FRAMES ?= 1000000
+fuzz-connections: SEED ?= 0
+fuzz-connections: $(READY) ## Send damaged frames to test brokers, over many connections; FRAMES=, SEED=
+	$(call judge,fuzz-connections, $(call step,damaged frames, \
+	  $(BIN)/python -m tests.fuzz.connections --frames $(FRAMES) --seed $(SEED)))
 
 # RUNS are directories with a request.log or request.log.gz, segments and server.properties.
 falsified: RUNS ?= tests/data/broker-log/k431-seq
