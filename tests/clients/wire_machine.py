@@ -24,11 +24,9 @@ from sharestate.broker.node import CreatableTopic, CreateTopicsRequest, LogRecor
 from sharestate.testing.groups import AcknowledgementBatch, AcknowledgeType, AcquireMode, GroupSettings
 from sharestate.testing.groups.machine import ShareGroupMachine
 from tests.support.batch_bytes import batch_bytes
+from tests.support.node_adapter import GROUP, TOPIC
 from tests.support.node_members import code_of
 from tests.support.wire_client import WireClient, id_of, uuid_of
-
-GROUP: Final = "g"
-TOPIC: Final = "orders"
 
 ANNOUNCED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -44,6 +42,11 @@ ANNOUNCED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 """The key and the version of each API that clients use here; transactions are those that clients begin."""
 
+BROKER_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {**QUICK_SETTINGS, "group.share.min.record.lock.duration.ms": "1000"}
+)
+"""Heartbeats that come soon, and locks that last a second."""
+
 PATIENCE: Final = timedelta(seconds=60)
 """The longest that a transaction may be open: twice as much time as passes in any run."""
 
@@ -52,22 +55,19 @@ class BrokerMachine(ShareGroupMachine):
     """A test broker whose clock stands, with a group that fetches the only partition of a topic."""
 
     profile: ClassVar[Profile] = KAFKA_4_4
-    partition: ClassVar[int] = 0
-    has_former_leaders: ClassVar[bool] = False
     runs: ClassVar[int] = 0
     max_record_locks = 200  # the fewest are 100, which is more than there are records in a run
+    topic: str = TOPIC
+    group: str = GROUP
+    server: TestBroker
 
-    def start(self, settings: GroupSettings) -> None:
-        type(self).runs += 1
-        self.open = ExitStack()
-        config = {**QUICK_SETTINGS, "group.share.min.record.lock.duration.ms": "1000"}
-        self.server = self.open.enter_context(TestBroker(profile=self.profile, config=config, clock=StandingClock(0)))
-        made: Any = self.server.run(
-            lambda node: node.call(CreateTopicsRequest(topics=[CreatableTopic(name=TOPIC)]), now_ms=node.now_ms)
-        )
+    def begin(self, settings: GroupSettings) -> None:
+        """Make the topic, and configure the group."""
+        asked = CreateTopicsRequest(topics=[CreatableTopic(name=self.topic)])
+        made: Any = self.server.run(lambda node: node.call(asked, now_ms=node.now_ms))
         self.topic_id: UUID = uuid_of(made.topics[0].topic_id)
         self.server.configure_group(
-            GROUP,
+            self.group,
             {
                 "share.auto.offset.reset": "earliest",
                 "share.delivery.count.limit": str(settings.delivery_count_limit),
@@ -84,23 +84,6 @@ class BrokerMachine(ShareGroupMachine):
 
     def advance_clock(self, ms: int) -> None:
         self.server.advance(ms=ms)
-
-    def fail_over(self) -> None:
-        self.server.fail_over(TOPIC, 0)
-
-    def fail_writes(self) -> None:
-        lost, refused = (Fail(ErrorCode.NOT_COORDINATOR, is_carried_out=is_lost) for is_lost in (True, False))
-        self.faults = [
-            self.server.apply_fault(Fault(on="WriteShareGroupState", action=lost, probability=0.5)),
-            self.server.apply_fault(Fault(on="WriteShareGroupState", action=refused)),
-        ]
-
-    def mend_writes(self) -> None:
-        for fault in self.faults:
-            self.server.remove_fault(fault)
-
-    def stop(self) -> None:
-        self.open.close()
 
 
 class Wire(WireClient):
@@ -207,9 +190,15 @@ class WireMachine(BrokerMachine):
 
     renews = True
     delivers_ranges = True
+    partition: ClassVar[int] = 0
+    has_former_leaders: ClassVar[bool] = False
 
     def start(self, settings: GroupSettings) -> None:
-        super().start(settings)
+        type(self).runs += 1
+        self.open = ExitStack()
+        server = TestBroker(profile=self.profile, config=BROKER_SETTINGS, clock=StandingClock())
+        self.server = self.open.enter_context(server)
+        self.begin(settings)
         self.values: dict[int, bytes] = {}
         self.wire = self.open.enter_context(Wire(self.server.port))
         self.consumers = {
@@ -217,6 +206,9 @@ class WireMachine(BrokerMachine):
             for name in self.members
         }
         self.producers: dict[str, WireProducer] = {}
+
+    def stop(self) -> None:
+        self.open.close()
 
     # ---- producers and administrators
 
@@ -251,6 +243,22 @@ class WireMachine(BrokerMachine):
         topics = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": before_offset}]}]
         (made,) = self.wire.asked("DeleteRecords", topics=topics).topics
         assert made.partitions[0].low_watermark == before_offset, made
+
+    # ---- the broker
+
+    def fail_over(self) -> None:
+        self.server.fail_over(TOPIC, 0)
+
+    def fail_writes(self) -> None:
+        lost, refused = (Fail(ErrorCode.NOT_COORDINATOR, is_carried_out=is_lost) for is_lost in (True, False))
+        self.faults = [
+            self.server.apply_fault(Fault(on="WriteShareGroupState", action=lost, probability=0.5)),
+            self.server.apply_fault(Fault(on="WriteShareGroupState", action=refused)),
+        ]
+
+    def mend_writes(self) -> None:
+        for fault in self.faults:
+            self.server.remove_fault(fault)
 
     # ---- members
 
