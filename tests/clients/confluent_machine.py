@@ -11,9 +11,8 @@ gets by a fetch that has waited is judged after the event by which it came.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
@@ -30,18 +29,23 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from sharestate import ErrorCode, Profile, RecordState
-from sharestate.broker import Delay, Fault, StandingClock, TestBroker
-from sharestate.broker.server import SeenRequest
+from sharestate.broker import StandingClock, TestBroker
 from sharestate.testing.groups import AcknowledgementBatch, Delivery, GroupSettings
 from sharestate.testing.groups.events import EVERYTHING, Range
 from sharestate.testing.groups.known_records import Content
 from tests.clients.wire_machine import BROKER_SETTINGS, BrokerMachine
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 10
 """How long a client may take, on a machine that has much else to do. [s]"""
+
+IN_VAIN_S: Final = 5
+"""How long fetches, one after the other, may bring nothing although there is something. [s]"""
 
 GLANCE_S: Final = 0.002
 """How long to look for records at a time: a client takes about as long for a request. [s]"""
+
+SETTLED_S: Final = 0.02
+"""How long fetches may take that are on their way to the broker, when nobody waits for them. [s]"""
 
 MAX_WAIT_MS: Final = 300_000
 """How long a fetch waits at the broker, by its clock: as long as librdkafka lets it. [ms]"""
@@ -54,17 +58,13 @@ class Seat:
 
     Attributes:
         consumer: The consumer.
-        client_id: What it calls itself.
         held: What it has got and not acknowledged: offsets, each with the delivery count.
-        answered: How many of its fetches have been answered.
-        waits_until_ms: Until when its fetch waits at the broker; None if none does. [ms]
+        waits: Whether its last poll has come back empty, so that its fetch waits at the broker, or will.
     """
 
     consumer: ShareConsumer
-    client_id: str
-    held: dict[int, int | None] = field(factory=dict)
-    answered: int = 0
-    waits_until_ms: int | None = None
+    held: dict[int, int] = field(factory=dict)
+    waits: bool = False
 
 
 class Office:
@@ -72,16 +72,16 @@ class Office:
     A broker, and the clients that stay from run to run: a transactional producer takes a while to begin.
 
     Attributes:
+        profile: Whose rules the broker follows.
         server: The broker.
         settings: What each client is told of it.
         admin: An administrator.
-        fetches: How many fetches have come from each client.
     """
 
     def __init__(self, profile: Profile) -> None:
-        """Open a broker whose clock stands."""
+        """Have a broker whose clock stands."""
+        self.profile = profile
         self.server = TestBroker(profile=profile, config=BROKER_SETTINGS, clock=StandingClock())
-        self.fetches: Counter[str | None] = Counter()
         self._producers: dict[str | None, Producer] = {}
 
     def __enter__(self) -> Self:
@@ -89,7 +89,6 @@ class Office:
         self.server.__enter__()
         self.settings: dict[str, Any] = {"bootstrap.servers": self.server.bootstrap_servers, "log_level": 0}
         self.admin = AdminClient(self.settings)
-        self.server.apply_fault(Fault(on="ShareFetch", action=Delay(0), where=self._see))
         return self
 
     def __exit__(
@@ -107,11 +106,6 @@ class Office:
                 self._producers[name].init_transactions(PATIENCE_S)
         return self._producers[name]
 
-    def _see(self, request: SeenRequest) -> bool:
-        """Count a fetch; nothing happens to it."""
-        self.fetches[request.client_id] += 1
-        return False
-
 
 class ConfluentMachine(BrokerMachine):
     """A test broker, and confluent-kafka's share consumers, producers and administrator."""
@@ -122,11 +116,16 @@ class ConfluentMachine(BrokerMachine):
     office: ClassVar[Office]
     """The broker of all runs, and who asks it in all of them."""
 
+    number: ClassVar[int]
+    """The number of the run, by which its topic and its group are called."""
+
     def start(self, settings: GroupSettings) -> None:
-        type(self).runs += 1
         self.server = self.office.server
-        self.topic = self.group = f"run-{self.runs}"
+        self.topic = self.group = f"run-{self.number}"
         self.begin(settings)
+        self.patience_s: float = IN_VAIN_S
+        self.got: set[tuple[int, int]] = set()
+        self.unjudged: deque[tuple[str, list[Delivery]]] = deque()
         self.seats: dict[str, list[Seat]] = {name: [] for name in self.members}
         for name in self.members:
             self.sit(name)
@@ -170,16 +169,20 @@ class ConfluentMachine(BrokerMachine):
     def fetch(self, member: str, _max_records: int) -> list[Delivery]:
         free = [seat for seat in self.seats[member] if not seat.held]
         if self.profile.quirks and self._model.waiting():
-            free = [seat for seat in free if seat.waits_until_ms is None]  # nobody wakes some fetches (N1)
-        return self.poll(free[0] if free else self.sit(member))
+            free = [seat for seat in free if not seat.waits]  # nobody wakes some fetches (N1)
+        seat = free[0] if free else self.sit(member)
+        while not (got := self.glance(seat)) and self.is_any_expected() and self.patience_s > 0:
+            self.glance_at_others(seat)
+            self.patience_s -= GLANCE_S
+        if got:
+            self.patience_s = IN_VAIN_S
+        return got
 
     def sit(self, member: str) -> Seat:
         """Give a member one more consumer."""
-        client_id = f"{member}-{time.monotonic_ns()}"
         consumer = ShareConsumer(
             {
                 **self.office.settings,
-                "client.id": client_id,
                 "group.id": self.group,
                 "share.acknowledgement.mode": "explicit",
                 "fetch.wait.max.ms": MAX_WAIT_MS,
@@ -188,7 +191,7 @@ class ConfluentMachine(BrokerMachine):
             }
         )
         consumer.subscribe([self.topic])
-        self.seats[member].append(seat := Seat(consumer, client_id))
+        self.seats[member].append(seat := Seat(consumer))
         return seat
 
     def leave(self, member: str, seat: Seat) -> None:
@@ -196,28 +199,31 @@ class ConfluentMachine(BrokerMachine):
         self.seats[member].remove(seat)
         seat.consumer.close()
 
-    def poll(self, seat: Seat) -> list[Delivery]:
-        """Return what a consumer gets; nothing when its fetch waits at the broker."""
-        give_up_s = time.monotonic() + PATIENCE_S
-        while not (got := self.glance(seat)):
-            assert time.monotonic() < give_up_s
-            if self.office.fetches[seat.client_id] > seat.answered and not self.due():
-                seat.waits_until_ms = seat.waits_until_ms or self.server.now_ms + MAX_WAIT_MS
-                break
-        return got
-
     def glance(self, seat: Seat) -> list[Delivery]:
-        """Return what a consumer has got."""
+        """Return what a consumer has got that holds nothing."""
         messages = list(seat.consumer.poll(GLANCE_S))
         assert [message.error() for message in messages] == [None] * len(messages)
-        if messages:
-            seat.answered, seat.waits_until_ms = self.office.fetches[seat.client_id], None
-            seat.held.update({message.offset() or 0: message.delivery_count() for message in messages})
+        seat.held.update({message.offset() or 0: message.delivery_count() or 0 for message in messages})
+        seat.waits = not messages
+        self.got |= seat.held.items()
         return [Delivery(offset, offset, count) for offset, count in seat.held.items()]
 
-    def due(self) -> bool:
-        """Return whether records are acquired that are on their way to their consumer."""
-        known = {item for seats in self.seats.values() for seat in seats for item in seat.held.items()}
+    def glance_at_others(self, one: Seat | None = None) -> None:
+        """Take what those consumers have got that do not wait for it."""
+        for member, seats in self.seats.items():
+            for seat in seats:
+                if seat is not one and seat.waits and (got := self.glance(seat)):
+                    self.unjudged.append((member, got))
+
+    def is_any_expected(self) -> bool:
+        """Return whether there are records that somebody who fetches has to get."""
+        records = self._model.records
+        taken = {offset for offset, count in self.got if count > records[offset].least}  # which is not judged yet
+        return not taken.issuperset(self._model.waiting())
+
+    def is_any_on_its_way(self) -> bool:
+        """Return whether records are acquired that their consumer has not got yet."""
+        self.server.advance()  # what follows from what was asked
         acquired = {
             (offset, run.delivery_count)
             for share in self.server.share_partitions()
@@ -227,7 +233,7 @@ class ConfluentMachine(BrokerMachine):
             for offset in range(run.first_offset, run.last_offset + 1)
             if self._model.records[offset].content is Content.RECORD
         }
-        return not acquired <= known
+        return not acquired <= self.got
 
     def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         types = {first: AcknowledgeType(int(types[0])) for first, _, types in batches}
@@ -245,10 +251,11 @@ class ConfluentMachine(BrokerMachine):
     def seat_of(self, member: str, offset: int) -> Seat:
         """Return the consumer of a member that has got a record last, or any."""
         seats = [seat for seat in self.seats[member] if offset in seat.held] or self.seats[member] or [self.sit(member)]
-        return max(seats, key=lambda seat: seat.held.get(offset) or 0)
+        return max(seats, key=lambda seat: seat.held.get(offset, 0))
 
     def close_session(self, member: str) -> None:
-        for seat in [seat for seat in self.seats[member] if seat.held]:  # one whose fetch waits cannot say that it leaves
+        holding = [seat for seat in self.seats[member] if seat.held]  # whose fetch waits cannot say that it leaves
+        for seat in holding:
             self.leave(member, seat)
 
     # ---- events
@@ -266,6 +273,10 @@ class ConfluentMachine(BrokerMachine):
 
     def time_passes(self, ms: int) -> None:
         """Let time pass from one deadline of the node to the next: what happens then is judged as of then."""
+        give_up_s = time.monotonic() + SETTLED_S
+        while self.is_any_expected() and time.monotonic() < give_up_s:
+            self._call(self.glance_at_others)
+        self._judge(self.is_any_expected)
         until_ms = self.server.now_ms + ms
         while (due_ms := self.broker.next_deadline_ms()) is not None and self.server.now_ms < due_ms < until_ms:
             super().time_passes(due_ms - self.server.now_ms)
@@ -281,9 +292,11 @@ class ConfluentMachine(BrokerMachine):
     def _judge(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:  # noqa: ANN401 - those of *method*
         """Judge an event, and what members have got by it."""
         result = super()._judge(method, *args, **named)
-        while self._call(self.due):
-            for member, seats in self.seats.items():
-                for seat in [seat for seat in seats if seat.waits_until_ms is not None]:
-                    got = self._call(partial(self.glance, seat))
-                    super()._judge(self._model.delivered, member, got, EVERYTHING)
+        give_up_s = time.monotonic() + PATIENCE_S
+        while self._call(self.is_any_on_its_way):
+            assert time.monotonic() < give_up_s
+            self._call(self.glance_at_others)
+        while self.unjudged:
+            member, got = self.unjudged.popleft()
+            super()._judge(self._model.delivered, member, got, EVERYTHING)
         return result

@@ -1,8 +1,8 @@
 """
 The test broker as a machine of the kit, `ShareGroupMachine`, through its socket.
 
-What is the same whatever the clients are, and clients that send each request by hand: they renew locks, acknowledge each
-record as they like, and fetch while they hold something, which librdkafka's do not.
+What is the same whatever the clients are, and clients that send each request by hand: they renew locks, acknowledge
+what they like, and fetch while they hold something, which librdkafka's do not.
 """
 
 # ruff: noqa: D102 - what a machine implements has its docstring there
@@ -25,7 +25,6 @@ from sharestate.testing.groups import AcknowledgementBatch, AcknowledgeType, Acq
 from sharestate.testing.groups.machine import ShareGroupMachine
 from tests.support.batch_bytes import batch_bytes
 from tests.support.node_adapter import GROUP, TOPIC
-from tests.support.node_members import code_of
 from tests.support.wire_client import WireClient, id_of, uuid_of
 
 ANNOUNCED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
@@ -55,14 +54,16 @@ class BrokerMachine(ShareGroupMachine):
     """A test broker whose clock stands, with a group that fetches the only partition of a topic."""
 
     profile: ClassVar[Profile] = KAFKA_4_4
-    runs: ClassVar[int] = 0
     max_record_locks = 200  # the fewest are 100, which is more than there are records in a run
+    faults: ClassVar[Sequence[Fault]] = ()
     topic: str = TOPIC
     group: str = GROUP
     server: TestBroker
 
     def begin(self, settings: GroupSettings) -> None:
-        """Make the topic, and configure the group."""
+        """Make the topic, configure the group, and apply the faults."""
+        for fault in self.faults:
+            self.server.apply_fault(fault)
         asked = CreateTopicsRequest(topics=[CreatableTopic(name=self.topic)])
         made: Any = self.server.run(lambda node: node.call(asked, now_ms=node.now_ms))
         self.topic_id: UUID = uuid_of(made.topics[0].topic_id)
@@ -109,7 +110,9 @@ class WireProducer:
         """Begin a transaction."""
         named = {f"v3_and_below_{name}": value for name, value in self._named.items()}
         topics = [{"name": TOPIC, "partitions": [0]}]
-        (made,) = self._wire.asked("AddPartitionsToTxn", **named, v3_and_below_topics=topics).results_by_topic_v3_and_below
+        (made,) = self._wire.asked(
+            "AddPartitionsToTxn", **named, v3_and_below_topics=topics
+        ).results_by_topic_v3_and_below
         assert not made.results_by_partition[0].partition_error_code, made
 
     def batch(self, *records: LogRecord) -> bytes:
@@ -192,6 +195,7 @@ class WireMachine(BrokerMachine):
     delivers_ranges = True
     partition: ClassVar[int] = 0
     has_former_leaders: ClassVar[bool] = False
+    runs: ClassVar[int] = 0
 
     def start(self, settings: GroupSettings) -> None:
         type(self).runs += 1
@@ -251,13 +255,13 @@ class WireMachine(BrokerMachine):
 
     def fail_writes(self) -> None:
         lost, refused = (Fail(ErrorCode.NOT_COORDINATOR, is_carried_out=is_lost) for is_lost in (True, False))
-        self.faults = [
+        self.failing = [
             self.server.apply_fault(Fault(on="WriteShareGroupState", action=lost, probability=0.5)),
             self.server.apply_fault(Fault(on="WriteShareGroupState", action=refused)),
         ]
 
     def mend_writes(self) -> None:
-        for fault in self.faults:
+        for fault in self.failing:
             self.server.remove_fault(fault)
 
     # ---- members
@@ -278,7 +282,9 @@ class WireMachine(BrokerMachine):
             consumer.fetch(0)  # which opens a session
         renews = any(AcknowledgeType.RENEW in batch.acknowledge_types for batch in batches)
         answer = consumer.ask("ShareAcknowledge", batches, is_renew_ack=renews)
-        return code_of(ErrorCode(answer.error_code)) if answer else 0
+        if answer is None or answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ErrorCode.INVALID_RECORD_STATE if answer else ErrorCode.NONE  # nobody leads it, and so owns nothing
+        return int(answer.error_code)
 
     def close_session(self, member: str) -> None:
         if self.consumers[member].epoch:
