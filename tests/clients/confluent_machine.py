@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
@@ -33,7 +34,7 @@ from sharestate.broker import StandingClock, TestBroker
 from sharestate.testing.groups import AcknowledgementBatch, Delivery, GroupSettings
 from sharestate.testing.groups.events import EVERYTHING, Range
 from sharestate.testing.groups.known_records import Content
-from tests.clients.wire_machine import BROKER_SETTINGS, BrokerMachine
+from tests.clients.wire_machine import BROKER_SETTINGS, PATIENCE, BrokerMachine
 
 PATIENCE_S: Final = 10
 """How long a client may take, on a machine that has much else to do. [s]"""
@@ -100,7 +101,8 @@ class Office:
     def producer(self, name: str | None) -> Producer:
         """Return a producer, of transactions if it has a name."""
         if name not in self._producers:
-            transactions = {"transactional.id": name} if name else {}
+            longest_ms = PATIENCE // timedelta(milliseconds=1)
+            transactions = {"transactional.id": name, "transaction.timeout.ms": longest_ms} if name else {}
             self._producers[name] = Producer({**self.settings, "linger.ms": 100, **transactions})
             if name:
                 self._producers[name].init_transactions(PATIENCE_S)

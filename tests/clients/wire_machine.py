@@ -46,8 +46,8 @@ BROKER_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Heartbeats that come soon, and locks that last a second."""
 
-PATIENCE: Final = timedelta(seconds=60)
-"""The longest that a transaction may be open: twice as much time as passes in any run."""
+PATIENCE: Final = timedelta(minutes=15)
+"""The longest that a transaction may be open, as long as a broker lets it (transaction.max.timeout.ms)."""
 
 
 class BrokerMachine(ShareGroupMachine):
