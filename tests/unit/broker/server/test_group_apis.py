@@ -310,7 +310,7 @@ def test_a_persister_that_fails_fails_the_request() -> None:
 
 
 def test_offsets_that_there_are_not(client: WireClient) -> None:
-    """A topic without state is told from one that there is not, without its id, as brokers of 4.3.1 and 4.4.0 answer."""
+    """A topic without state is told from one that there is not, without its id, as 4.3.1 and 4.4.0 answer."""
     client.ask(DELETE_OFFSETS, 0, group_id="idle", topics=[{"topic_name": "t"}])
 
     topics = [{"topic_name": "t"}, {"topic_name": "none"}]
