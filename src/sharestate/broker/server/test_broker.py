@@ -539,9 +539,18 @@ class TestBroker:
                 return
             started.set_result(None)
             loop.run_forever()
-            loop.run_until_complete(self._server.stop())
+            self._stop(loop)
         finally:
             loop.close()
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop the server, with the connections that are just being accepted, each of which is a task of asyncio's."""
+        loop.run_until_complete(self._server.stop())
+        if accepting := asyncio.all_tasks(loop):
+            for task in accepting:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(accepting))
+            loop.run_until_complete(self._server.stop())
 
     def _in_loop(self, function: Callable[[], T]) -> T:
         """Return what *function* does in the loop of the broker, and answer what follows from it."""
