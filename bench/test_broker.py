@@ -91,7 +91,8 @@ def kafka() -> Iterator[Target]:
 def in_process_of_its_own() -> Iterator[Target]:
     """Start a test broker as ``sharestate broker`` does."""
     settings = [argument for name, value in SETTINGS.items() for argument in ("--set", f"{name}={value}")]
-    with _started([sys.executable, "-m", "sharestate", "broker", "--profile", KAFKA_4_3.name, *settings]) as address:
+    command = ["-m", "sharestate", "broker", "--quiet", "--profile", KAFKA_4_3.name, *settings]
+    with _started([sys.executable, *command]) as address:
         yield Target(address)
 
 
