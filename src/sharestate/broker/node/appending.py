@@ -107,8 +107,8 @@ def _checked_records(topic: Topic, batch: ProducedBatch, decode: Decoder | None,
         records = (LogRecord(b"", timestamp_ms=batch.max_timestamp_ms),)
     keyless = {
         index: f"Compacted topic cannot accept message without key in topic {topic.name}"
-        for index, record in enumerate(records)
-        if config.is_compacted and record is not None and record.key is None
+        for index, record in enumerate(records if config.is_compacted else ())
+        if record is not None and record.key is None
     }
     is_create_time = config.message_timestamp_type is MessageTimestampType.CREATE_TIME
     untimely = _untimely(config, records, now_ms) if is_create_time else {}

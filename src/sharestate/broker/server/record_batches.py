@@ -21,6 +21,7 @@ from sharestate.broker.node import LogBatch, LogRecord, LogRecords, ProducedBatc
 from sharestate.errors import ErrorCode, NodeError, SegmentError
 from sharestate.segments.batches import BEFORE_LENGTH, HEADER, decode_batch
 from sharestate.segments.compression import Compression, Excess
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import NO_PRODUCER_ID
 
 MAGIC: Final = 2
@@ -204,7 +205,7 @@ def decode(data: bytes) -> LogRecords:
         records = tuple(decode_batch(data, _PRODUCED, 0, Excess()).records())
     except SegmentError as error:
         raise NodeError(str(error), ErrorCode.INVALID_RECORD) from error
-    return tuple(LogRecord(record.key, record.value, record.headers, record.timestamp_ms) for record in records)
+    return tuple(new_tuple(LogRecord, (key, value, headers, at_ms)) for _, at_ms, key, value, headers in records)
 
 
 def to_wire(batch: LogBatch, leader_epoch: int) -> bytes:
