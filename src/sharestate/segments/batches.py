@@ -17,7 +17,6 @@ from attrs import field, frozen
 
 from sharestate.errors import SegmentError, UnknownCompressionError
 from sharestate.segments.compression import Compression, Excess, decompressed
-from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import MAX_OFFSET, ControlType, RecordBatch
 
 if TYPE_CHECKING:
@@ -191,9 +190,7 @@ def _records(data: bytes, file: str, byte_offset: int, offsets: range, excess: E
                 message = f"offset {record.offset}{after} in a batch from {offsets[0]} to {offsets[-1]}"
                 raise ValueError(message)  # noqa: TRY301 - said like what the reader raises
             previous = record.offset
-            yield new_tuple(
-                LogRecord, (record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
-            )
+            yield LogRecord(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
     except Exception as error:
         # The reader has several, and so have the codecs.
         message = f"the records cannot be read: {error}"

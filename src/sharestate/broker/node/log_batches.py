@@ -54,7 +54,7 @@ class LogRecord(NamedTuple):
 LogRecords: TypeAlias = tuple[LogRecord | None, ...]
 """The records of a batch, one for each of its offsets; None where compaction has deleted it."""
 
-Decoder: TypeAlias = Callable[[bytes], LogRecords]
+Decoder: TypeAlias = Callable[[bytes], Iterable[LogRecord | None]]
 """
 Returns the records of a batch that a log keeps as the bytes of the wire.
 

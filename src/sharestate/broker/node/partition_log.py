@@ -503,7 +503,7 @@ class PartitionLog:
         if self._decode is None:
             refuse("the records of a batch that is bytes take a decoder", "decode")
         if self._decoded[0] is not batch.records:
-            self._decoded = batch.records, self._decode(batch.records)
+            self._decoded = batch.records, tuple(self._decode(batch.records))
         records = self._decoded[1]
         if not batch.has_append_time:
             return records
