@@ -56,7 +56,7 @@ LogRecords: TypeAlias = tuple[LogRecord | None, ...]
 
 Decoder: TypeAlias = Callable[[bytes], Iterable[LogRecord | None]]
 """
-Returns the records of a batch that a log keeps as the bytes of the wire.
+Returns the records of a batch that a log keeps as the bytes of the wire, at once or one after the other.
 
 For bytes that have none it raises a ``NodeError``, which a producer gets for its answer.
 """

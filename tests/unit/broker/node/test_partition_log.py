@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,26 @@ def test_bytes_without_a_decoder_are_not_looked_into() -> None:
     for look in (log.record_at, log.find_timestamp):
         with pytest.raises(MalformedInputError, match="decoder"):
             look(1)
+
+
+def test_a_decoder_may_yield_records_one_by_one() -> None:
+    """They are asked for again and again, and yielded once."""
+    yielded: list[int] = []
+
+    def decode(data: bytes) -> Iterator[LogRecord]:
+        for number in data:
+            yielded.append(number)
+            yield LogRecord(b"k", b"%d" % number, (), number)
+
+    log = PartitionLog(decode=decode)
+    log.append(ProducedBatch(records=b"\1\2\3", record_count=3, max_timestamp_ms=3))
+
+    assert [log.record_at(offset) for offset in (2, 0)] == [
+        LogRecord(b"k", b"3", (), 3),
+        LogRecord(b"k", b"1", (), 1),
+    ]
+    assert log.find_timestamp(2) == TimestampedOffset(1, 2)
+    assert yielded == [1, 2, 3]
 
 
 def test_a_decoder_may_find_fewer_records() -> None:
