@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.clients.java_clients import CONSOLE, PRODUCER, SHARE_CONSUMER, SHARE_GROUPS, ShareMember, printed
+from tests.clients.java_clients import CONSOLE, PRODUCER, SHARE_CONSUMER, SHARE_GROUPS, ShareMember, printed, printed_alone
 from tests.clients.scenes import PATIENCE_S, Scene, nothing, numbered, seen, take, values, work
 
 pytestmark = pytest.mark.clients
@@ -134,7 +134,7 @@ def test_the_verifiable_tools(scene: Scene) -> None:
     to = ("--bootstrap-server", scene.target.address, "--topic", topic, "--max-messages", "200")
 
     written = [
-        json.loads(line) for line in printed(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"
+        json.loads(line) for line in printed_alone(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"
     ]
     read = [
         json.loads(line)
