@@ -8,7 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.clients.java_clients import CONSOLE, PRODUCER, SHARE_CONSUMER, SHARE_GROUPS, ShareMember, printed, printed_alone
+from tests.clients.java_clients import (
+    CONSOLE,
+    PRODUCER,
+    SHARE_CONSUMER,
+    SHARE_GROUPS,
+    ShareMember,
+    printed,
+    printed_alone,
+)
 from tests.clients.scenes import PATIENCE_S, Scene, nothing, numbered, seen, take, values, work
 
 pytestmark = pytest.mark.clients
