@@ -66,6 +66,11 @@ class Jvm:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
+    def close(self) -> None:
+        """Let it end."""
+        with self._process as process:
+            process.kill()
+
 
 IDLE: Final[dict[str, list[Jvm]]] = {"ShareMember": [], "Tools": []}
 """JVMs whose last user has left, by their programs: a JVM takes longer to start than most of what it is asked."""
@@ -73,10 +78,21 @@ IDLE: Final[dict[str, list[Jvm]]] = {"ShareMember": [], "Tools": []}
 
 @contextmanager
 def jvm(main: str) -> Iterator[Jvm]:
-    """Lend a JVM."""
+    """Lend a JVM, but not one that has failed somebody."""
     one = IDLE[main].pop() if IDLE[main] else Jvm(main)
-    yield one
-    IDLE[main].append(one)  # one that has failed somebody is not lent again
+    try:
+        yield one
+    except BaseException:
+        one.close()
+        raise
+    IDLE[main].append(one)
+
+
+def close_idle() -> None:
+    """Let all JVMs end that are not lent."""
+    for idle in IDLE.values():
+        while idle:
+            idle.pop().close()
 
 
 def ran(main: str, *arguments: str, given: str = "") -> tuple[int, str]:
@@ -122,7 +138,8 @@ class ShareMember:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close it."""
-        self._jvm.ask(do="close")
+        if error is None:
+            self._jvm.ask(do="close")
         self._lent.__exit__(kind, error, traceback)
 
     def ask(self, do: str, **what: Any) -> dict[str, Any]:  # noqa: ANN401 - of JSON

@@ -85,7 +85,7 @@ def test_locks_are_renewed(scene: Scene) -> None:
 
 
 def test_a_lock_that_expires(scene: Scene) -> None:
-    """What is acknowledged too late is refused."""
+    """What is acknowledged too late is refused, and the callback hears of it."""
     topic, group = scene.topic(), scene.group(record_lock_duration_ms="1000")
     scene.produce(topic, numbered(1))
     with member(scene, group, topic) as consumer:
@@ -95,6 +95,7 @@ def test_a_lock_that_expires(scene: Scene) -> None:
         consumer.acknowledge(0)
 
         assert consumer.commit() == {"0": "InvalidRecordStateException"}
+        assert consumer.commits() == [{"partition": 0, "offsets": [0], "error": "InvalidRecordStateException"}]
 
 
 @pytest.mark.parametrize(("mode", "count"), [("batch_optimized", 10), ("record_limit", 3)])

@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -32,10 +33,12 @@ public final class ShareMember {
     private KafkaShareConsumer<String, String> consumer;
 
     public static void main(String[] arguments) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // where what is logged goes
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         ShareMember member = new ShareMember();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            System.out.println(JSON.writeValueAsString(member.answer(JSON.readTree(line))));
+            answers.println(JSON.writeValueAsString(member.answer(JSON.readTree(line))));
         }
     }
 
