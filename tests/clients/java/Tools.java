@@ -32,10 +32,10 @@ public final class Tools {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         Exit.setExitProcedure((ended, message) -> end(ended));
         Exit.setHaltProcedure((ended, message) -> end(ended));
+        Exit.setShutdownHookAdder((name, hook) -> { }); // nothing is left to do when a tool has ended by itself
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             answers.println(JSON.writeValueAsString(ran(JSON.readTree(line))));
         }
-        Runtime.getRuntime().halt(0); // the hooks of tools that have ended are of no use any more
     }
 
     private static Map<String, Object> ran(JsonNode asked) throws Exception {
