@@ -130,7 +130,9 @@ def early_lock(lines: Lines, random: Random) -> Lines | None:
 
 def _another(lines: Lines, random: Random, after_ms: float) -> Lines | None:
     limit = settings_of(lines).delivery_count_limit or 0
-    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + after_ms + 5 and each.delivery_count < limit]
+    found = [
+        each for each in deliveries(lines) if each.next_ms > each.end_ms + after_ms + 5 and each.delivery_count < limit
+    ]
     if not found:
         return None
     chosen = random.choice(found)
@@ -197,7 +199,9 @@ def _counted(
     found = [
         each
         for each in deliveries(lines)
-        if least <= each.delivery_count <= most and each.delivery_count == counts[each.partition, each.first] and each.first == each.last
+        if least <= each.delivery_count <= most
+        and each.delivery_count == counts[each.partition, each.first]
+        and each.first == each.last
     ]
     if not found:
         return None
