@@ -25,7 +25,7 @@ _SHOWN_REASONS: Final = 3
 """How many reasons a row of the table has. [reasons]"""
 
 
-@click.command("audit", short_help="Judge what clients of share groups wrote down, on any cluster.")
+@click.command("audit", short_help="Judge what clients wrote down, on any cluster.")
 @click.option("--group", help="The only share group to judge; all without it.")
 @click.option(
     "--lock-duration-ms",
@@ -164,8 +164,8 @@ def _duplicates(duplicates: Duplicates) -> Iterator[str]:
     if duplicates.records:
         yield f"Delivered again: {counted(duplicates.records, 'record')}"
     for cause in duplicates.causes:
-        held = ", ".join(f"{name} {ms / 1000:,.3f} s" for name, ms in cause.held_ms.items())
-        yield f"  {cause.cause}: {cause.records:,}, after {held}"
+        least, median, most = (f"{cause.held_ms[name] / 1000:,.3f} s" for name in ("least", "median", "most"))
+        yield f"  {cause.cause}: {cause.records:,}, after {least} to {most}, half of them after {median} or less"
 
 
 def _findings(verdict: GuaranteeVerdict) -> Iterator[str]:
