@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from attrs import Factory, field, frozen
@@ -239,7 +239,7 @@ class LogRead(NamedTuple):
     """
 
     fetched: FetchedRecords
-    batches: tuple[LogBatch, ...]
+    batches: Sequence[LogBatch]
     size_in_bytes: int
     filled_bytes: int
     log_start_offset: int

@@ -259,6 +259,18 @@ def test_a_long_log_forgets_what_was_deleted() -> None:
     assert len(log.batches) == 3
 
 
+def test_what_was_read_stays_what_it_is() -> None:
+    """Whatever is appended, deleted and compacted later: it shares memory with the log, and not its fate."""
+    log = log_of(*[1] * 200)
+    read = log.read(10, max_bytes=5 * produced().size_in_bytes)
+    log.append(produced())
+    log.advance_log_start(150)
+    log.append(produced())
+    log.compact(0)
+
+    assert offsets(read) == [(10, 10), (11, 11), (12, 12), (13, 13), (14, 14)]
+
+
 # ---- timestamps
 
 
