@@ -1,6 +1,6 @@
 """The test of share groups from their clients' side: see `ShareGroupMachine` (extra ``testing``)."""
 
-from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.machine import Allowance, ShareGroupMachine
 from sharestate.testing.groups.model import Delivery
 from sharestate.testing.groups.settings import READ_COMMITTED, READ_UNCOMMITTED, GroupSettings

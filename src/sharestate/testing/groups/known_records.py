@@ -11,7 +11,7 @@ from enum import Enum
 
 from attrs import define, field
 
-from sharestate.testing.groups.guarantees import Guarantee
+from sharestate.audit.guarantees import Guarantee
 
 
 class Content(Enum):

@@ -23,10 +23,10 @@ except ModuleNotFoundError as error:
     message = "sharestate.testing.groups needs the extra 'testing': pip install 'sharestate[testing]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
+from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner, at_once
 from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Event, Pick, Range, left_out
-from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.model import ClientModel, Delivery
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
 from sharestate.testing.thorough import PHASES

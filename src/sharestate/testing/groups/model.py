@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, NoReturn
 
+from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.known_records import Content, Knowledge, KnownRecord
 from sharestate.testing.groups.settings import READ_COMMITTED, GroupSettings
 
