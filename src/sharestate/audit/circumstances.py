@@ -155,11 +155,16 @@ class Circumstances:
         self._unseen = {group: self._unseen_spans(group) for group in log.groups()}
 
     def _unseen_spans(self, group: str) -> _SpansByClock:
-        """Return when records may have been acquired unseen: fetches without an answer, and crashes."""
+        """
+        Return when records may have been acquired unseen, and freed: fetches without an answer, and crashes.
+
+        Also sessions that were closed, if client libraries may have acquired what they gave to nobody.
+        """
         log = self.log
         lost = [self._of_operation(number, "unanswered") for number in log.unanswered.get(group, ())]
-        crashed = [span for (name, _), spans in log.gone.items() if name == group for span in spans]
-        return _by_clock([*lost, *(span for span in crashed if span.what == "crashed")])
+        freeing = {"crashed"} if self.sees_all(group) else {"crashed", "closed"}
+        gone = (span for (name, _), spans in log.gone.items() if name == group for span in spans)
+        return _by_clock([*lost, *(span for span in gone if span.what in freeing)])
 
     def _of_operation(self, number: int, what: str) -> TimeSpan:
         return TimeSpan(self.log.begin_us[number], NEVER_US, self.log.client_of(number).clock, what, number)

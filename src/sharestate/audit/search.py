@@ -150,7 +150,7 @@ class LifeSearch:
 
     def as_seen(self, history: RecordHistory) -> list[Act]:
         """
-        Return the life of a history in the order in which it began.
+        Return the life of a history in the order in which it ended, so that what had to happen first is tried first.
 
         A delivery to an application begins when the record was produced: its client library may have acquired it since.
         """
@@ -159,7 +159,7 @@ class LifeSearch:
         if not self._is_wire:
             begins = [(each.begin_us, each.clock) for each in history.produced]
             life = [self._since_produced(act, begins) for act in life]
-        return sorted(life, key=lambda act: (around.shifted_us(act.begin_us, act.clock), act.operation))
+        return sorted(life, key=lambda act: (around.shifted_us(act.end_us, act.clock), act.operation))
 
     def _since_produced(self, act: Act, begins: list[tuple[int, int]]) -> Act:
         if act.kind != OperationRowKind.DELIVERED or self._clients[act.client].view is View.WIRE:
@@ -359,7 +359,7 @@ class LifeSearch:
             unsure = self._excuse(state, act)
             if not unsure:
                 if act.code == 0:
-                    self._fail(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, act, self._why_not_owner(state, act))
+                    self._fail(self._broken_by(state, act), act, self._why_not_owner(state, act))
                 return None
             if unsure == _PASSED or kind == KnownState.FINISHED:
                 return state, unsure
@@ -400,16 +400,38 @@ class LifeSearch:
         kind, owner, since, _, most, *_ = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
-        if most < self._least_limit and self._sees_all and not self._around.unseen(self._key, self._born, act):
-            return False
-        if kind == KnownState.AVAILABLE:
+        if most < self._least_limit:
+            return self._may_reach_limit(state, act)
+        return kind == KnownState.AVAILABLE or not self._surely_lasts(owner, self._acts[since], act)
+
+    def _may_reach_limit(self, state: _State, act: Act) -> bool:
+        """Return whether a record may have been delivered unseen before *act* until it was at the delivery limit."""
+        kind, _, since, _, most, *_ = state
+        if self._around.unseen(self._key, self._born, act):
             return True
-        return not self._surely_lasts(owner, self._acts[since], act)
+        if self._sees_all or since < 0:
+            return not self._sees_all
+        lock = self._around.lock_us(self._key.group, self._acts[since])
+        expired = self._least_limit - most + (kind == KnownState.ACQUIRED)
+        return lock is None or self._around.most_us(self._acts[since], act) >= expired * (
+            lock[0] - self._around.tolerance_us
+        )
 
     def _is_above_start(self, act: Act) -> bool:
         """Return whether a record below was surely delivered after *act*, so that the SPSO had not passed this one."""
         around = self._around
         return any(time_us > around.latest_us(act.end_us, act.clock, clock) for clock, time_us in self._later.items())
+
+    def _broken_by(self, state: _State, act: Act) -> Guarantee:
+        """Return what an acknowledgement breaks that its client may not send."""
+        kind, owner, *_ = state
+        if self._is_wire or kind != KnownState.ACQUIRED or owner == act.client:
+            return Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE
+        # An application has just been given the record, and so has another one, nobody knows which of them first.
+        given = (each for each in self._acts if each.kind == OperationRowKind.DELIVERED and each.client == act.client)
+        lock = self._around.lock_us(self._key.group, act)
+        is_given = lock is not None and any(0 <= act.begin_us - each.end_us < lock[0] for each in given)
+        return Guarantee.ONE_OWNER if is_given else Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE
 
     def _why_not_owner(self, state: _State, act: Act) -> str:
         kind, owner, since, *_ = state

@@ -192,6 +192,28 @@ def test_an_application_sees_less() -> None:
     assert accepted.broken() == ["accepted_is_final 0-0"]
 
 
+def test_two_applications_that_have_a_record_break_one_owner() -> None:
+    """One of them acknowledges it, so the other has it wrongly; a client that was not given it acknowledges wrongly."""
+    seen = {name: {"view": View.APPLICATION} for name in ("m1", "m2", "m3")}
+
+    def given() -> Written:
+        return Written(**seen).produce(0, 0, 0).fetch("m1", 35_000, (0, 0, 1)).fetch("m2", 35_010, (0, 0, 2))
+
+    assert given().acknowledge("m1", 35_020, 0, 0).broken() == ["one_owner 0-0"]
+    assert given().acknowledge("m3", 35_020, 0, 0).broken() == ["only_owner_may_acknowledge 0-0"]
+
+
+def test_an_application_may_not_see_how_a_record_reaches_its_limit() -> None:
+    """Then acknowledgements of it are not refused any more; that takes time, or a session that closes."""
+    seen = {name: {"view": View.APPLICATION} for name in ("m1", "m2")}
+    slow = Written(**seen).produce(0, 0, 0).fetch("m1", 10, (0, 0, 3)).acknowledge("m1", 95_000, 0, 0)
+    quick = Written(**seen).produce(0, 0, 0).fetch("m1", 10, (0, 0, 3)).acknowledge("m1", 40_000, 0, 0)
+    closed = Written(**seen).produce(0, 0, 0).fetch("m1", 10, (0, 0, 3)).close("m2", 20).acknowledge("m1", 40_000, 0, 0)
+
+    assert slow.broken() == closed.broken() == []
+    assert quick.broken() == ["only_owner_may_acknowledge 0-0"]
+
+
 def test_deliveries_without_counts_are_counted() -> None:
     """Six deliveries are more than the limit, whatever their counts; that these cannot be judged is said."""
     written = Written().produce(0, 0, 0)
