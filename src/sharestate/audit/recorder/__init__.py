@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from sharestate.audit.recorder.log import Recorder, client_name
@@ -30,7 +31,7 @@ def recorded(
     Return a client of confluent-kafka that writes down what it does: ``recorded(ShareConsumer, config, "logs/")``.
 
     Args:
-        kind: ``ShareConsumer``, ``Producer``, or a class derived from one of them.
+        kind: ``ShareConsumer`` or a class derived from it, or ``Producer``, or one with the same ``produce``.
         config: What the client is configured with.
         log: Where its operations go: a recorder, a file that does not exist yet, or a directory in which to make one.
         record_id: Returns the id of a record from the message of its delivery report, for a producer.
@@ -51,9 +52,10 @@ def recorded(
 def _mixin(kind: type) -> type[RecordedShareConsumer | RecordedProducer]:
     if hasattr(kind, "acknowledge_offset"):
         return RecordedShareConsumer
-    if hasattr(kind, "begin_transaction"):
+    produce = getattr(kind, "produce", None)
+    if hasattr(kind, "begin_transaction") and not isinstance(produce, FunctionType):
         return RecordedProducer
-    message = f"{kind.__name__} is neither a ShareConsumer nor a Producer of confluent-kafka"
+    message = f"{kind.__name__} is no ShareConsumer of confluent-kafka, nor a Producer without a produce of its own"
     raise TypeError(message)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sharestate.audit.operations import EndTransactionOperation, ProduceOperation
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message, Producer
+    from confluent_kafka import KafkaError, Message, Producer
 
     from sharestate.audit.recorder.log import Recorder
 
@@ -23,14 +22,13 @@ else:
 RecordId: TypeAlias = "Callable[[Message], str]"
 """Returns the id that the application gave a record, from its key or its value; delivery reports have no headers."""
 
+DeliveryCallback: TypeAlias = "Callable[[KafkaError | None, Message], object]"
+
 _NOT_SENT: Final = frozenset({-152, -188, -190})
 """Codes of librdkafka for records that it has not sent: purged from the queue, unknown topic, unknown partition."""
 
 _CALLBACKS: Final = ("callback", "on_delivery", "dr_cb")
 """What a delivery callback is called, among a producer's settings or in a call; the last is an old name."""
-
-_POSITIONS: Final = (3, 4)
-"""Where ``produce`` takes a callback that has no name: after the topic come value, key, partition, and both."""
 
 
 class ProducerRecording:
@@ -56,6 +54,7 @@ class ProducerRecording:
         self._transaction: str | None = None
         self._lock = threading.Lock()
         self._reports: list[Message] = []
+        self._callback: tuple[DeliveryCallback | None, DeliveryCallback] = None, self._passing_on(None)
         self.is_flushed = True
 
     def begins(self) -> None:
@@ -63,19 +62,28 @@ class ProducerRecording:
         self._transactions += 1
         self._transaction = f"{self._transactional_id}/{self._transactions}"
 
-    def delivered(self, *told: Any) -> None:  # noqa: ANN401 - callbacks, an error and a message
-        """Keep a report, and pass it on to the application's callback, if there is one."""
-        *callbacks, error, message = told
-        self._reports.append(message)
-        for callback in callbacks:
+    def delivered(self, callback: DeliveryCallback | None = None) -> DeliveryCallback:
+        """Return what keeps a report, and passes it on to the application's *callback*, if there is one."""
+        if callback is not self._callback[0]:  # most applications have but one
+            self._callback = callback, self._passing_on(callback)
+        return self._callback[1]
+
+    def _passing_on(self, callback: DeliveryCallback | None) -> DeliveryCallback:
+        append = self._reports.append
+        if callback is None:
+            return lambda _error, message: append(message)
+
+        def passes_on(error: KafkaError | None, message: Message) -> None:
+            append(message)
             callback(error, message)
+
+        return passes_on
 
     def served(self, begin_ms: float, end_ms: float) -> None:
         """End a call that has served delivery reports."""
         with self._lock:
-            reports, self._reports = self._reports, []
-        if not reports:
-            return
+            reports = self._reports[:]
+            del self._reports[: len(reports)]  # callbacks of other threads may go on appending
         for messages in _runs(reports):
             self._write(messages, begin_ms, end_ms)
 
@@ -94,7 +102,7 @@ class ProducerRecording:
         is_known = error is None and offset is not None and offset >= 0  # without acks there is no offset
         self._recorder.write(
             ProduceOperation(
-                begin_ms=begin_ms - 1000 * max(each.latency() or 0 for each in messages),
+                begin_ms=begin_ms - 1000 * max((each.latency() or 0) for each in messages),
                 end_ms=end_ms if is_known or code > 0 else None,
                 client=self._client,
                 topic=first.topic() or "",
@@ -133,21 +141,36 @@ class ProducerRecording:
             self._recorder.incomplete()
 
 
-def _runs(reports: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield messages by partition, error, and offsets without a gap."""
-
-    def run(numbered: tuple[int, Message]) -> tuple[object, ...]:
-        number, message = numbered
-        error, offset = message.error(), message.offset()
-        gap = offset - number if error is None and offset is not None and offset >= 0 else None
-        return message.topic(), message.partition(), None if error is None else error.code(), gap
-
+def _runs(reports: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """Yield messages of one topic and partition with the same error, and of offsets without a gap, in their order."""
+    if not reports:
+        return
+    kind = type(reports[0])  # as in the share consumer's: what is usual is found by whole columns
+    topics, partitions = list(map(kind.topic, reports)), list(map(kind.partition, reports))
+    if topics.count(topics[0]) == len(reports) == partitions.count(partitions[0]):
+        yield from _runs_of_partition(reports, kind)
+        return
     places: dict[tuple[str | None, int | None], list[Message]] = {}
-    for message in reports:
-        places.setdefault((message.topic(), message.partition()), []).append(message)
+    for topic, partition, message in zip(topics, partitions, reports, strict=True):
+        places.setdefault((topic, partition), []).append(message)
     for messages in places.values():
-        for _, numbered in groupby(enumerate(messages), run):
-            yield [message for _, message in numbered]
+        yield from _runs_of_partition(messages, kind)
+
+
+def _runs_of_partition(messages: Sequence[Message], kind: type[Message]) -> Iterator[Sequence[Message]]:
+    errors, offsets = list(map(kind.error, messages)), list(map(kind.offset, messages))
+    first, length = offsets[0], len(messages)
+    if first is not None and not any(errors) and offsets == list(range(first, first + length)):
+        yield messages
+        return
+
+    def run(numbered: tuple[int, KafkaError | None, int | None]) -> tuple[object, ...]:
+        number, error, offset = numbered
+        has_offset = error is None and offset is not None and offset >= 0
+        return None if error is None else error.code(), offset - number if has_offset and offset is not None else None
+
+    for _, same in groupby(zip(range(length), errors, offsets, strict=True), run):
+        yield [messages[number] for number, _, _ in same]
 
 
 # ---- the producer
@@ -168,20 +191,29 @@ class RecordedProducer(Base):
         self._recording = recording = ProducerRecording(
             recorder, client, None if transactional_id is None else str(transactional_id), record_id
         )
-        super().__init__({**given, "on_delivery": partial(recording.delivered, *callbacks[:1])})
+        super().__init__({**given, "on_delivery": recording.delivered(*callbacks[:1])})
         recorder.opened(self, recording)
 
-    def produce(self, topic: str, *args: Any, **named: Any) -> None:  # noqa: ANN401 - confluent-kafka's own arguments
+    def produce(  # noqa: PLR0913 - confluent-kafka's own arguments, in its order
+        self,
+        topic: str,
+        value: Any = None,  # noqa: ANN401 - as confluent-kafka has it
+        key: Any = None,  # noqa: ANN401 - as above
+        partition: int = -1,
+        callback: Any = None,  # noqa: ANN401 - as above
+        on_delivery: Any = None,  # noqa: ANN401 - as above
+        timestamp: int = 0,
+        headers: Any = None,  # noqa: ANN401 - as above
+    ) -> None:
         """Produce a record; its delivery is written down whatever callback it has."""
-        self._recording.is_flushed = False
-        positional = list(args)
-        for at in _POSITIONS:
-            if len(positional) > at and positional[at] is not None:
-                positional[at] = partial(self._recording.delivered, positional[at])
-        for name in _CALLBACKS[:2]:
-            if named.get(name) is not None:
-                named[name] = partial(self._recording.delivered, named[name])
-        super().produce(topic, *positional, **named)
+        recording = self._recording
+        recording.is_flushed = False
+        if callback is not None:
+            callback = recording.delivered(callback)
+        if on_delivery is not None:
+            on_delivery = recording.delivered(on_delivery)
+        # By position: it takes 0.2 us less than by name, which more than pays for this method.
+        super().produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
     def produce_batch(self, topic: str, messages: Any, *args: Any, **named: Any) -> int:  # noqa: ANN401 - as above
         """Produce records, of which only those are written down that have no callback of their own."""

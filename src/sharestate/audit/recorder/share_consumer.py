@@ -90,21 +90,23 @@ def fetched_ranges(messages: Sequence[Message]) -> tuple[FetchedRanges, ...]:
     Complexity: O(n).
     """
     kind = type(messages[0])  # methods of a class, which map calls without looking them up for each record
-    places = list(zip(map(kind.topic, messages), map(kind.partition, messages), strict=True))
+    topics, partitions = list(map(kind.topic, messages)), list(map(kind.partition, messages))
     offsets, counts = list(map(kind.offset, messages)), list(map(kind.delivery_count, messages))
     fetched, first = [], 0
-    for (topic, partition), length in _lengths(places):
+    for (topic, partition), length in _lengths(topics, partitions):
         within = slice(first, first + length)
-        fetched.append(FetchedRanges(topic or "", partition or 0, _ranges(offsets[within], counts[within])))
+        fetched.append(FetchedRanges(topic, partition, _ranges(offsets[within], counts[within])))
         first += length
     return tuple(fetched)
 
 
-def _lengths(places: list[tuple[str | None, int | None]]) -> Iterator[tuple[tuple[str | None, int | None], int]]:
-    if places.count(places[0]) == len(places):
-        yield places[0], len(places)
+def _lengths(topics: list[Any], partitions: list[Any]) -> Iterator[tuple[Place, int]]:
+    """Yield each topic and partition with the number of its records, as they follow each other."""
+    place, length = (topics[0], partitions[0]), len(topics)
+    if topics.count(place[0]) == length == partitions.count(place[1]):
+        yield place, length
         return
-    for place, same in groupby(places):
+    for place, same in groupby(zip(topics, partitions, strict=True)):
         yield place, sum(1 for _ in same)
 
 
