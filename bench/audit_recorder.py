@@ -9,6 +9,7 @@ the least and the largest: times of a machine that does other work, too, mean li
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,8 +35,8 @@ BYTES: Final = 100
 
 _NAMES: Final = count()
 
-Work = Callable[[str, str, bool], float]
-"""Does the same work at a broker, on a topic, recorded or not; returns how long it took. [s]"""
+Times = tuple[float, float]
+"""How long something took, and how much of it was CPU time of the client's own thread. [s]"""
 
 
 @frozen
@@ -63,7 +64,7 @@ class Broker:
         return recorded(kind, given, self.logs) if is_recorded else kind(given)
 
 
-def consume(broker: Broker, topic: str, is_recorded: bool, mode: str) -> float:  # noqa: FBT001 - one of two ways
+def consume(broker: Broker, topic: str, *, is_recorded: bool, mode: str) -> Times:
     """Take all records of a topic, look at their values, and acknowledge them."""
     group = f"group-{next(_NAMES)}"
     configure(broker, group, {})
@@ -73,24 +74,24 @@ def consume(broker: Broker, topic: str, is_recorded: bool, mode: str) -> float: 
     consumer.subscribe([topic])
     while not (messages := consumer.poll(1.0)):  # joining takes its time, and is not what is measured
         pass
-    taken, begin_s = 0, time.perf_counter()
+    taken, begin = 0, now()
     while taken < broker.records:
         taken += sum(1 for message in messages if message.value())
         if mode == "explicit":
             for message in messages:
                 consumer.acknowledge(message)
         messages = consumer.poll(1.0)
-    took_s = time.perf_counter() - begin_s
+    took = since(begin)
     consumer.close()
-    return took_s
+    return took
 
 
-def produce(broker: Broker, topic: str, is_recorded: bool, with_callback: bool) -> float:  # noqa: FBT001 - as above
+def produce(broker: Broker, topic: str, *, is_recorded: bool, with_callback: bool) -> Times:
     """Produce records, as fast as librdkafka takes them."""
     producer = broker.client(Producer, is_recorded, linger_ms=5)
     delivered = {"on_delivery": lambda _error, _message: None} if with_callback else {}
     value = b"x" * BYTES
-    begin_s = time.perf_counter()
+    begin = now()
     for number in range(broker.records):
         while True:
             try:
@@ -101,32 +102,48 @@ def produce(broker: Broker, topic: str, is_recorded: bool, with_callback: bool) 
         if number % 1000 == 0:
             producer.poll(0)
     producer.flush(60)
-    return time.perf_counter() - begin_s
+    return since(begin)
 
 
-def ratios(work: Callable[[bool], float], rounds: int) -> tuple[list[float], float]:
-    """Return how much longer it takes recorded, of each round, and the least time without. The order changes."""
-    found, least_s = [], float("inf")
+def now() -> Times:
+    """Return the times of two clocks."""
+    return time.perf_counter(), time.thread_time()
+
+
+def since(begin: Times) -> Times:
+    """Return how long it was since *begin*."""
+    end = now()
+    return end[0] - begin[0], end[1] - begin[1]
+
+
+def compared(work: Callable[[bool], Times], rounds: int) -> Iterator[tuple[Times, Times]]:
+    """Yield the times without and with recording, of each round; which comes first changes."""
     for number in range(rounds):
-        took_s = {is_recorded: work(is_recorded) for is_recorded in ((False, True), (True, False))[number % 2]}
-        found.append(took_s[True] / took_s[False])
-        least_s = min(least_s, took_s[False])
-    return found, least_s
+        took = {is_recorded: work(is_recorded) for is_recorded in ((False, True), (True, False))[number % 2]}
+        yield took[False], took[True]
 
 
-def rows(broker: Broker, rounds: int) -> Iterator[tuple[str, str, str]]:
+def rows(broker: Broker, rounds: int) -> Iterator[tuple[str, ...]]:
     """Yield what each kind of work costs."""
     topic = broker.topic()
-    produce(broker, topic, False, False)
-    works: dict[str, Callable[[bool], float]] = {
-        "share consumer, implicit": lambda on: consume(broker, topic, on, "implicit"),
-        "share consumer, explicit": lambda on: consume(broker, topic, on, "explicit"),
-        "producer with callbacks": lambda on: produce(broker, broker.topic(), on, True),
-        "producer without": lambda on: produce(broker, broker.topic(), on, False),
+    produce(broker, topic, is_recorded=False, with_callback=False)
+    works: dict[str, Callable[[bool], Times]] = {
+        "share consumer, implicit": lambda on: consume(broker, topic, is_recorded=on, mode="implicit"),
+        "share consumer, explicit": lambda on: consume(broker, topic, is_recorded=on, mode="explicit"),
+        "producer with callbacks": lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=True),
+        "producer without": lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=False),
     }
     for name, work in works.items():
-        found, least_s = ratios(work, rounds)
-        yield name, f"{broker.records / least_s:,.0f}", f"{median(found):.3f} ({min(found):.3f}-{max(found):.3f})"
+        pairs = list(compared(work, rounds))
+        ratios = [after[0] / before[0] for before, after in pairs]
+        more_us = [(after[1] - before[1]) / broker.records * 1e6 for before, after in pairs]
+        yield (
+            name,
+            f"{broker.records / median(before[0] for before, _ in pairs):,.0f}",
+            f"{median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})",
+            f"{median(before[1] for before, _ in pairs) / broker.records * 1e6:.2f}",
+            f"{median(more_us):.2f} ({min(more_us):.2f}-{max(more_us):.2f})",
+        )
 
 
 def main() -> None:
@@ -140,8 +157,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home, started(name, Path(home)) as target:
             records = given.records or RECORDS["ours" if name in OURS else "kafka"]
             (logs := Path(home) / "logs").mkdir()
-            head = (f"at {name}, {records:,} records", "records/s", "time recorded / not")
-            print("\n".join(table(head, list(rows(Broker(target.address, records, logs), given.rounds)))), flush=True)
+            head = (f"at {name}, {records:,} records", "records/s", "time recorded / not", "us CPU", "us CPU more")
+            lines = table(head, list(rows(Broker(target.address, records, logs), given.rounds)))
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

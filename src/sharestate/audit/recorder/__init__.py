@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from inspect import signature
 from itertools import count
 from pathlib import Path
 from types import FunctionType
@@ -22,6 +23,9 @@ __all__ = ["Recorder", "recorded"]
 Client = TypeVar("Client")
 
 _NUMBERS: Final = count(1)
+
+_FIRST: Final = ["topic", "value", "key"]
+"""How the arguments of ``Producer.produce`` begin; SerializingProducer has another order."""
 
 
 def recorded(
@@ -43,7 +47,9 @@ def recorded(
     mixin = _mixin(kind)
     name = client_name(config.get("client.id"), next(_NUMBERS))
     recorder = log if isinstance(log, Recorder) else Recorder(_file(Path(log), name), client=name, closes_itself=True)
-    made = type(f"Recorded{kind.__name__}", (mixin, kind), {})
+    acknowledge = getattr(kind, "acknowledge", None)
+    own = {} if acknowledge is None else {"_acknowledge": acknowledge}
+    made = type(f"Recorded{kind.__name__}", (mixin, kind), own)
     more = {} if record_id is None else {"record_id": record_id}
     client: Client = made(config, recorder, name, **more)
     return client
@@ -53,9 +59,10 @@ def _mixin(kind: type) -> type[RecordedShareConsumer | RecordedProducer]:
     if hasattr(kind, "acknowledge_offset"):
         return RecordedShareConsumer
     produce = getattr(kind, "produce", None)
-    if hasattr(kind, "begin_transaction") and not isinstance(produce, FunctionType):
+    names = list(signature(produce).parameters)[1:4] if isinstance(produce, FunctionType) else _FIRST
+    if hasattr(kind, "begin_transaction") and names == _FIRST:
         return RecordedProducer
-    message = f"{kind.__name__} is no ShareConsumer of confluent-kafka, nor a Producer without a produce of its own"
+    message = f"{kind.__name__} is no ShareConsumer of confluent-kafka, nor has it a Producer's way to produce"
     raise TypeError(message)
 
 

@@ -186,7 +186,9 @@ class ConsumerRecording:
             sent = list(self._explicit())
         else:
             return
-        self._messages, self._fetched, self.acknowledged, self.types = (), (), [], []
+        self._messages, self._fetched = (), ()
+        self.acknowledged.clear()
+        self.types.clear()
         for place, ranges in sent:
             waiting = self._unanswered.setdefault(place, [])
             if len(waiting) >= MAX_UNANSWERED:
@@ -194,8 +196,8 @@ class ConsumerRecording:
             waiting.append(Sent(begin_ms, ranges))
 
     def _explicit(self) -> Iterator[tuple[Place, tuple[AcknowledgedRange, ...]]]:
-        accepts = all(each == 1 for each in self.types)
-        if accepts and len(self.acknowledged) == len(self._messages) and self.acknowledged == list(self._messages):
+        accepted = self.types.count(1)
+        if accepted == len(self.types) == len(self._messages) and self.acknowledged == list(self._messages):
             yield from _accepted(self._fetched)  # by far the most usual, and quickly found: they are the same objects
             return
         places: dict[Place, dict[int, AcknowledgedAs]] = {}
@@ -329,6 +331,9 @@ def _split(
 class RecordedShareConsumer(Base):
     """What comes before ``confluent_kafka.ShareConsumer``, or a class derived from it, to record what it does."""
 
+    _acknowledge: Callable[[Message, AcknowledgeType | int], None]
+    """The ``acknowledge`` of the class that is recorded: ``super()`` costs more than the rest of ours."""
+
     def __init__(self, config: Mapping[str, Any], recorder: Recorder, client: str) -> None:
         """Make the consumer, and hear of its errors and of its commits, as well as the application does."""
         given = dict(config)
@@ -340,6 +345,7 @@ class RecordedShareConsumer(Base):
             is_implicit=given.get("share.acknowledgement.mode", "implicit") == "implicit",
             max_poll_interval_ms=float(given.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)),
         )
+        self._note, self._note_type = recording.acknowledged.append, recording.types.append
         recording.on_error = given.pop("error_cb", None)
         super().__init__({**given, "error_cb": recording.failed})
         super().set_acknowledgement_commit_callback(recording.committed)
@@ -357,15 +363,15 @@ class RecordedShareConsumer(Base):
 
     def acknowledge(self, message: Message, ack_type: AcknowledgeType | int = 1) -> None:
         """Acknowledge a record; it is sent with the next poll or commit."""
-        super().acknowledge(message, ack_type)  # type: ignore[arg-type] # it takes numbers, too
-        self._recording.acknowledged.append(message)
-        self._recording.types.append(ack_type)
+        self._acknowledge(message, ack_type)
+        self._note(message)
+        self._note_type(ack_type)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, ack_type: AcknowledgeType | int = 1) -> None:
         """Acknowledge a record by its offset."""
         super().acknowledge_offset(topic, partition, offset, ack_type)  # type: ignore[arg-type] # as above
-        self._recording.acknowledged.append(Acknowledged(topic, partition, offset))  # type: ignore[arg-type] # as good
-        self._recording.types.append(ack_type)
+        self._note(Acknowledged(topic, partition, offset))  # type: ignore[arg-type] # it has what is asked of a message
+        self._note_type(ack_type)
 
     def commit_sync(self, timeout: float = 60) -> Any:  # noqa: ANN401 - as confluent-kafka has it
         """Commit; the callback hears of what comes of it before this returns."""

@@ -1,0 +1,156 @@
+"""
+Clients of confluent-kafka that are recorded, each a process: ``python -m tests.broker.recorded_clients consumer ...``.
+
+They go on until their standard input is closed; then a producer stops, and a consumer takes what is left, accepts it,
+and leaves when nothing has come for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer
+
+from sharestate.audit.recorder import recorded
+
+ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
+
+TYPES: Final = (ACCEPT,) * 16 + (RELEASE,) * 3 + (REJECT,)
+"""What a consumer does with records while it works, by chance."""
+
+SLOW: Final = 0.1
+"""How often a slow consumer holds records for longer than their locks last, of all its polls."""
+
+BATCH: Final = 12
+"""How many records a producer writes at once, at most."""
+
+
+@frozen
+class Orders:
+    """
+    What a client is to do.
+
+    Attributes:
+        address: The broker.
+        topic: The topic.
+        logs: Where its operations go.
+        group: The share group, if it is a consumer.
+        seed: Another one draws other things to do.
+        slow_s: How long a slow consumer holds records now and then; 0 for one that is not. [s]
+        quiet_s: How long nothing may come before it leaves. [s]
+        transactional_id: Of a producer with transactions.
+        pause_s: How long it thinks between two steps. [s]
+    """
+
+    address: str
+    topic: str
+    logs: str
+    group: str = ""
+    seed: int = 1
+    slow_s: float = 0.0
+    quiet_s: float = 3.0
+    transactional_id: str = ""
+    pause_s: float = 0.05
+
+
+class Ending:
+    """Whether the standard input was closed."""
+
+    def __init__(self) -> None:
+        """Wait for it beside the rest."""
+        self._ended = threading.Event()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        sys.stdin.read()
+        self._ended.set()
+
+    def __bool__(self) -> bool:
+        """Return whether it was."""
+        return self._ended.is_set()
+
+
+def consume(orders: Orders, ending: Ending) -> None:
+    """Take records and acknowledge them, now and then too late, until nothing comes any more."""
+    chance = random.Random(orders.seed)  # noqa: S311 - no secret
+    consumer = recorded(ShareConsumer, _config(orders, **{"group.id": orders.group}), Path(orders.logs))
+    consumer.subscribe([orders.topic])
+    last_s = time.monotonic()
+    while not ending or time.monotonic() - last_s < orders.quiet_s:
+        for messages in polled(consumer):
+            last_s = time.monotonic()
+            if not ending and chance.random() < SLOW:
+                time.sleep(orders.slow_s)
+            for message in messages:
+                consumer.acknowledge(message, ACCEPT if ending else chance.choice(TYPES))
+            if chance.random() < 1 / 3:
+                consumer.commit_sync(10.0)
+            elif chance.random() < 1 / 2:
+                consumer.commit_async()
+            time.sleep(orders.pause_s * chance.random())
+    consumer.close()
+
+
+def polled(consumer: ShareConsumer) -> Iterator[list[Any]]:
+    """Yield what a poll brings, if it brings something; that a broker is away brings nothing."""
+    try:
+        messages = list(consumer.poll(0.3))
+    except KafkaException:
+        time.sleep(0.2)
+        return
+    if messages:
+        yield messages
+
+
+def produce(orders: Orders, ending: Ending) -> None:
+    """Write records, in transactions if it has an id for them."""
+    chance = random.Random(orders.seed)  # noqa: S311 - no secret
+    more = {"transactional.id": orders.transactional_id} if orders.transactional_id else {}
+    producer = recorded(
+        Producer,
+        _config(orders, **more, **{"message.timeout.ms": 20_000, "linger.ms": 2}),
+        Path(orders.logs),
+        record_id=lambda message: (message.key() or b"").decode(),
+    )
+    if orders.transactional_id:
+        producer.init_transactions(30)
+    number = 0
+    while not ending:
+        if orders.transactional_id:
+            producer.begin_transaction()
+        for number in range(number + 1, number + 1 + chance.randint(1, BATCH)):  # noqa: B020 - it goes on counting
+            producer.produce(orders.topic, key=f"{orders.seed}-{number}", value=b"x" * 20)
+        producer.flush(30)
+        if orders.transactional_id:
+            time.sleep(orders.pause_s * chance.random())
+            end = producer.abort_transaction if chance.random() < 0.3 else producer.commit_transaction
+            try:
+                end(30)
+            except KafkaException:
+                producer.abort_transaction(30)
+        time.sleep(2 * orders.pause_s * chance.random())
+    producer.flush(30)
+    producer.close()
+
+
+def _config(orders: Orders, **more: object) -> dict[str, Any]:
+    consumer = {"share.acknowledgement.mode": "explicit", "max.poll.records": 20} if orders.group else {}
+    return {
+        "bootstrap.servers": orders.address,
+        "log_level": 0,
+        "client.id": f"client-{orders.seed}",
+        **consumer,
+        **more,
+    }
+
+
+if __name__ == "__main__":
+    {"consumer": consume, "producer": produce}[sys.argv[1]](Orders(**json.loads(sys.argv[2])), Ending())

@@ -1,0 +1,224 @@
+"""
+Recorded clients of real brokers in trouble: ``python -m tests.broker.recorded_runs NAME OUTDIR [--kafka 4.4.0]``.
+
+A run is a directory of files of operations, one of each client and one of who makes the trouble.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from sharestate.audit import CrashOperation, FaultOperation, SettingsOperation
+from sharestate.audit.recorder import Recorder
+from tests.broker.kafka_broker import KafkaBroker
+from tests.broker.members import configure
+
+RELEASES: Final = ("4.3.1", "4.4.0")
+
+TOPIC: Final = "orders"
+
+PARTITIONS: Final = 2
+
+LOCK_MS: Final = 1500
+"""How long records are locked. [ms]"""
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "billing": {"share.record.lock.duration.ms": str(LOCK_MS), "share.isolation.level": "read_committed"},
+        "shipping": {"share.record.lock.duration.ms": str(LOCK_MS), "share.isolation.level": "read_uncommitted"},
+    }
+)
+"""What groups are configured with."""
+
+BROKER: Final = MappingProxyType(
+    {
+        "auto.create.topics.enable": "false",
+        "group.share.min.assignment.interval.ms": "0",
+        "group.share.assignment.interval.ms": "0",
+        "group.share.min.session.timeout.ms": "1000",
+    }
+)
+
+
+class Run:
+    """A broker, clients that are recorded, and the file of who makes trouble."""
+
+    def __init__(self, broker: KafkaBroker, logs: Path) -> None:
+        """Begin with a topic, and with groups that are configured."""
+        self.broker = broker
+        self.recorder = Recorder(logs / "trouble.jsonl", client="trouble")
+        self._logs = logs
+        self._clients: list[tuple[subprocess.Popen[str], str]] = []
+        broker.create_topic(TOPIC, PARTITIONS)
+        for group, config in GROUPS.items():
+            configure(broker, group, config)
+            self.recorder.write(
+                SettingsOperation(
+                    at_ms=self.recorder.now_ms(),
+                    group=group,
+                    record_lock_duration_ms=LOCK_MS,
+                    delivery_count_limit=5,
+                    max_record_locks=2000,
+                    isolation_level=config["share.isolation.level"],
+                    auto_offset_reset="earliest",
+                )
+            )
+
+    def start(self, role: str, **orders: object) -> int:
+        """Start a client, and return its number."""
+        seed = len(self._clients) + 1
+        given = {"address": self.broker.address, "topic": TOPIC, "logs": str(self._logs), "seed": seed, **orders}
+        command = [sys.executable, "-m", "tests.broker.recorded_clients", role, json.dumps(given)]
+        client = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+        self._clients.append((client, str(orders.get("group", ""))))
+        return seed
+
+    def kill_client(self, number: int) -> None:
+        """Kill a client, and write down that it has crashed."""
+        client, group = self._clients[number - 1]
+        at_ms = self.recorder.now_ms()
+        client.kill()
+        client.wait()
+        (log,) = (path for path in self._logs.glob("*.jsonl") if path.name.startswith(f"client-{number}-"))
+        name = json.loads(log.read_text().splitlines()[0])["client"]
+        self.recorder.write(CrashOperation(at_ms=at_ms, group=group, client=name))
+
+    @contextmanager
+    def fault(self, what: str) -> Iterator[None]:
+        """Write down that something is wrong meanwhile."""
+        begin_ms = self.recorder.now_ms()
+        yield
+        self.recorder.write(FaultOperation(begin_ms=begin_ms, end_ms=self.recorder.now_ms(), what=what))
+
+    def kill_broker(self) -> None:
+        """Kill the broker, and start it again."""
+        with self.fault("restart"):
+            self.broker.kill()
+            self.broker.start()
+            time.sleep(2)  # until share partitions are read again
+
+    def end(self) -> None:
+        """Let producers stop, then consumers."""
+        for groups in (False, True):
+            some = [client for client, group in self._clients if bool(group) is groups and client.poll() is None]
+            for client in some:
+                assert client.stdin is not None
+                client.stdin.close()
+            for client in some:
+                client.wait(120)
+        self.recorder.close()
+
+    def stop(self) -> None:
+        """Kill what is left of the clients."""
+        for client, _ in self._clients:
+            if client.poll() is None:
+                client.kill()
+                client.wait()
+
+
+def locks(run: Run) -> None:
+    """Slow consumers, whose locks expire."""
+    run.start("producer")
+    for group in ("billing", "billing", "shipping"):
+        run.start("consumer", group=group, slow_s=2.0)
+    time.sleep(12)
+
+
+def transactions(run: Run) -> None:
+    """Transactions that are committed and aborted, and a group that reads all, beside one that does not."""
+    run.start("producer", transactional_id="tx")
+    run.start("producer")
+    for group in ("billing", "billing", "shipping", "shipping"):
+        run.start("consumer", group=group)
+    time.sleep(10)
+
+
+def kill9(run: Run) -> None:
+    """A broker that is killed, and consumers as well."""
+    run.start("producer")
+    run.start("producer", transactional_id="tx")
+    first = run.start("consumer", group="billing")
+    for group in ("billing", "shipping"):
+        run.start("consumer", group=group, slow_s=2.0)
+    time.sleep(7)
+    run.kill_client(first)
+    time.sleep(3)
+    run.kill_broker()
+    time.sleep(5)
+    run.start("consumer", group="billing")
+    time.sleep(5)
+
+
+KINDS: Final[Mapping[str, Callable[[Run], None]]] = MappingProxyType(
+    {"locks": locks, "transactions": transactions, "kill9": kill9}
+)
+
+
+@frozen
+class Made:
+    """
+    A run that is over.
+
+    Attributes:
+        place: Its directory.
+        size: The size of its files. [bytes]
+    """
+
+    place: Path
+    size: int
+
+
+def make(name: str, outdir: Path, kafka: str) -> Made:
+    """Start a broker and do what the kind *name* says; keep the operations in a directory of *outdir*, compressed."""
+    place = outdir / f"{kafka}-{name}"
+    with tempfile.TemporaryDirectory(prefix="recorded-run-") as scratch:
+        (home := Path(scratch) / "broker").mkdir()
+        (logs := Path(scratch) / "logs").mkdir()
+        broker = KafkaBroker(kafka, home, BROKER)
+        broker.start()
+        try:
+            run = Run(broker, logs)
+            try:
+                KINDS[name](run)
+                run.end()
+            finally:
+                run.stop()
+        finally:
+            broker.stop()
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        for log in sorted(logs.iterdir()):
+            (place / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes(), mtime=0))
+    return Made(place, sum(file.stat().st_size for file in place.iterdir()))
+
+
+def main() -> None:
+    """Make the runs that are asked for."""
+    parser = ArgumentParser(prog="python -m tests.broker.recorded_runs", description=__doc__)
+    parser.add_argument("name", choices=[*KINDS, "all"], metavar="NAME", help=f"{', '.join(KINDS)}, or all")
+    parser.add_argument("outdir", type=Path, metavar="OUTDIR")
+    parser.add_argument("--kafka", default=RELEASES[0], choices=RELEASES, metavar="RELEASE")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that brokers are stopped
+    for name in KINDS if given.name == "all" else [given.name]:
+        made = make(name, given.outdir, given.kafka)
+        sys.stdout.write(f"{made.place}: {made.size:,} bytes\n")
+
+
+if __name__ == "__main__":
+    main()
