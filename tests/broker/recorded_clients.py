@@ -19,7 +19,8 @@ from typing import Any, Final
 from attrs import frozen
 from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer
 
-from sharestate.audit.recorder import recorded
+from sharestate.audit.recorder import Recorder, recorded
+from sharestate.json_lines import write_json
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
@@ -28,6 +29,9 @@ TYPES: Final = (ACCEPT,) * 16 + (RELEASE,) * 3 + (REJECT,)
 
 SLOW: Final = 0.1
 """How often a slow consumer holds records for longer than their locks last, of all its polls."""
+
+NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What the port of ``share_consume_verify`` to Python prints for a topic id, which confluent-kafka does not show."""
 
 BATCH: Final = 12
 """How many records a producer writes at once, at most."""
@@ -56,7 +60,7 @@ class Orders:
     group: str = ""
     seed: int = 1
     slow_s: float = 0.0
-    quiet_s: float = 3.0
+    quiet_s: float = 7.0
     transactional_id: str = ""
     pause_s: float = 0.05
 
@@ -81,7 +85,8 @@ class Ending:
 def consume(orders: Orders, ending: Ending) -> None:
     """Take records and acknowledge them, now and then too late, until nothing comes any more."""
     chance = random.Random(orders.seed)  # noqa: S311 - no secret
-    consumer = recorded(ShareConsumer, _config(orders, **{"group.id": orders.group}), Path(orders.logs))
+    recorder = Recorder(Path(orders.logs) / f"client-{orders.seed}.jsonl")
+    consumer = recorded(ShareConsumer, _config(orders, **{"group.id": orders.group}), recorder)
     consumer.subscribe([orders.topic])
     last_s = time.monotonic()
     while not ending or time.monotonic() - last_s < orders.quiet_s:
@@ -96,6 +101,7 @@ def consume(orders: Orders, ending: Ending) -> None:
             elif chance.random() < 1 / 2:
                 consumer.commit_async()
             time.sleep(orders.pause_s * chance.random())
+    recorder.close()  # so that its log ends in quiet, and not with its leaving
     consumer.close()
 
 
@@ -114,10 +120,11 @@ def produce(orders: Orders, ending: Ending) -> None:
     """Write records, in transactions if it has an id for them."""
     chance = random.Random(orders.seed)  # noqa: S311 - no secret
     more = {"transactional.id": orders.transactional_id} if orders.transactional_id else {}
+    recorder = Recorder(Path(orders.logs) / f"client-{orders.seed}.jsonl")
     producer = recorded(
         Producer,
         _config(orders, **more, **{"message.timeout.ms": 20_000, "linger.ms": 2}),
-        Path(orders.logs),
+        recorder,
         record_id=lambda message: (message.key() or b"").decode(),
     )
     if orders.transactional_id:
@@ -139,6 +146,29 @@ def produce(orders: Orders, ending: Ending) -> None:
         time.sleep(2 * orders.pause_s * chance.random())
     producer.flush(30)
     producer.close()
+    recorder.close()
+
+
+def chaos(orders: Orders, ending: Ending) -> None:
+    """Print the events that librdkafka's ``share_consume_verify`` prints, which accepts all that it gets."""
+    consumer = ShareConsumer(_config(orders, **{"group.id": orders.group}))
+    consumer.subscribe([orders.topic])
+    last_s = time.monotonic()
+    with (Path(orders.logs) / f"chaos-{orders.seed}.jsonl").open("w") as events:
+        while not ending or time.monotonic() - last_s < orders.quiet_s:
+            for messages in polled(consumer):
+                last_s = time.monotonic()
+                places = [(message.topic(), message.partition(), message.offset()) for message in messages]
+                for message, (topic, partition, offset) in zip(messages, places, strict=True):
+                    event = {"e": "consumed", "t": topic, "id": NO_ID, "p": partition, "o": offset}
+                    events.write(f"{write_json({**event, 'dc': message.delivery_count()})}\n")
+                    consumer.acknowledge(message, ACCEPT)
+                found = {(each.topic, each.partition): error for each, error in consumer.commit_sync(10.0).items()}
+                for topic, partition, offset in places:
+                    error = found.get((topic or "", partition or 0))
+                    event = {"e": "acked", "t": topic, "id": NO_ID, "p": partition, "o": offset}
+                    events.write(f"{write_json({**event, 'err': 0 if error is None else error.args[0].code()})}\n")
+    consumer.close()
 
 
 def _config(orders: Orders, **more: object) -> dict[str, Any]:
@@ -153,4 +183,4 @@ def _config(orders: Orders, **more: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    {"consumer": consume, "producer": produce}[sys.argv[1]](Orders(**json.loads(sys.argv[2])), Ending())
+    {"consumer": consume, "producer": produce, "chaos": chaos}[sys.argv[1]](Orders(**json.loads(sys.argv[2])), Ending())

@@ -27,6 +27,8 @@ from sharestate.audit import CrashOperation, FaultOperation, SettingsOperation
 from sharestate.audit.recorder import Recorder
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import configure
+from tests.clients.java_clients import PRODUCER, SHARE_CONSUMER
+from tests.clients.java_clients import command as java_command
 
 RELEASES: Final = ("4.3.1", "4.4.0")
 
@@ -88,14 +90,34 @@ class Run:
         self._clients.append((client, str(orders.get("group", ""))))
         return seed
 
+    def start_tool(self, name: str, main: str, *arguments: str, group: str = "") -> int:
+        """Start one of Kafka's verifiable clients, whose events go to a file; return its number."""
+        with (self._logs / f"{name}.jsonl").open("w") as events:
+            command = java_command(main, "--bootstrap-server", self.broker.address, "--topic", TOPIC, *arguments)
+            tool = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=events, stderr=subprocess.DEVNULL, text=True)
+        self._clients.append((tool, group))
+        return len(self._clients)
+
+    def kill_tool(self, number: int) -> None:
+        """Kill one of them."""
+        tool, _ = self._clients[number - 1]
+        tool.kill()
+        tool.wait()
+
+    def stop_tool(self, number: int) -> None:
+        """Let one of them stop in order."""
+        tool, _ = self._clients[number - 1]
+        tool.terminate()
+        tool.wait(60)
+
     def kill_client(self, number: int) -> None:
         """Kill a client, and write down that it has crashed."""
         client, group = self._clients[number - 1]
         at_ms = self.recorder.now_ms()
         client.kill()
         client.wait()
-        (log,) = (path for path in self._logs.glob("*.jsonl") if path.name.startswith(f"client-{number}-"))
-        name = json.loads(log.read_text().splitlines()[0])["client"]
+        lines = (self._logs / f"client-{number}.jsonl").read_text().splitlines()
+        name = json.loads(lines[1])["client"]
         self.recorder.write(CrashOperation(at_ms=at_ms, group=group, client=name))
 
     @contextmanager
@@ -164,8 +186,32 @@ def kill9(run: Run) -> None:
     time.sleep(5)
 
 
+def verifiable(run: Run) -> None:
+    """Kafka's verifiable clients, one of them killed."""
+    made = run.start_tool("producer", PRODUCER, "--max-messages", "-1", "--throughput", "50")
+    tools = [
+        run.start_tool(f"consumer-{mode}", SHARE_CONSUMER, "--group-id", "billing", "--acknowledgement-mode", mode)
+        for mode in ("sync", "async", "auto")
+    ]
+    time.sleep(8)
+    run.kill_tool(tools[0])
+    time.sleep(4)
+    for tool in (made, *tools[1:]):
+        run.stop_tool(tool)
+
+
+def chaos(run: Run) -> None:
+    """What librdkafka's chaos harness has its consumers print, while a broker is killed."""
+    run.start("producer")
+    for _ in range(2):
+        run.start("chaos", group="billing")
+    time.sleep(6)
+    run.kill_broker()
+    time.sleep(4)
+
+
 KINDS: Final[Mapping[str, Callable[[Run], None]]] = MappingProxyType(
-    {"locks": locks, "transactions": transactions, "kill9": kill9}
+    {"locks": locks, "transactions": transactions, "kill9": kill9, "verifiable": verifiable, "chaos": chaos}
 )
 
 
