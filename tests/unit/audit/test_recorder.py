@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from attrs import define, frozen
 
 from sharestate.audit import FaultOperation, OperationsReader
-from sharestate.audit.recorder import Recorder, recorded
+from sharestate.audit.recorder import Recorder, recorded, share_consumer
 
 Lines = list[dict[str, Any]]
 
@@ -105,7 +105,6 @@ class Consumer:
         self.config = config
         self.callback: Any = None
         self.answers: list[Callable[[], Iterable[Record]]] = []
-        self.is_closed = False
 
     def poll(self, timeout: float = -1) -> list[Record]:
         """Return what comes next."""
@@ -143,7 +142,10 @@ class Consumer:
         """Close it."""
         if self.answers:
             self.answers.pop(0)()
-        self.is_closed = True
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
 
 
 class Producer:
@@ -197,6 +199,10 @@ class Producer:
     def close(self) -> bool:
         """Close it."""
         return True
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
 
 
 def consumer(log: Path, **config: Any) -> Any:  # noqa: ANN401 - a Consumer, with more
@@ -369,6 +375,24 @@ def test_answers_to_some_and_to_none(tmp_path: Path, clock: Clock) -> None:
         (2010, 3000, ["orders", 0, [[10, 12, "accept"]], 0]),
         (2020, None, ["orders", 0, [[20, 22, "accept"]], None]),
         (2000, None, ["orders", 0, [[0, 0, "accept"], [2, 2, "accept"]], None]),
+    ]
+
+
+def test_answers_that_never_come(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many acknowledgements that wait for an answer, the oldest count as unanswered."""
+    monkeypatch.setattr(share_consumer, "MAX_UNANSWERED", 2)
+    member = consumer(log := tmp_path / "log.jsonl")
+    for offset in range(3):
+        clock.ms = 1000 + offset
+        member.acknowledge_offset("orders", 0, offset)
+        member.commit_async()
+    member.callback({Place("orders", 0): {0, 1, 2}}, None)
+    member.close()
+
+    assert acknowledgements(log) == [
+        (1000, None, ["orders", 0, [[0, 0, "accept"]], None]),
+        (1001, 1002, ["orders", 0, [[1, 1, "accept"]], 0]),
+        (1002, 1002, ["orders", 0, [[2, 2, "accept"]], 0]),
     ]
 
 
@@ -545,6 +569,15 @@ def test_a_file_of_several_clients(tmp_path: Path) -> None:
     close, fault = lines(log)
     assert close["client"].startswith("a@")
     assert fault["begin_ms"] == 1
+
+
+def test_clients_that_are_contexts(tmp_path: Path) -> None:
+    """A client is closed with its context, and with it the file that was made for it."""
+    with consumer(log := tmp_path / "consumer.jsonl"), producer(other := tmp_path / "producer.jsonl"):
+        assert not is_complete(log)
+
+    assert is_complete(log)
+    assert is_complete(other)
 
 
 def test_a_file_that_grows_too_large(tmp_path: Path) -> None:

@@ -233,10 +233,6 @@ class RecordedProducer(Base):
         self._recording.is_flushed = not left
         return left
 
-    def purge(self, *args: Any, **named: Any) -> None:  # noqa: ANN401 - as above
-        """Purge records; what becomes of them is reported later."""
-        super().purge(*args, **named)
-
     def begin_transaction(self, *args: float) -> None:
         """Begin a transaction."""
         super().begin_transaction(*args)
