@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from sharestate.audit.circumstances import Act, Circumstances
@@ -21,6 +22,10 @@ from sharestate.error_codes import ErrorCode
 _LAST: Final = frozenset(
     ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.ACCEPT, AcknowledgedAs.REJECT, AcknowledgedAs.GAP)
 )
+_REASSIGNED_US: Final = 60_000_000
+"""How long the partitions of a member that has left may stay without another one: group.share.session.timeout.ms is 45 s
+unless it was set, and heartbeats come every 5 s. [µs]"""
+
 _REFUSED: Final = int(ErrorCode.INVALID_RECORD_STATE)
 
 
@@ -49,24 +54,36 @@ class Quiet:
         lock = around.in_force(group, "record_lock_duration_ms")
         if lock is None:
             return "the lock duration is not known"
-        live = sorted(client for client in log.members[group] if (group, client) not in log.left)
-        if not live:
-            return "the log does not end in quiet: all clients have left"
         wait_us = lock[1] * 1000 + around.late_us
-        last = self._last_us(group)
-        for client in live:
-            polled = log.polls.get((group, client))
-            name, clock = log.clients[client].name, log.clients[client].clock
-            if polled is None:
-                return f"the log does not end in quiet: no fetch of {name} has brought nothing"
-            quiet = polled - max(around.latest_us(time_us, other, clock) for other, time_us in last.items())
-            if quiet <= wait_us:
-                least = f"{max(quiet, 0) / 10**6:,.1f} s" if quiet > -NEVER_US // 2 else "no time that clocks show"
-                return (
-                    f"the log does not end in quiet: {name} has asked for {least} after the last that happened, "
-                    f"and it takes {wait_us / 10**6:,g} s until all locks have expired"
-                )
+        last, asked = self._last_us(group), 0
+        for client in sorted(log.members[group]):
+            quiet_us = self._quiet_us(group, client, last)
+            if quiet_us > wait_us:
+                asked += 1
+            elif (group, client) in log.left:
+                left = log.left[group, client]
+                _raise(last, log.client_of(left).clock, log.begin_us[left] + _REASSIGNED_US)
+            else:
+                return self._too_short(client, quiet_us, wait_us)
+        quiet = [self._quiet_us(group, client, last) for client in log.members[group]]
+        if not asked or max(quiet) <= wait_us:
+            return "the log does not end in quiet: too little was asked for after the last member had left"
         return ""
+
+    def _quiet_us(self, group: str, client: int, last: Mapping[int, int]) -> int:
+        """Return for how long a client surely went on asking, and got nothing, after the *last* that happened. [µs]"""
+        polled, clock = self._log.polls.get((group, client)), self._log.clients[client].clock
+        if polled is None:
+            return 0
+        return polled - max(self._around.latest_us(time_us, other, clock) for other, time_us in last.items())
+
+    def _too_short(self, client: int, quiet_us: int, wait_us: int) -> str:
+        name = self._log.clients[client].name
+        asked = f"{max(quiet_us, 0) / 10**6:,.1f} s" if quiet_us > -NEVER_US // 2 else "no time that clocks show"
+        return (
+            f"the log does not end in quiet: {name} went on asking for {asked} after the last that happened, and it "
+            f"takes {wait_us / 10**6:,g} s until all locks have expired"
+        )
 
     def _last_us(self, group: str) -> dict[int, int]:
         """Return when the last has happened that may make a record of the group available, on each clock. [µs]"""
@@ -77,14 +94,16 @@ class Quiet:
         operations = {log.operation[row] for own in rows for row in own}
         operations.update(operation for operation, *_ in log.ends)
         operations.update(span.operation for span, _, _ in log.faults)
-        operations.update(span.operation for (name, _), spans in log.gone.items() if name == group for span in spans)
         operations.update(each for numbers in log.produced_unsaid.values() for each in numbers)
         last: dict[int, int] = {}
         for operation in operations:
-            clock, end = log.client_of(operation).clock, log.end_us[operation]
-            time_us = log.begin_us[operation] if end == NEVER_US else end
-            last[clock] = max(last.get(clock, -NEVER_US), time_us)
+            end = log.end_us[operation]
+            _raise(last, log.client_of(operation).clock, log.begin_us[operation] if end == NEVER_US else end)
         return last
+
+
+def _raise(last: dict[int, int], clock: int, time_us: int) -> None:
+    last[clock] = max(last.get(clock, -NEVER_US), time_us)
 
 
 class LostRecords:

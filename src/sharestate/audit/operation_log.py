@@ -179,7 +179,7 @@ class OperationLog:
         gone: When clients may have lost what they had acquired, by group and client.
         unanswered: The fetches without an answer, by group.
         polls: By group and client: the begin of the last fetch that brought nothing.
-        left: The groups and clients that have left or crashed, and have not fetched again.
+        left: By group and client, the operation with which it has left or crashed, and not fetched again.
         faults: Times in which leaders may have changed, each with its topic and partition.
         deletions: Of each topic and partition, what was deleted: the operation's number, and the first offset left.
         alterations: Of each share partition, when its start offset was altered.
@@ -208,7 +208,7 @@ class OperationLog:
         self.gone: defaultdict[tuple[str, int], list[Span]] = defaultdict(list)
         self.unanswered: defaultdict[str, list[int]] = defaultdict(list)
         self.polls: dict[tuple[str, int], int] = {}
-        self.left: set[tuple[str, int]] = set()
+        self.left: dict[tuple[str, int], int] = {}
         self.faults: list[tuple[Span, str | None, int | None]] = []
         self.deletions: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         self.alterations: defaultdict[SharePartitionName, list[Span]] = defaultdict(list)
@@ -372,14 +372,14 @@ class OperationLog:
         span = self._span(what)
         spans = self.gone[group, client]
         if what in {"closed", "crashed"}:
-            self.left.add((group, client))
+            self.left[group, client] = len(self) - 1
         if span.end_us == NEVER_US:
             self._not_back.setdefault((group, client), len(spans))
         spans.append(span)
 
     def _is_back(self, group: str, client: int) -> None:
         """Note that a client has a session: what it acquires from now on is not lost with an earlier one."""
-        self.left.discard((group, client))
+        self.left.pop((group, client), None)
         begin = self._not_back.pop((group, client), None)
         if begin is not None:
             spans = self.gone[group, client]

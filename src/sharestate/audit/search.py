@@ -135,10 +135,13 @@ class LifeSearch:
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._limit = _MANY if limit is None else limit[1]
+        self._least_limit = 0 if limit is None else limit[0]
+        deletions = circumstances.log.deletions.get((key.topic, key.partition), ())
+        self._deleted = max((before for _, before in deletions), default=0)
         self._may_alter = bool(circumstances.log.alterations.get(key))
         self._later: dict[int, int] = {}
         self._acts: list[Act] = []
-        self._is_strict = False
+        self._strict: set[int] = set()
         self._steps_left = _SOME_STEPS
         self._depth = 0
         self._furthest = -1
@@ -177,16 +180,21 @@ class LifeSearch:
         self._acts = acts
         self._steps_left += _STEPS_OF_EACH
         start: _State = (KnownState.AVAILABLE, -1, -1, 0, 0 if is_new and self._sees_all else _MANY, 0, -1)
-        self._is_strict = any(act.code == REFUSED for act in acts)
+        refused = [act for act in acts if act.kind == RowKind.ACKNOWLEDGED and act.code == REFUSED]
+        self._strict = {act.row for act in refused}
         found = self._run(start)
-        if found.broken is Guarantee.OWNER_MAY_ACKNOWLEDGE:
-            self._is_strict = False
+        if found.broken is not None and refused:
+            self._strict = set()
             found = self._run(start)
             if found.broken is None:
-                refused = tuple(act for act in acts if act.kind == RowKind.ACKNOWLEDGED and act.code == REFUSED)
-                found = evolve(found, unjustified=refused)
+                found = evolve(found, unjustified=tuple(act for act in refused if self._is_unjustified(act, start)))
         self._note_deliveries(acts)
         return found
+
+    def _is_unjustified(self, act: Act, start: _State) -> bool:
+        """Return whether there is no order in which it is right to refuse an acknowledgement."""
+        self._strict = {act.row}
+        return self._run(start).broken is not None
 
     def _note_deliveries(self, acts: list[Act]) -> None:
         """Remember until when records up to here were delivered: so long the SPSO has not passed any record above."""
@@ -333,7 +341,12 @@ class LifeSearch:
         kind, owner, since, least, most, stored, last = state
         is_owner = kind == KnownState.ACQUIRED and owner == act.client
         if act.code == REFUSED:
-            if self._is_strict and is_owner and act.what != _RENEW and self._surely_owns(self._acts[since], act):
+            if (
+                act.row in self._strict
+                and is_owner
+                and act.what != _RENEW
+                and self._surely_lasts(owner, self._acts[since], act)
+            ):
                 why = f"{self._name(act)} owns it, and its acknowledgement is refused"
                 self._fail(Guarantee.OWNER_MAY_ACKNOWLEDGE, act, why)
                 return None
@@ -341,7 +354,7 @@ class LifeSearch:
         late = is_owner and self._is_surely_over(self._acts[since], act)
         unsure = ""
         if not is_owner or late:
-            unsure = self._excuse(kind, act)
+            unsure = self._excuse(state, act)
             if not unsure:
                 if act.code == 0:
                     self._fail(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, act, self._why_not_owner(state, act))
@@ -358,27 +371,38 @@ class LifeSearch:
         lock = self._around.lock_us(self._key.group, since)
         return lock is not None and self._around.least_us(since, act) > lock[1] + self._around.late_us
 
-    def _surely_owns(self, since: Act, act: Act) -> bool:
-        """Return whether nothing can have freed what an acknowledgement is about."""
+    def _surely_lasts(self, owner: int, since: Act, act: Act) -> bool:
+        """Return whether nothing can have freed a record between two acts."""
         around, group = self._around, self._key.group
         lock = around.lock_us(group, since)
         return (
             lock is not None
             and around.most_us(since, act) < lock[0] - around.tolerance_us
-            and around.gone(group, act.client, since, act) is None
+            and around.gone(group, owner, since, act) is None
             and around.fault(self._key, since, act) is None
             and not around.altered(self._key, since, act)
-            and self._clients[act.client].complete
+            and self._clients[owner].complete
         )
 
-    def _excuse(self, kind: int, act: Act) -> str:
+    def _excuse(self, state: _State, act: Act) -> str:
         """Return why an acknowledgement of what its client does not own may not be refused; empty if it has to be."""
         client = self._clients[act.client]
         if act.code == 0 and not client.complete:
             return f"the log of {client.name} is not complete"
-        if act.code == 0 and kind != KnownState.ACQUIRED and not self._is_above_start(act):
+        if act.code == 0 and self._may_be_done(state, act) and not self._is_above_start(act):
             return _PASSED
         return ""
+
+    def _may_be_done(self, state: _State, act: Act) -> bool:
+        """Return whether a record may be terminal at *act*: finished, deleted, or free with its last delivery."""
+        kind, owner, since, _, most, *_ = state
+        if kind == KnownState.FINISHED or self._deleted > act.first:
+            return True
+        if most < self._least_limit and self._sees_all and not self._around.unseen(self._key, act):
+            return False
+        if kind == KnownState.AVAILABLE:
+            return True
+        return not self._surely_lasts(owner, self._acts[since], act)
 
     def _is_above_start(self, act: Act) -> bool:
         """Return whether a record below was surely delivered after *act*, so that the SPSO had not passed this one."""
