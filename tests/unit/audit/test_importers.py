@@ -19,11 +19,20 @@ from sharestate.audit import (
     LoggedOperation,
     OperationsError,
     OperationsHeader,
+    OperationsReader,
     ProduceOperation,
     SettingsOperation,
     View,
+    audit,
 )
-from sharestate.audit.importers import EventReader, LibrdkafkaChaosReader, VerifiableReader
+from sharestate.audit.importers import (
+    FORMATS,
+    EventReader,
+    LibrdkafkaChaosReader,
+    LogReader,
+    VerifiableReader,
+    open_log,
+)
 
 ACCEPT = AcknowledgedAs.ACCEPT
 
@@ -165,7 +174,7 @@ def test_the_events_of_librdkafkas_chaos_harness(tmp_path: Path) -> None:
 
     A topic that was made again is another one. A negative error is librdkafka's own, and was no answer.
     """
-    whole = 2**40
+    whole = 2**42
 
     def answered(end_ms: int | None, partition: int, code: int | None) -> AcknowledgeOperation:
         partitions = (AcknowledgedRanges("t", partition, (AcknowledgedRange(7, 7, ACCEPT),), code),)
@@ -214,3 +223,48 @@ def test_lines_that_are_no_events(tmp_path: Path, kind: type[EventReader], line:
 
     with pytest.raises(OperationsError, match="No such file"):
         kind(tmp_path / "nothing", group="g")
+
+
+HEADER = '{"sharestate_operations":1,"client":"c"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "log_format", "kind"),
+    [
+        (CONSUMER, None, VerifiableReader),
+        (PRODUCER, None, VerifiableReader),
+        (CHAOS, None, LibrdkafkaChaosReader),
+        (HEADER, None, OperationsReader),
+        (CONSUMER, "librdkafka", LibrdkafkaChaosReader),
+        (HEADER, "operations", OperationsReader),
+    ],
+)
+def test_the_format_of_a_file(tmp_path: Path, text: str, log_format: str | None, kind: type[LogReader]) -> None:
+    """It is found by the first line of JSON, unless it is said."""
+    (path := tmp_path / "log.jsonl").write_text(text)
+
+    with open_log(path, log_format=log_format) as reader:
+        assert type(reader) is kind is FORMATS[log_format or next(name for name in FORMATS if FORMATS[name] is kind)]
+        assert not isinstance(reader, EventReader) or reader.group == "unnamed"
+    with open_log(path, group="g", log_format=log_format) as reader:
+        assert not isinstance(reader, EventReader) or reader.group == "g"
+
+
+@pytest.mark.parametrize("text", ["", "{", "a log\n" * 2000, '["e"]\n', '{"sharestate_operations":2,"client":"c"}\n'])
+def test_a_file_of_no_format(tmp_path: Path, text: str) -> None:
+    """It is refused as a file of operations is that does not begin with its header."""
+    (path := tmp_path / "log.jsonl").write_text(text)
+
+    with pytest.raises(OperationsError):
+        open_log(path)
+
+
+def test_judged_events(tmp_path: Path) -> None:
+    """Events of all formats are judged, as those of the group that is named."""
+    (tmp_path / "c1.jsonl").write_text(CONSUMER)
+    (tmp_path / "p.jsonl").write_text(PRODUCER)
+
+    judged = audit(sorted(tmp_path.iterdir()), group="g")
+
+    assert [str(key) for key in judged.share_partitions] == ["g, t-0", "g, t-1"]
+    assert judged.clients == 2

@@ -2,6 +2,15 @@
 
 from sharestate.audit.importers.event_files import EventReader
 from sharestate.audit.importers.librdkafka_chaos import LibrdkafkaChaosReader
+from sharestate.audit.importers.log_formats import FORMATS, UNNAMED, LogReader, open_log
 from sharestate.audit.importers.verifiable import VerifiableReader
 
-__all__ = ["EventReader", "LibrdkafkaChaosReader", "VerifiableReader"]
+__all__ = [
+    "FORMATS",
+    "UNNAMED",
+    "EventReader",
+    "LibrdkafkaChaosReader",
+    "LogReader",
+    "VerifiableReader",
+    "open_log",
+]

@@ -26,9 +26,9 @@ from sharestate.audit.operations import (
 from sharestate.json_checks import Field, integer, one_of, record, text
 from sharestate.json_lines import Json
 
-SOME_TIME_MS: Final = 2**40
+SOME_TIME_MS: Final = 2**42
 """
-The end of all operations, which begin at 0: longer than any lock lasts. [ms]
+The end of all operations, which begin at 0: the year 2109, so what other files say of the same time lies between. [ms]
 
 The events have no times, and those of two consumers no order. So every operation may have been at any time.
 """
