@@ -82,16 +82,36 @@ class Ending:
         return self._ended.is_set()
 
 
+class Quiet:
+    """Whether nothing has come for a while, since the end began."""
+
+    def __init__(self, ending: Ending, least_s: float) -> None:
+        """Begin before the end."""
+        self._ending, self._least_s = ending, least_s
+        self._began_s: float | None = None
+
+    def ends(self) -> None:
+        """Something has come."""
+        self._began_s = None
+
+    def __bool__(self) -> bool:
+        """Return whether it has lasted long enough."""
+        now_s = time.monotonic()
+        if self._ending and self._began_s is None:
+            self._began_s = now_s
+        return self._began_s is not None and now_s - self._began_s >= self._least_s
+
+
 def consume(orders: Orders, ending: Ending) -> None:
     """Take records and acknowledge them, now and then too late, until nothing comes any more."""
     chance = random.Random(orders.seed)  # noqa: S311 - no secret
     recorder = Recorder(Path(orders.logs) / f"client-{orders.seed}.jsonl")
     consumer = recorded(ShareConsumer, _config(orders, **{"group.id": orders.group}), recorder)
     consumer.subscribe([orders.topic])
-    last_s = time.monotonic()
-    while not ending or time.monotonic() - last_s < orders.quiet_s:
+    quiet = Quiet(ending, orders.quiet_s)
+    while not quiet:
         for messages in polled(consumer):
-            last_s = time.monotonic()
+            quiet.ends()
             if not ending and chance.random() < SLOW:
                 time.sleep(orders.slow_s)
             for message in messages:
@@ -153,11 +173,11 @@ def chaos(orders: Orders, ending: Ending) -> None:
     """Print the events that librdkafka's ``share_consume_verify`` prints, which accepts all that it gets."""
     consumer = ShareConsumer(_config(orders, **{"group.id": orders.group}))
     consumer.subscribe([orders.topic])
-    last_s = time.monotonic()
+    quiet = Quiet(ending, orders.quiet_s)
     with (Path(orders.logs) / f"chaos-{orders.seed}.jsonl").open("w") as events:
-        while not ending or time.monotonic() - last_s < orders.quiet_s:
+        while not quiet:
             for messages in polled(consumer):
-                last_s = time.monotonic()
+                quiet.ends()
                 places = [(message.topic(), message.partition(), message.offset()) for message in messages]
                 for message, (topic, partition, offset) in zip(messages, places, strict=True):
                     event = {"e": "consumed", "t": topic, "id": NO_ID, "p": partition, "o": offset}

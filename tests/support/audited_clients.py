@@ -278,7 +278,9 @@ class RandomClients:
 
     def _think(self, member: _Member) -> None:
         is_slow = self._now_ms < self._quiet_at and self._random.random() < 0.1
-        pause = self._random.randrange(self.lock_ms // 2, 2 * self.lock_ms) if is_slow else self._random.randrange(1, 80)
+        pause = (
+            self._random.randrange(self.lock_ms // 2, 2 * self.lock_ms) if is_slow else self._random.randrange(1, 80)
+        )
         self._later(pause, lambda: self._act(member))
 
     def _send(self, member: _Member, request: Any, answered: Callable[[float, float | None, Any], None]) -> None:  # noqa: ANN401 - of any kind
@@ -322,10 +324,10 @@ class RandomClients:
         def answered(begin_ms: float, end_ms: float | None, response: Any) -> None:  # noqa: ANN401 - of the node
             got: tuple[FetchedRanges, ...] = ()
             if response is not None:
-                got = tuple(_fetched(each) for each in response.partitions if each.acquired_records or each.error.error_code)
-                member.held += [
-                    (each.partition, first, last) for each in got for first, last, _ in each.ranges
-                ]
+                got = tuple(
+                    _fetched(each) for each in response.partitions if each.acquired_records or each.error.error_code
+                )
+                member.held += [(each.partition, first, last) for each in got for first, last, _ in each.ranges]
                 if response.error_code:
                     member.epoch = 0
                     got = (FetchedRanges(TOPIC, 0, (), int(response.error_code)),)

@@ -27,7 +27,7 @@ from sharestate.audit import (
 )
 from sharestate.audit.importers import (
     FORMATS,
-    EventReader,
+    EventsReader,
     LibrdkafkaChaosReader,
     LogReader,
     VerifiableReader,
@@ -71,7 +71,7 @@ def acknowledged(
     return AcknowledgeOperation(begin_ms=begin_ms, end_ms=end_ms, group="g", partitions=partitions, implicit=True)
 
 
-def read(kind: type[EventReader], path: Path, text: str) -> list[LoggedOperation]:
+def read(kind: type[EventsReader], path: Path, text: str) -> list[LoggedOperation]:
     """Return the operations that a file of *text* has."""
     path.write_text(text)
     with kind(path, group="g") as reader:
@@ -214,7 +214,9 @@ def test_the_events_of_librdkafkas_chaos_harness(tmp_path: Path) -> None:
         (LibrdkafkaChaosReader, '{"e":"acked","t":"t","p":0,"o":1}', "err", "missing"),
     ],
 )
-def test_lines_that_are_no_events(tmp_path: Path, kind: type[EventReader], line: str, field: str, message: str) -> None:
+def test_lines_that_are_no_events(
+    tmp_path: Path, kind: type[EventsReader], line: str, field: str, message: str
+) -> None:
     """They are named by file, line and field, and so is a file that is not there."""
     path = tmp_path / "events.jsonl"
     with pytest.raises(OperationsError, match=message) as refused:
@@ -245,9 +247,9 @@ def test_the_format_of_a_file(tmp_path: Path, text: str, log_format: str | None,
 
     with open_log(path, log_format=log_format) as reader:
         assert type(reader) is kind is FORMATS[log_format or next(name for name in FORMATS if FORMATS[name] is kind)]
-        assert not isinstance(reader, EventReader) or reader.group == "unnamed"
+        assert not isinstance(reader, EventsReader) or reader.group == "unnamed"
     with open_log(path, group="g", log_format=log_format) as reader:
-        assert not isinstance(reader, EventReader) or reader.group == "g"
+        assert not isinstance(reader, EventsReader) or reader.group == "g"
 
 
 @pytest.mark.parametrize("text", ["", "{", "a log\n" * 2000, '["e"]\n', '{"sharestate_operations":2,"client":"c"}\n'])

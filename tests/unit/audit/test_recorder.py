@@ -3,227 +3,29 @@
 from __future__ import annotations
 
 import gc
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
-from attrs import define, frozen
 
-from sharestate.audit import FaultOperation, OperationsReader
+from sharestate.audit import FaultOperation
 from sharestate.audit.recorder import Recorder, recorded, share_consumer
-
-Lines = list[dict[str, Any]]
-
-
-@frozen
-class Error:
-    """A KafkaError, as far as it is looked at."""
-
-    number: int
-
-    def code(self) -> int:
-        """Return the code."""
-        return self.number
-
-
-class FailedError(Exception):
-    """A KafkaException, as far as it is looked at."""
-
-
-@frozen(eq=False)
-class Record:
-    """A message, as far as it is looked at."""
-
-    at: int
-    count: int | None = 1
-    of: str = "orders"
-    part: int = 0
-    wrong: Error | None = None
-    took_s: float = 0.0
-
-    def topic(self) -> str:
-        """Return the topic."""
-        return self.of
-
-    def partition(self) -> int:
-        """Return the partition."""
-        return self.part
-
-    def offset(self) -> int:
-        """Return the offset."""
-        return self.at
-
-    def delivery_count(self) -> int | None:
-        """Return the delivery count."""
-        return self.count
-
-    def error(self) -> Error | None:
-        """Return the error."""
-        return self.wrong
-
-    def latency(self) -> float:
-        """Return the latency. [s]"""
-        return self.took_s
-
-    def key(self) -> bytes:
-        """Return the key."""
-        return f"k{self.at}".encode()
-
-
-@frozen
-class Place:
-    """A TopicPartition, as far as it is looked at."""
-
-    topic: str
-    partition: int
-
-
-@define
-class Clock:
-    """A clock that a test moves."""
-
-    ms: float = 1000.0
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of all recorders."""
-    clock = Clock()
-    monkeypatch.setattr(Recorder, "now_ms", lambda _: clock.ms)
-    return clock
-
-
-class Consumer:
-    """A share consumer whose answers a test gives."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        """Take callbacks."""
-        self.config = config
-        self.callback: Any = None
-        self.answers: list[Callable[[], Iterable[Record]]] = []
-
-    def poll(self, timeout: float = -1) -> list[Record]:
-        """Return what comes next."""
-        del timeout
-        return list(self.answers.pop(0)())
-
-    def acknowledge(self, message: Record, ack_type: int = 1) -> None:
-        """Refuse what is negative, as a client refuses what it has not got."""
-        del ack_type
-        if message.at < 0:
-            raise ValueError
-
-    def acknowledge_offset(self, topic: str, partition: int, offset: int, ack_type: int = 1) -> None:
-        """Take it."""
-
-    def commit_sync(self, timeout: float = 60) -> dict[Place, None]:
-        """Answer whatever was sent."""
-        del timeout
-        self.answers.pop(0)()
-        return {}
-
-    def commit_async(self) -> None:
-        """Answer nothing yet."""
-
-    def set_acknowledgement_commit_callback(self, callback: Any) -> None:  # noqa: ANN401 - of any type, as in confluent-kafka
-        """Keep it."""
-        if not (callback is None or callable(callback)):
-            raise TypeError
-        self.callback = callback
-
-    def unsubscribe(self) -> None:
-        """Leave the group."""
-
-    def close(self) -> None:
-        """Close it."""
-        if self.answers:
-            self.answers.pop(0)()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-
-class Producer:
-    """A producer whose delivery reports a test gives."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        """Take the default callback."""
-        self.default = config["on_delivery"]
-        self.reports: list[Record] = []
-        self.asked: list[tuple[Any, ...]] = []
-        self.failure: Exception | None = None
-        self.left = 0
-
-    def produce(self, topic: str, value: object = None, key: object = None, *arguments: Any) -> None:  # noqa: ANN401 - confluent-kafka's own
-        """Take a record."""
-        self.asked.append((topic, value, key, *arguments))
-
-    def produce_batch(self, topic: str, messages: list[dict[str, Any]], *_: Any) -> int:  # noqa: ANN401 - as above
-        """Take them."""
-        del topic
-        return len(messages)
-
-    def poll(self, timeout: float = -1) -> int:
-        """Report what there is to the callbacks of the records, in turn, or to the default one."""
-        del timeout
-        callbacks = [asked[4] or asked[5] or self.default for asked in self.asked]
-        for record, callback in zip(self.reports, callbacks, strict=True):
-            callback(record.wrong, record)
-        self.reports, self.asked = [], []
-        return len(callbacks)
-
-    def flush(self, timeout: float = -1) -> int:
-        """Report, and return how many are left."""
-        self.poll(timeout)
-        return self.left
-
-    def purge(self) -> None:
-        """Purge."""
-
-    def begin_transaction(self) -> None:
-        """Begin a transaction."""
-
-    def commit_transaction(self, timeout: float = -1) -> None:
-        """Report, and fail if that is asked for."""
-        self.poll(timeout)
-        if self.failure is not None:
-            raise self.failure
-
-    abort_transaction = commit_transaction
-
-    def close(self) -> bool:
-        """Close it."""
-        return True
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-
-def consumer(log: Path, **config: Any) -> Any:  # noqa: ANN401 - a Consumer, with more
-    """Return a share consumer that is recorded."""
-    explicit = {"group.id": "g", "client.id": "c", "share.acknowledgement.mode": "explicit"}
-    return recorded(Consumer, {**explicit, **config}, log)
-
-
-def lines(log: Path) -> Lines:
-    """Return what a file has after its header, without what is the same in all of it; it must be in the format."""
-    list(OperationsReader(log))
-    return [
-        {name: value for name, value in json.loads(line).items() if name != "group"}
-        for line in log.read_text().splitlines()[1:]
-    ]
-
-
-def is_complete(log: Path) -> bool:
-    """Return whether a file says that it is complete."""
-    with OperationsReader(log) as reader:
-        return reader.header.complete
+from tests.support.recorded_clients import (
+    Clock,
+    Consumer,
+    Error,
+    FailedError,
+    Place,
+    Producer,
+    Record,
+    consumer,
+    is_complete,
+    lines,
+    producer,
+)
 
 
 def test_a_poll(tmp_path: Path, clock: Clock) -> None:
@@ -451,107 +253,6 @@ def test_a_callback_that_is_none(tmp_path: Path) -> None:
     assert member.callback == before
 
 
-# ---- the producer
-
-
-def producer(log: Path | Recorder, **more: Any) -> Any:  # noqa: ANN401 - a Producer, with more
-    """Return a producer that is recorded."""
-    return recorded(Producer, {"client.id": "p", "transactional.id": "tx"}, log, **more)
-
-
-def test_produced_records(tmp_path: Path, clock: Clock) -> None:
-    """
-    Records of a partition are ranges of offsets, and begin before the call that reports them, by their latency.
-
-    What has an error may be in the log or not, unless a broker has said so or librdkafka has not sent it.
-    """
-    maker = producer(log := tmp_path / "log.jsonl", record_id=lambda message: message.key().decode())
-    told: list[Record] = []
-    maker.reports = [
-        Record(0, took_s=0.25),
-        Record(0, part=1),
-        Record(1, took_s=0.5),
-        Record(3, took_s=0.125),
-        Record(-1001, wrong=Error(-192)),
-        Record(-1001, wrong=Error(-192)),
-        Record(-1001, wrong=Error(10)),
-        Record(-1001, part=-1, wrong=Error(-190)),
-        Record(-1001, wrong=Error(-152)),
-    ]
-    for number in range(9):
-        more = {"on_delivery": lambda _, message: told.append(message)} if number < 2 else {}
-        maker.produce("orders", b"v", partition=0, **more)
-    maker.produce("orders", callback=lambda _, message: told.append(message))
-    maker.reports.append(Record(-1, wrong=None))  # without acks there is no offset
-    clock.ms = 2000
-    assert maker.poll(0) == 10
-    maker.close()
-
-    common = {"op": "produce", "end_ms": 2000, "topic": "orders", "partition": 0}
-    unknown = {**common, "begin_ms": 2000, "end_ms": None, "ids": ["k-1001"]}
-    assert lines(log) == [
-        {**common, "begin_ms": 1500, "first_offset": 0, "last_offset": 1, "ids": ["k0", "k1"]},
-        {**common, "begin_ms": 1875, "first_offset": 3, "last_offset": 3, "ids": ["k3"]},
-        {**unknown, "count": 2, "ids": ["k-1001", "k-1001"]},
-        {**unknown, "end_ms": 2000, "count": 1, "code": 10},
-        {**unknown, "count": 1, "ids": ["k-1"]},
-        {**common, "begin_ms": 2000, "partition": 1, "first_offset": 0, "last_offset": 0, "ids": ["k0"]},
-    ]
-    assert [message.at for message in told] == [0, 0, -1]
-
-
-@pytest.mark.usefixtures("clock")
-def test_transactions(tmp_path: Path) -> None:
-    """A transaction has a name, and its end a result; what librdkafka has no answer to has no end."""
-    maker = producer(log := tmp_path / "log.jsonl")
-    maker.begin_transaction()
-    maker.produce("orders")
-    maker.reports = [Record(5)]
-    maker.commit_transaction()
-    maker.begin_transaction()
-    for number in (-185, 47):
-        maker.failure = FailedError(Error(number))
-        with pytest.raises(FailedError):
-            maker.commit_transaction(1.0)
-    maker.failure = FailedError()
-    with pytest.raises(FailedError):
-        maker.abort_transaction()
-    maker.failure = None
-    maker.abort_transaction()
-    maker.close()
-
-    assert lines(log)[0]["transaction"] == "tx/1"
-    ends = [{n: v for n, v in line.items() if n not in {"op", "begin_ms"}} for line in lines(log)[1:]]
-    assert ends == [
-        {"end_ms": 1000, "transaction": "tx/1", "committed": True},
-        {"end_ms": None, "transaction": "tx/2", "committed": True},
-        {"end_ms": 1000, "transaction": "tx/2", "committed": True, "code": 47},
-        {"end_ms": None, "transaction": "tx/2", "committed": False},
-        {"end_ms": 1000, "transaction": "tx/2", "committed": False},
-    ]
-
-
-def test_what_a_producer_cannot_say(tmp_path: Path) -> None:
-    """The header says that something is missing: records with callbacks of a batch, or that were never reported."""
-    for number, (message, should_be) in enumerate(
-        (({"value": b"v", "callback": print}, False), ({"value": b"v"}, True))
-    ):
-        maker = producer(log := tmp_path / f"{number}.jsonl")
-        maker.produce_batch("orders", [message])
-        maker.close()
-        assert is_complete(log) is should_be
-
-    for left in (0, 1):
-        maker = producer(log := tmp_path / f"left-{left}.jsonl")
-        maker.left = left
-        maker.produce("orders")
-        maker.reports = [Record(0)]
-        maker.flush()
-        del maker
-        gc.collect()
-        assert is_complete(log) is (left == 0)
-
-
 # ---- the file
 
 
@@ -664,7 +365,7 @@ def test_a_consumer_that_is_dropped(tmp_path: Path, clock: Clock) -> None:
 
 END = """
 import sys
-from tests.unit.audit.test_recorder import Consumer, Record
+from tests.support.recorded_clients import Consumer, Record
 from sharestate.audit.recorder import recorded
 member = recorded(Consumer, {"group.id": "g"}, sys.argv[1])
 member.answers = [lambda: [Record(0)]]

@@ -15,7 +15,7 @@ from sharestate.json_line_files import NumberedLines
 from sharestate.json_lines import Json, read_json
 
 
-class EventReader(ABC):
+class EventsReader(ABC):
     """
     A file of events, opened to be read once, with what an ``OperationsReader`` has.
 

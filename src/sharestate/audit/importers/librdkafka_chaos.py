@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sharestate.audit.importers.event_files import EventReader
+from sharestate.audit.importers.event_files import EventsReader
 from sharestate.audit.operations import (
     AcknowledgedAs,
     AcknowledgedRange,
@@ -50,7 +50,7 @@ _EVENTS: Final = {"consumed": _CONSUMED, "acked": _ACKED}
 Event = dict[str, Json]
 
 
-class LibrdkafkaChaosReader(EventReader):
+class LibrdkafkaChaosReader(EventsReader):
     """
     A file of events of librdkafka's chaos harness.
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from sharestate.audit.importers.event_files import EventReader
+from sharestate.audit.importers.event_files import EventsReader
 from sharestate.audit.importers.librdkafka_chaos import LibrdkafkaChaosReader
 from sharestate.audit.importers.verifiable import VerifiableReader
 from sharestate.audit.operation_files import OperationsError, OperationsReader
 from sharestate.json_line_files import NumberedLines
 from sharestate.json_lines import read_json
 
-LogReader: TypeAlias = OperationsReader | EventReader
+LogReader: TypeAlias = OperationsReader | EventsReader
 """A reader of operations, whatever the file has."""
 
 OPERATIONS: Final = "operations"
@@ -47,7 +47,7 @@ def open_log(path: Path | str, *, group: str | None = None, log_format: str | No
         OperationsError: It cannot be read.
     """
     reader = FORMATS[log_format or _found(path)]
-    if issubclass(reader, EventReader):
+    if issubclass(reader, EventsReader):
         return reader(path, group=group or UNNAMED)
     return reader(path)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from sharestate.audit.importers.event_files import EventReader
+from sharestate.audit.importers.event_files import EventsReader
 from sharestate.audit.operation_files import OperationsError
 from sharestate.audit.operations import (
     AcknowledgedAs,
@@ -82,7 +82,7 @@ def _event(fields: Mapping[str, Field]) -> Check[Event]:
 _EVENTS: Final = {name: _event(fields) for name, fields in _FIELDS.items()}
 
 
-class VerifiableReader(EventReader):
+class VerifiableReader(EventsReader):
     """
     A file of events of one share consumer or of one producer.
 

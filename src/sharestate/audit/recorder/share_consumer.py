@@ -45,7 +45,7 @@ _TYPES: Final = {1: AcknowledgedAs.ACCEPT, 2: AcknowledgedAs.RELEASE, 3: Acknowl
 """confluent_kafka.AcknowledgeType, which has no others."""
 
 
-class Sent(NamedTuple):
+class SentRanges(NamedTuple):
     """
     Acknowledgements of a partition on their way.
 
@@ -58,7 +58,7 @@ class Sent(NamedTuple):
     ranges: tuple[AcknowledgedRange, ...]
 
 
-class Acknowledged(NamedTuple):
+class AcknowledgedOffset(NamedTuple):
     """A record that was acknowledged by its offset, with as much of a message's methods as that takes."""
 
     a_topic: str
@@ -172,7 +172,7 @@ class ConsumerRecording:
         self._quiet: tuple[float, float] | None = None
         self._messages: Sequence[Message] = ()
         self._fetched: tuple[FetchedRanges, ...] = ()
-        self._unanswered: dict[Place, list[Sent]] = {}
+        self._unanswered: dict[Place, list[SentRanges]] = {}
         self.acknowledged: list[Message] = []
         self.types: list[AcknowledgeType | int] = []
         self.on_commit: CommitCallback | None = None
@@ -193,7 +193,7 @@ class ConsumerRecording:
             waiting = self._unanswered.setdefault(place, [])
             if len(waiting) >= MAX_UNANSWERED:
                 self._write_answer(place, waiting.pop(0), None, None)
-            waiting.append(Sent(begin_ms, ranges))
+            waiting.append(SentRanges(begin_ms, ranges))
 
     def _explicit(self) -> Iterator[tuple[Place, tuple[AcknowledgedRange, ...]]]:
         accepted = self.types.count(1)
@@ -229,14 +229,14 @@ class ConsumerRecording:
         for sent in self._unanswered.pop(place, ()):
             inside, outside = _split(sent.ranges, offsets) if offsets else ((), sent.ranges)
             if inside:
-                self._write_answer(place, Sent(sent.begin_ms, inside), code, end_ms)
+                self._write_answer(place, SentRanges(sent.begin_ms, inside), code, end_ms)
                 offsets = offsets.difference(*(range(first, last + 1) for first, last, _ in inside))
             if outside:
-                kept.append(Sent(sent.begin_ms, outside))
+                kept.append(SentRanges(sent.begin_ms, outside))
         if kept:
             self._unanswered[place] = kept
 
-    def _write_answer(self, place: Place, sent: Sent, code: int | None, end_ms: float | None) -> None:
+    def _write_answer(self, place: Place, sent: SentRanges, code: int | None, end_ms: float | None) -> None:
         self._recorder.write(
             AcknowledgeOperation(
                 begin_ms=sent.begin_ms,
@@ -370,7 +370,7 @@ class RecordedShareConsumer(Base):
     def acknowledge_offset(self, topic: str, partition: int, offset: int, ack_type: AcknowledgeType | int = 1) -> None:
         """Acknowledge a record by its offset."""
         super().acknowledge_offset(topic, partition, offset, ack_type)  # type: ignore[arg-type] # as above
-        self._note(Acknowledged(topic, partition, offset))  # type: ignore[arg-type] # it has what is asked of a message
+        self._note(AcknowledgedOffset(topic, partition, offset))  # type: ignore[arg-type] # it has what is asked of a message
         self._note_type(ack_type)
 
     def commit_sync(self, timeout: float = 60) -> Any:  # noqa: ANN401 - as confluent-kafka has it
