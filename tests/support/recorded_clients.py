@@ -159,7 +159,7 @@ class Producer:
     def poll(self, timeout: float = -1) -> int:
         """Report what there is to the callbacks of the records, in turn, or to the default one."""
         del timeout
-        callbacks = [asked[4] or asked[5] or self.default for asked in self.asked]
+        callbacks = [asked[4] or self.default for asked in self.asked]  # on_delivery counts without the other only
         for record, callback in zip(self.reports, callbacks, strict=True):
             callback(record.wrong, record)
         self.reports, self.asked = [], []

@@ -208,12 +208,12 @@ class RecordedProducer(Base):
         """Produce a record; its delivery is written down whatever callback it has."""
         recording = self._recording
         recording.is_flushed = False
+        if callback is None:
+            callback = on_delivery  # where both are given, the first is called, even if it is None
         if callback is not None:
             callback = recording.delivered(callback)
-        if on_delivery is not None:
-            on_delivery = recording.delivered(on_delivery)
         # By position: it takes 0.2 us less than by name, which more than pays for this method.
-        super().produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
+        super().produce(topic, value, key, partition, callback, None, timestamp, headers)
 
     def produce_batch(self, topic: str, messages: Any, *args: Any, **named: Any) -> int:  # noqa: ANN401 - as above
         """Produce records, of which only those are written down that have no callback of their own."""
