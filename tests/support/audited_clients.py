@@ -156,20 +156,28 @@ class RandomClients:
         if self._has_faults:
             self._later(self._random.randrange(busy_ms), self._fail_over)
         end_ms = busy_ms + (self.limit + 2) * (self.lock_ms + 3000)
-        while self._events and self._now_ms < end_ms:
+        self._later(end_ms, lambda: None)  # so that answers to fetches that wait are waited for
+        while self._now_ms < end_ms:
             at_ms, _, event = heappop(self._events)
-            self._advance(at_ms)
-            event()
+            if self._advance(at_ms):
+                event()
+            else:
+                self._sequence += 1
+                heappush(self._events, (at_ms, self._sequence, event))
         self._ended.sort(key=lambda each: each[0])
         return [(name, operation) for _, name, operation in self._ended]
 
-    def _advance(self, to_ms: int) -> None:
-        """Let time pass on the node, and deliver each answer when it is due."""
-        while (due := self._node.next_deadline_ms()) is not None and due <= to_ms:
+    def _advance(self, to_ms: int) -> bool:
+        """Let time pass on the node until something is answered, and return whether nothing was before the time."""
+        while (due := self._node.next_deadline_ms()) is not None and due < to_ms:
             self._now_ms = max(due, self._now_ms)
-            self._take(self._node.advance(self._now_ms))
+            answers = self._node.advance(self._now_ms)
+            self._take(answers)
+            if answers:
+                return False
         self._now_ms = max(to_ms, self._now_ms)
         self._take(self._node.advance(self._now_ms))
+        return True
 
     def _take(self, answers: Any) -> None:  # noqa: ANN401 - of the node
         for number, response in answers:

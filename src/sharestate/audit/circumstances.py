@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -110,6 +110,10 @@ class _Spans:
             return None
         return next(span for span in reversed(self._spans[:position]) if span.end_us >= since_us)
 
+    def begun_since(self, since_us: int) -> int:
+        """Return how many begin at *since_us* or later."""
+        return len(self._begins) - bisect_left(self._begins, since_us)
+
     @property
     def begin_us(self) -> int:
         """The begin of the first of them. [µs]"""
@@ -213,14 +217,22 @@ class Circumstances:
         """Return a fault that may have been between *act* and *other*."""
         return self._between(self._faults_of(key), act, other) if self.log.faults else None
 
-    def unseen(self, key: SharePartitionName, act: Act) -> bool:
-        """Return whether, before *act*, records may have been acquired that no client has seen."""
-        spans = (self._unseen.get(key.group, {}), self._faults_of(key))
+    def unseen(self, key: SharePartitionName, born: Act | None, act: Act) -> bool:
+        """Return whether, before *act*, a record that was *born* then may have been acquired unseen."""
+        if born is not None:
+            spans = self._unseen.get(key.group)
+            return self._between(spans, born, act) is not None or self.fault(key, born, act) is not None
+        everything = (self._unseen.get(key.group, {}), self._faults_of(key))
         return any(
             own.begin_us <= self.latest_us(act.end_us, act.clock, clock)
-            for by_clock in spans
+            for by_clock in everything
             for clock, own in by_clock.items()
         )
+
+    def unseen_since(self, group: str, act: Act) -> int:
+        """Return how often records may have been acquired since *act* that no client has seen."""
+        spans = self._unseen.get(group, {}).items()
+        return sum(own.begun_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
 
     def _faults_of(self, key: SharePartitionName) -> _SpansByClock:
         _, topic, partition = key

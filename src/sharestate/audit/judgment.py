@@ -151,7 +151,8 @@ class Judgment:
             deliveries = deliveries_of(history)
             if history.life:
                 acts = search.as_seen(history)
-                found = search.found(acts, is_new=bool(history.produced))
+                born = history.produced[0] if history.produced else None
+                found = search.found(acts, born, is_new=produced.is_new(history))
                 self._count(key, history, found)
                 self._note(key, history, acts, found, refused)
                 locks.count(acts, history.records)

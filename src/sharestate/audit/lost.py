@@ -126,10 +126,7 @@ class LostRecords:
         self._limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._isolation = circumstances.words_in_force(key.group, "isolation_level")
         self._deleted = max((before for _, before in log.deletions.get((key.topic, key.partition), ())), default=0)
-        self._unseen = len(log.unanswered.get(key.group, ())) + len(log.faults)
-        self._unseen += sum(
-            span.what == "crashed" for (name, _), own in log.gone.items() if name == key.group for span in own
-        )
+        self._around, self._group = circumstances, key.group
         self._hindrance = quiet.hindrance(key.group)
         if not self._hindrance and not all(log.clients[client].complete for client in log.members[key.group]):
             self._hindrance = "the log of a member is not complete"
@@ -184,7 +181,8 @@ class LostRecords:
             return "nothing was delivered, and where the group began is not known"
         if history.last_offset >= self._open and self._isolation != {"read_uncommitted"}:
             return "a transaction before it has perhaps not ended"
-        if self._limit is not None and times + self._unseen >= self._limit[0]:
+        unseen = self._around.unseen_since(self._group, history.produced[0])
+        if unseen and (self._limit is None or times + unseen >= self._limit[0]):
             return "it may have reached the delivery count limit unseen"
         return ""
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from sharestate.audit.circumstances import Act, Circumstances
-from sharestate.audit.operation_log import NO_TRANSACTION, OperationLog, RowKind, SharePartitionName
+from sharestate.audit.operation_log import NEVER_US, NO_TRANSACTION, OperationLog, RowKind, SharePartitionName
 from sharestate.audit.operations import View
 from sharestate.audit.record_histories import RecordHistory
 
@@ -95,7 +95,7 @@ class ProducedRecords:
         log_key = key.topic, key.partition
         rows = log.produced.get(log_key, ())
         producers = {log.client[log.operation[row]] for row in rows}
-        self._first = min((log.first[row] for row in rows), default=0)
+        self._first = min((log.first[row] for row in rows), default=NEVER_US)
         self._end = self._first
         self._markers = sum(
             ends.most(transaction) for transaction in {log.what[row] for row in rows} - {NO_TRANSACTION}
@@ -108,6 +108,10 @@ class ProducedRecords:
         elif not all(log.clients[client].complete for client in producers):
             self._hindrance = "the log of a producer is not complete"
 
+    def is_new(self, history: RecordHistory) -> bool:
+        """Return whether records were produced after the log began, which has all that was done to them."""
+        return history.first_offset >= self._first
+
     def hindrance(self, history: RecordHistory, deliveries: list[Act]) -> str | None:
         """
         Return why it cannot be told whether records were produced that were delivered; empty if they were not.
@@ -115,7 +119,7 @@ class ProducedRecords:
         Returns:
             None if they were, or may be markers of transactions, which are in ranges that brokers answer.
         """
-        follows, self._end = history.first_offset <= self._end, max(self._end, history.last_offset + 1)
+        hole, self._end = history.last_offset + 1 - self._end, max(self._end, history.last_offset + 1)
         if history.produced or not deliveries:
             return None
         if self._hindrance:
@@ -123,8 +127,8 @@ class ProducedRecords:
         if history.first_offset < self._first:
             return "what was produced before is not in the log"
         is_wire = all(self._clients[act.client].view is View.WIRE for act in deliveries)
-        if is_wire and follows and history.records <= self._markers:
-            self._markers -= history.records
+        if is_wire and hole <= self._markers:
+            self._markers -= hole
             return None
         return ""
 

@@ -14,8 +14,17 @@ _ACTS_OF_ROW: Final = 200
 """How many acts all histories of a share partition have at the most: these, and so many for each row. An answer
 with 500 records that were produced one by one is in 500 histories."""
 
-_MAY_BE_CARRIED_OUT_LATER: Final = frozenset({0, int(ErrorCode.INVALID_RECORD_STATE)})
-"""The codes that say what became of an acknowledgement; with any other it may be carried out later, or never."""
+NOT_CARRIED_OUT: Final = frozenset(
+    int(code)
+    for code in (
+        ErrorCode.INVALID_RECORD_STATE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+    )
+)
+"""The codes with which an acknowledgement was surely not carried out: it is refused before anything is stored. With any
+other but 0 it may be carried out later, or never."""
 
 
 class RecordHistory(NamedTuple):
@@ -89,7 +98,7 @@ class RecordHistories:
         log = self._log
         operation, code = log.operation[row], log.code[row]
         client = log.client[operation]
-        end = log.end_us[operation] if code in _MAY_BE_CARRIED_OUT_LATER else NEVER_US
+        end = log.end_us[operation] if code == 0 or code in NOT_CARRIED_OUT else NEVER_US
         return Act(
             row=row,
             operation=operation,

@@ -20,7 +20,7 @@ from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.operation_log import ACKNOWLEDGED_AS, NEVER_US, RowKind, SharePartitionName
 from sharestate.audit.operations import AcknowledgedAs, View
-from sharestate.audit.record_histories import RecordHistory
+from sharestate.audit.record_histories import NOT_CARRIED_OUT, RecordHistory
 from sharestate.error_codes import ErrorCode
 
 _STEPS_OF_LIFE: Final = 100_000
@@ -141,6 +141,7 @@ class LifeSearch:
         self._may_alter = bool(circumstances.log.alterations.get(key))
         self._later: dict[int, int] = {}
         self._acts: list[Act] = []
+        self._born: Act | None = None
         self._strict: set[int] = set()
         self._steps_left = _SOME_STEPS
         self._depth = 0
@@ -166,18 +167,19 @@ class LifeSearch:
         earliest = (self._around.earliest_us(begin_us, clock, act.clock) for begin_us, clock in begins)
         return act._replace(begin_us=min(min(earliest, default=-NEVER_US), act.begin_us))
 
-    def found(self, acts: list[Act], *, is_new: bool) -> FoundLife:
+    def found(self, acts: list[Act], born: Act | None, *, is_new: bool) -> FoundLife:
         """
         Return what is found out about records with a life, which are above all that were asked for before.
 
         Args:
             acts: The life, as ``as_seen`` returns it.
+            born: How they were produced; None if that is not known.
             is_new: Whether nothing can have been done to them before the log began.
 
         Complexity:
             Linear in the acts if none of them overlap; else as many orders are tried as the bound allows.
         """
-        self._acts = acts
+        self._acts, self._born = acts, born
         self._steps_left += _STEPS_OF_EACH
         start: _State = (KnownState.AVAILABLE, -1, -1, 0, 0 if is_new and self._sees_all else _MANY, 0, -1)
         refused = [act for act in acts if act.kind == RowKind.ACKNOWLEDGED and act.code == REFUSED]
@@ -246,7 +248,7 @@ class LifeSearch:
             self._steps_left -= len(acts)
             if len(seen) * len(acts) > steps or self._steps_left < 0:
                 return FoundLife(is_bound_reached=True)
-            self._depth = taken.bit_count()
+            self._depth = (taken & goal).bit_count()
             free = [number for number in range(len(acts)) if not (taken >> number & 1 or before[number] & ~taken)]
             after = [(number, self._step(state, number)) for number in free]
             stack += [
@@ -287,7 +289,7 @@ class LifeSearch:
             cause, unsure = freed
         if last >= 0 and self._around.fault(self._key, self._acts[last], act) is not None:
             least, most = min(least, stored), _MANY
-        elif not self._sees_all or self._around.unseen(self._key, act):
+        elif not self._sees_all or self._around.unseen(self._key, self._born, act):
             most = _MANY
         count = act.what
         wrong = self._wrong_count(count, least, most)
@@ -351,6 +353,8 @@ class LifeSearch:
                 self._fail(Guarantee.OWNER_MAY_ACKNOWLEDGE, act, why)
                 return None
             return state, ""
+        if act.code in NOT_CARRIED_OUT:
+            return state, ""
         late = is_owner and self._is_surely_over(self._acts[since], act)
         unsure = ""
         if not is_owner or late:
@@ -398,7 +402,7 @@ class LifeSearch:
         kind, owner, since, _, most, *_ = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
-        if most < self._least_limit and self._sees_all and not self._around.unseen(self._key, act):
+        if most < self._least_limit and self._sees_all and not self._around.unseen(self._key, self._born, act):
             return False
         if kind == KnownState.AVAILABLE:
             return True
