@@ -77,11 +77,11 @@ class EventsReader(ABC):
 
     @abstractmethod
     def _operations(self, event: dict[str, Json]) -> Iterator[LoggedOperation]:
-        """Yield what an event tells of; MalformedInputError if it is none."""
+        """Yield the operations that an event stands for; MalformedInputError if it is not one."""
 
     @abstractmethod
     def _ended(self) -> Iterator[LoggedOperation]:
-        """Yield what the end of the file tells of."""
+        """Yield the operations that the end of the file stands for."""
 
     def __enter__(self) -> Self:
         """Return the reader."""

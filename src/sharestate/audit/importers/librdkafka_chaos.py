@@ -65,18 +65,20 @@ class LibrdkafkaChaosReader(EventsReader):
 
     def _operations(self, event: dict[str, Json]) -> Iterator[LoggedOperation]:
         check = one_of(_EVENTS)(event.get("e"), "e")
-        told = check(event, "")
-        topic = told["t"] if told["id"] in _NO_ID else f"{told['t']}:{told['id']}"
-        partition, offset = told["p"], told["o"]
-        if told["e"] == "consumed":
+        checked = check(event, "")
+        topic = checked["t"] if checked["id"] in _NO_ID else f"{checked['t']}:{checked['id']}"
+        partition, offset = checked["p"], checked["o"]
+        if checked["e"] == "consumed":
             yield FetchOperation(
                 begin_ms=0,
                 end_ms=SOME_TIME_MS,
                 group=self.group,
-                partitions=(FetchedRanges(topic, partition, (DeliveredRange(offset, offset, told["dc"] or None),)),),
+                partitions=(FetchedRanges(topic, partition, (DeliveredRange(offset, offset, checked["dc"] or None),)),),
             )
             return
-        code = told["err"] if told["err"] >= 0 else None  # negative ones are librdkafka's own: there was no answer
+        code = (
+            checked["err"] if checked["err"] >= 0 else None
+        )  # negative ones are librdkafka's own: there was no answer
         yield AcknowledgeOperation(
             begin_ms=0,
             end_ms=SOME_TIME_MS if code is not None else None,

@@ -119,9 +119,9 @@ class VerifiableReader(EventsReader):
 
     def _operations(self, event: dict[str, Json]) -> Iterator[LoggedOperation]:
         name = event.get("name")
-        told = one_of(_EVENTS)(name, "name")(event, "")
-        yield from self._takes[str(name)](told)
-        self._last_ms = told["timestamp"]
+        checked = one_of(_EVENTS)(name, "name")(event, "")
+        yield from self._takes[str(name)](checked)
+        self._last_ms = checked["timestamp"]
 
     def _nothing(self, _: Event) -> Iterator[LoggedOperation]:
         yield from ()

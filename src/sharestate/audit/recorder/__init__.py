@@ -1,7 +1,7 @@
 """
 A recorder for confluent-kafka: clients that write down what they do, for ``sharestate audit``.
 
-confluent-kafka itself is not imported: whoever has made a client has it.
+confluent-kafka itself is not imported: an application that has a client has it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _COMPLETE: Final = b'"complete":true }\n'
 """The end of a header, before and after a file was closed in order: as long as the other, so that it fits its place."""
 
 
-class Recording(Protocol):
+class ClientRecording(Protocol):
     """What one client has done."""
 
     def abandoned(self) -> None:
@@ -64,7 +64,7 @@ class Recorder:
         self._client = client
         self._closes_itself = closes_itself
         self._lock = threading.RLock()  # a client may be collected, and written of, while another one is written of
-        self._open: dict[int, weakref.finalize[[Recording], object]] = {}
+        self._open: dict[int, weakref.finalize[[ClientRecording], object]] = {}
         self._left = max_bytes
         self._flushed_ms = self.now_ms()
         self._is_complete = True
@@ -101,15 +101,15 @@ class Recorder:
         """Return what lines of a client have as its name."""
         return None if client == self._client else client
 
-    def opened(self, client: object, recording: Recording) -> None:
+    def opened(self, client: object, recording: ClientRecording) -> None:
         """Learn of a client, which is to be closed before the file is."""
         self._open[id(recording)] = weakref.finalize(client, self._abandon, recording)
 
-    def _abandon(self, recording: Recording) -> None:
+    def _abandon(self, recording: ClientRecording) -> None:
         recording.abandoned()
         self.left(recording)
 
-    def left(self, recording: Recording) -> None:
+    def left(self, recording: ClientRecording) -> None:
         """Learn that a client is no more."""
         finalizer = self._open.pop(id(recording), None)
         if finalizer is not None:

@@ -258,7 +258,7 @@ class ConsumerRecording:
 
     def polled(self, messages: Sequence[Message], end_ms: float) -> None:
         """
-        End a poll that was begun.
+        End the poll.
 
         librdkafka asks for records in a poll that finds none waiting, and goes on asking when that poll is over. So
         what a poll brings was acquired after the first poll began that followed the last one that brought something.
