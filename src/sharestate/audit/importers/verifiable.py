@@ -86,7 +86,7 @@ class VerifiableReader(EventsReader):
     """
     A file of events of one share consumer or of one producer.
 
-    An event has one time, that of its line. A begin is the latest time before which an operation surely had not begun:
+    An event has one time, that of its line. A begin is the latest time at which an operation had surely not started:
     a share consumer asks for a partition again after all that it got of it was returned, a record is acknowledged after
     it was delivered, and one is produced after the start. Delivery counts are not in the events.
     """
