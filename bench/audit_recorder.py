@@ -28,7 +28,10 @@ from tests.broker.members import configure
 from tests.clients.targets import OURS, RELEASES, started
 
 RECORDS: Final = {"ours": 20_000, "kafka": 200_000}
-"""How many records a round has: some seconds at each broker."""
+"""How many records a consumer takes in a round: a second or two at each broker."""
+
+PRODUCED: Final = 200_000
+"""How many records a producer writes in a round."""
 
 BYTES: Final = 100
 """The size of a record's value. [bytes]"""
@@ -92,7 +95,7 @@ def produce(broker: Broker, topic: str, *, is_recorded: bool, with_callback: boo
     delivered = {"on_delivery": lambda _error, _message: None} if with_callback else {}
     value = b"x" * BYTES
     begin = now()
-    for number in range(broker.records):
+    for number in range(PRODUCED):
         while True:
             try:
                 producer.produce(topic, value=value, partition=0, **delivered)
@@ -127,21 +130,33 @@ def rows(broker: Broker, rounds: int) -> Iterator[tuple[str, ...]]:
     """Yield what each kind of work costs."""
     topic = broker.topic()
     produce(broker, topic, is_recorded=False, with_callback=False)
-    works: dict[str, Callable[[bool], Times]] = {
-        "share consumer, implicit": lambda on: consume(broker, topic, is_recorded=on, mode="implicit"),
-        "share consumer, explicit": lambda on: consume(broker, topic, is_recorded=on, mode="explicit"),
-        "producer with callbacks": lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=True),
-        "producer without": lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=False),
-    }
-    for name, work in works.items():
+    works: list[tuple[str, int, Callable[[bool], Times]]] = [
+        (
+            "share consumer, implicit",
+            broker.records,
+            lambda on: consume(broker, topic, is_recorded=on, mode="implicit"),
+        ),
+        (
+            "share consumer, explicit",
+            broker.records,
+            lambda on: consume(broker, topic, is_recorded=on, mode="explicit"),
+        ),
+        (
+            "producer with callbacks",
+            PRODUCED,
+            lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=True),
+        ),
+        ("producer without", PRODUCED, lambda on: produce(broker, broker.topic(), is_recorded=on, with_callback=False)),
+    ]
+    for name, records, work in works:
         pairs = list(compared(work, rounds))
         ratios = [after[0] / before[0] for before, after in pairs]
-        more_us = [(after[1] - before[1]) / broker.records * 1e6 for before, after in pairs]
+        more_us = [(after[1] - before[1]) / records * 1e6 for before, after in pairs]
         yield (
             name,
-            f"{broker.records / median(before[0] for before, _ in pairs):,.0f}",
+            f"{records / median(before[0] for before, _ in pairs):,.0f}",
             f"{median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})",
-            f"{median(before[1] for before, _ in pairs) / broker.records * 1e6:.2f}",
+            f"{median(before[1] for before, _ in pairs) / records * 1e6:.2f}",
             f"{median(more_us):.2f} ({min(more_us):.2f}-{max(more_us):.2f})",
         )
 
@@ -157,7 +172,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home, started(name, Path(home)) as target:
             records = given.records or RECORDS["ours" if name in OURS else "kafka"]
             (logs := Path(home) / "logs").mkdir()
-            head = (f"at {name}, {records:,} records", "records/s", "time recorded / not", "us CPU", "us CPU more")
+            head = (f"at {name}", "records/s", "time recorded / not", "us CPU", "us CPU more")
             lines = table(head, list(rows(Broker(target.address, records, logs), given.rounds)))
             sys.stdout.write("".join(f"{line}\n" for line in lines))
             sys.stdout.flush()
