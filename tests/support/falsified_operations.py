@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from attrs import evolve
 
@@ -42,7 +42,7 @@ class Delivered(NamedTuple):
     partition: int
     first: int
     last: int
-    count: int
+    delivery_count: int
     next_ms: float
 
 
@@ -100,7 +100,9 @@ def got(begin: float, partition: int, *ranges: DeliveredRange) -> FetchOperation
     )
 
 
-def answered(begin: float, partition: int, first: int, last: int, type_: AcknowledgedAs, code: int) -> LoggedOperation:
+def answered(  # noqa: PLR0913 - what an acknowledgement has
+    begin: float, partition: int, first: int, last: int, type_: AcknowledgedAs, code: int
+) -> LoggedOperation:
     """Return an acknowledgement that is answered in a millisecond."""
     ranges = AcknowledgedRanges(TOPIC, partition, (AcknowledgedRange(first, last, type_),), code)
     return AcknowledgeOperation(begin_ms=begin, end_ms=begin + 1, group=GROUP, partitions=(ranges,))
@@ -128,11 +130,13 @@ def early_lock(lines: Lines, random: Random) -> Lines | None:
 
 def _another(lines: Lines, random: Random, after_ms: float) -> Lines | None:
     limit = settings_of(lines).delivery_count_limit or 0
-    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + after_ms + 5 and each.count < limit]
+    found = [
+        each for each in deliveries(lines) if each.next_ms > each.end_ms + after_ms + 5 and each.delivery_count < limit
+    ]
     if not found:
         return None
     chosen = random.choice(found)
-    delivered = DeliveredRange(chosen.first, chosen.first, chosen.count + 1)
+    delivered = DeliveredRange(chosen.first, chosen.first, chosen.delivery_count + 1)
     return with_more(lines, (other_than(chosen.name), got(chosen.end_ms + after_ms, chosen.partition, delivered)))
 
 
@@ -149,7 +153,7 @@ def reject_undone(lines: Lines, random: Random) -> Lines | None:
 def _undone(lines: Lines, random: Random, type_: AcknowledgedAs) -> Lines | None:
     limit = settings_of(lines).delivery_count_limit or 0
     counts = {
-        (each.partition, offset): each.count
+        (each.partition, offset): each.delivery_count
         for each in deliveries(lines)
         for offset in range(each.first, each.last + 1)
     }
@@ -188,20 +192,22 @@ def _counted(
     lines: Lines, random: Random, count_of: Callable[[int], int], *, least: int = 1, most: int = 10
 ) -> Lines | None:
     counts = {
-        (each.partition, offset): each.count
+        (each.partition, offset): each.delivery_count
         for each in deliveries(lines)
         for offset in range(each.first, each.last + 1)
     }
     found = [
         each
         for each in deliveries(lines)
-        if least <= each.count <= most and each.count == counts[each.partition, each.first] and each.first == each.last
+        if least <= each.delivery_count <= most
+        and each.delivery_count == counts[each.partition, each.first]
+        and each.first == each.last
     ]
     if not found:
         return None
     chosen = random.choice(found)
-    before = DeliveredRange(chosen.first, chosen.last, chosen.count)
-    return _replaced(lines, chosen, (before._replace(delivery_count=count_of(chosen.count)),))
+    before = DeliveredRange(chosen.first, chosen.last, chosen.delivery_count)
+    return _replaced(lines, chosen, (before._replace(delivery_count=count_of(chosen.delivery_count)),))
 
 
 def _replaced(lines: Lines, chosen: Delivered, ranges: tuple[DeliveredRange, ...]) -> Lines:
@@ -222,7 +228,7 @@ def _replaced(lines: Lines, chosen: Delivered, ranges: tuple[DeliveredRange, ...
 def repeated(lines: Lines, random: Random) -> Lines | None:
     """An answer has an offset twice."""
     chosen = random.choice([*deliveries(lines)])
-    twice = DeliveredRange(chosen.first, chosen.last, chosen.count)
+    twice = DeliveredRange(chosen.first, chosen.last, chosen.delivery_count)
     return _replaced(lines, chosen, (twice, twice._replace(first_offset=chosen.last)))
 
 
@@ -230,8 +236,8 @@ def swapped(lines: Lines, random: Random) -> Lines | None:
     """An answer has two ranges in the wrong order."""
     found = [each for each in deliveries(lines) if each.last > each.first]
     chosen = random.choice(found)
-    second = DeliveredRange(chosen.first + 1, chosen.last, chosen.count)
-    return _replaced(lines, chosen, (second, DeliveredRange(chosen.first, chosen.first, chosen.count)))
+    second = DeliveredRange(chosen.first + 1, chosen.last, chosen.delivery_count)
+    return _replaced(lines, chosen, (second, DeliveredRange(chosen.first, chosen.first, chosen.delivery_count)))
 
 
 def never_produced(lines: Lines, random: Random) -> Lines | None:
@@ -302,30 +308,41 @@ def lost(lines: Lines, random: Random) -> Lines | None:
 
 def _without(operation: LoggedOperation, partition: int, offset: int) -> LoggedOperation:
     """Return an operation without anything about a record."""
-    if not isinstance(operation, (FetchOperation, AcknowledgeOperation)):
-        return operation
-    partitions = tuple(
-        each._replace(ranges=tuple(_cut(each.ranges, offset))) if each.partition == partition else each
-        for each in operation.partitions
-    )
-    return evolve(operation, partitions=partitions)
+    if isinstance(operation, FetchOperation):
+        fetched = (
+            each._replace(ranges=_cut(each.ranges, each.partition == partition, offset))
+            for each in operation.partitions
+        )
+        return evolve(operation, partitions=tuple(fetched))
+    if isinstance(operation, AcknowledgeOperation):
+        asked = (
+            each._replace(ranges=_cut(each.ranges, each.partition == partition, offset))
+            for each in operation.partitions
+        )
+        return evolve(operation, partitions=tuple(asked))
+    return operation
 
 
-def _cut(ranges: tuple[NamedTuple, ...], offset: int) -> Iterator[NamedTuple]:
+Range = TypeVar("Range", DeliveredRange, AcknowledgedRange)
+
+
+def _cut(ranges: tuple[Range, ...], is_its: bool, offset: int) -> tuple[Range, ...]:  # noqa: FBT001 - of each partition
+    cut: list[Range] = []
     for each in ranges:
-        first, last, what = each
-        if first < offset <= last:
-            yield type(each)(first, offset - 1, what)  # type: ignore[call-arg] # both kinds have these fields
-        if first <= offset < last:
-            yield type(each)(offset + 1, last, what)  # type: ignore[call-arg]
-        if not first <= offset <= last:
-            yield each
+        if not is_its or not each.first_offset <= offset <= each.last_offset:
+            cut.append(each)
+            continue
+        if each.first_offset < offset:
+            cut.append(each._replace(last_offset=offset - 1))
+        if offset < each.last_offset:
+            cut.append(each._replace(first_offset=offset + 1))
+    return tuple(cut)
 
 
 def not_owner(lines: Lines, random: Random) -> Lines | None:
     """Another member acknowledges what somebody has acquired, and is not refused."""
     limit = settings_of(lines).delivery_count_limit or 0
-    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + 9 and each.count < limit]
+    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + 9 and each.delivery_count < limit]
     chosen = random.choice(found)
     more = answered(chosen.end_ms + 2, chosen.partition, chosen.first, chosen.first, AcknowledgedAs.RELEASE, 0)
     return with_more(lines, (other_than(chosen.name), more))

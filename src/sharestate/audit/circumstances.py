@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from attrs import field, frozen, validators
 
 from sharestate.audit.clocks import ClockBounds
-from sharestate.audit.operation_log import NEVER_US, OperationLog, SharePartitionName, Span
+from sharestate.audit.operation_log import NEVER_US, OperationLog, SharePartitionName, TimeSpan
 from sharestate.audit.operations import View
 
 CLOCK_TOLERANCE_MS: Final = 100
@@ -98,12 +98,12 @@ class Act(NamedTuple):
 class _Spans:
     """Spans of one clock, by their begins; asked whether one of them may lie between two acts."""
 
-    def __init__(self, spans: Iterable[Span]) -> None:
+    def __init__(self, spans: Iterable[TimeSpan]) -> None:
         self._spans = sorted(spans)
         self._begins = [span.begin_us for span in self._spans]
         self._latest = [*accumulate((span.end_us for span in self._spans), max)]
 
-    def first(self, since_us: int, until_us: int) -> Span | None:
+    def first(self, since_us: int, until_us: int) -> TimeSpan | None:
         """Return a span that begins at *until_us* at the latest, and does not end before *since_us*."""
         position = bisect_right(self._begins, until_us)
         if not position or self._latest[position - 1] < since_us:
@@ -123,8 +123,8 @@ class _Spans:
 _SpansByClock = dict[int, _Spans]
 
 
-def _by_clock(spans: Iterable[Span]) -> _SpansByClock:
-    grouped: defaultdict[int, list[Span]] = defaultdict(list)
+def _by_clock(spans: Iterable[TimeSpan]) -> _SpansByClock:
+    grouped: defaultdict[int, list[TimeSpan]] = defaultdict(list)
     for span in spans:
         grouped[span.clock].append(span)
     return {clock: _Spans(own) for clock, own in grouped.items()}
@@ -161,8 +161,8 @@ class Circumstances:
         crashed = [span for (name, _), spans in log.gone.items() if name == group for span in spans]
         return _by_clock([*lost, *(span for span in crashed if span.what == "crashed")])
 
-    def _of_operation(self, number: int, what: str) -> Span:
-        return Span(self.log.begin_us[number], NEVER_US, self.log.client_of(number).clock, what, number)
+    def _of_operation(self, number: int, what: str) -> TimeSpan:
+        return TimeSpan(self.log.begin_us[number], NEVER_US, self.log.client_of(number).clock, what, number)
 
     # ---- time
 
@@ -196,7 +196,7 @@ class Circumstances:
 
     # ---- what may lie between two acts
 
-    def _between(self, spans: _SpansByClock | None, act: Act, other: Act) -> Span | None:
+    def _between(self, spans: _SpansByClock | None, act: Act, other: Act) -> TimeSpan | None:
         for clock, own in (spans or {}).items():
             found = own.first(
                 self.earliest_us(act.begin_us, act.clock, clock), self.latest_us(other.end_us, other.clock, clock)
@@ -205,7 +205,7 @@ class Circumstances:
                 return found
         return None
 
-    def gone(self, group: str, client: int, act: Act, other: Act) -> Span | None:
+    def gone(self, group: str, client: int, act: Act, other: Act) -> TimeSpan | None:
         """Return when *client* may have lost what it had acquired, between *act* and *other*."""
         return self._between(self._gone.get((group, client)), act, other)
 
@@ -213,7 +213,7 @@ class Circumstances:
         """Return whether the start offset may have been altered between *act* and *other*."""
         return self._between(self._altered.get(key), act, other) is not None
 
-    def fault(self, key: SharePartitionName, act: Act, other: Act) -> Span | None:
+    def fault(self, key: SharePartitionName, act: Act, other: Act) -> TimeSpan | None:
         """Return a fault that may have been between *act* and *other*."""
         return self._between(self._faults_of(key), act, other) if self.log.faults else None
 

@@ -20,7 +20,7 @@ from sharestate.audit.operation_log import NEVER_US
 _KEPT: Final = 64
 """How many of the tightest orders of two clocks are kept: so many may be wrong without making all of them useless."""
 
-_SHOWN_US: Final = 1000
+_US_OF_MS: Final = 1000
 
 
 @frozen
@@ -46,23 +46,20 @@ class ClockBounds:
             return max(least, 0) if most == NEVER_US else min(most, 0)
         return (most + least) // 2
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether each difference has bounds."""
-        return all(most < NEVER_US for row in self.most_us for most in row)
-
     def lines(self) -> Iterator[str]:
         """Yield the bounds of each clock against the first, in words."""
         for clock, name in enumerate(self.names[1:], 1):
             most, least = self.most_us[0][clock], -self.most_us[clock][0]
-            if most == NEVER_US and least == -NEVER_US:
-                yield f"nothing says how clock {name} differs from clock {self.names[0]}"
-            else:
-                low = "no" if least == -NEVER_US else f"{least / _SHOWN_US:,.1f} ms"
-                high = "no" if most == NEVER_US else f"{most / _SHOWN_US:,.1f} ms"
-                yield f"clock {name} is behind clock {self.names[0]} by {low} bound below, {high} above"
+            yield self._line(name, least, most)
         if self.left_out:
-            yield f"the {self.left_out} tightest orders of two clocks contradict others, and were left out"
+            yield f"the tightest orders of two clocks contradict others: {self.left_out} of each was left out"
+
+    def _line(self, name: str, least: int, most: int) -> str:
+        if most == NEVER_US and least == -NEVER_US:
+            return f"nothing says how clock {name} differs from clock {self.names[0]}"
+        low, high = f"{least / _US_OF_MS:,.1f}", f"{most / _US_OF_MS:,.1f}"
+        by = f"at least {low}" if most == NEVER_US else f"at most {high}" if least == -NEVER_US else f"{low} to {high}"
+        return f"clock {name} is behind clock {self.names[0]} by {by} ms"
 
 
 class ClockOrders:

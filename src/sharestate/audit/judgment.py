@@ -21,7 +21,7 @@ from sharestate.audit.operation_log import (
     NO_TRANSACTION,
     Disorder,
     OperationLog,
-    RowKind,
+    OperationRowKind,
     SharePartitionName,
     read_operations,
 )
@@ -35,7 +35,7 @@ from sharestate.audit.produced import (
 )
 from sharestate.audit.record_histories import RecordHistories, RecordHistory
 from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
-from sharestate.audit.verdicts import Audit, AuditFinding, Tally, verdicts_of
+from sharestate.audit.verdicts import Audit, AuditFinding, GuaranteeTally, verdicts_of
 
 _ACCEPT: Final = ACKNOWLEDGED_AS.index(AcknowledgedAs.ACCEPT)
 _REJECTS: Final = {ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.REJECT, AcknowledgedAs.GAP)}
@@ -89,7 +89,7 @@ class Judgment:
         self._around = Circumstances(log, self._clocks, settings)
         self._ends = TransactionEnds(log)
         self._quiet = Quiet(self._around)
-        self._tallies: defaultdict[Guarantee, Tally] = defaultdict(Tally)
+        self._tallies: defaultdict[Guarantee, GuaranteeTally] = defaultdict(GuaranteeTally)
         begins = [self._around.shifted_us(time, self._clock(number)) for number, time in enumerate(log.begin_us)]
         self._begin_us = min(begins, default=0)
         self._duplicates = DuplicateCounts(self._begin_us, max(begins, default=0))
@@ -103,10 +103,10 @@ class Judgment:
         max_skew_us = None if settings.max_skew_ms is None else round(settings.max_skew_ms * _US_OF_MS)
         if len(log.clocks) <= 1:
             return unbounded(log.clocks)
-        orders = ClockOrders(log.clocks)
+        orders, around = ClockOrders(log.clocks), Circumstances(log, unbounded(log.clocks, max_skew_us), settings)
         for key in log.keys():  # noqa: SIM118 - no mapping
             for history in RecordHistories(log, key):
-                _bound_clocks(orders, history, is_faulty=bool(log.faults))
+                _bound_clocks(orders, key, history, around)
         bounds = orders.bounds(max_skew_us)
         if bounds is None:
             self._notes.append("what happened contradicts itself whatever the clocks show: they order nothing")
@@ -245,7 +245,7 @@ class Judgment:
             tallies[Guarantee.ONE_OWNER].checked += records
         for reason in found.unsure - {NO_DURATION}:
             tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].cannot_tell(reason, records)
-        answered = [act for act in history.life if act.kind == RowKind.ACKNOWLEDGED and act.code == 0]
+        answered = [act for act in history.life if act.kind == OperationRowKind.ACKNOWLEDGED and act.code == 0]
         if answered and not found.unsure - {NO_DURATION}:
             tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].checked += records
         if any(act.what == _ACCEPT for act in answered):
@@ -323,7 +323,7 @@ class Judgment:
         log = self._log
         asked: defaultdict[int, list[int]] = defaultdict(list)
         for row in log.shared.get(key, ()):
-            if log.kind[row] == RowKind.ACKNOWLEDGED and log.code[row] == REFUSED:
+            if log.kind[row] == OperationRowKind.ACKNOWLEDGED and log.code[row] == REFUSED:
                 asked[log.operation[row]].append(row)
         tally = self._tallies[Guarantee.OWNER_MAY_ACKNOWLEDGE]
         tally.checked += len(asked)
@@ -372,21 +372,32 @@ class Judgment:
             )
 
 
-def _bound_clocks(orders: ClockOrders, history: RecordHistory, *, is_faulty: bool) -> None:
+def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordHistory, around: Circumstances) -> None:
     """Note which operations on the same records are in order whatever the clocks show."""
     deliveries = deliveries_of(history)
     for produced in history.produced:
         for act in deliveries:
             orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
-    if is_faulty:  # after a fault, deliveries may count as those before
+    if around.log.faults:  # after a fault, deliveries may count as those before
         return
     counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
     for before, act in pairwise(counted):
         if before.what < act.what:
             orders.ends_after(act.clock, act.end_us, before.clock, before.begin_us)
     for act in history.life:
-        if act.kind == RowKind.ACKNOWLEDGED and act.code == 0:
-            own = [each for each in counted if each.client == act.client and each.end_us <= act.begin_us]
-            for later in counted:
-                if own and later.what > own[-1].what:
-                    orders.ends_after(later.clock, later.end_us, act.clock, act.begin_us)
+        own = _owned(key, act, counted, around)
+        for later in counted:
+            if own is not None and later.what > own.what:
+                orders.ends_after(later.clock, later.end_us, act.clock, act.begin_us)
+
+
+def _owned(key: SharePartitionName, act: Act, counted: list[Act], around: Circumstances) -> Act | None:
+    """Return the delivery that an acknowledgement surely is about; None if it may be about none."""
+    if act.kind != OperationRowKind.ACKNOWLEDGED or act.code != 0:
+        return None
+    own = [each for each in counted if each.client == act.client and each.end_us <= act.begin_us]
+    if not own:
+        return None
+    lock = around.lock_us(key.group, own[-1])
+    in_time = lock is not None and around.most_us(own[-1], act) < lock[0] - around.tolerance_us
+    return own[-1] if in_time and around.gone(key.group, act.client, own[-1], act) is None else None

@@ -12,7 +12,7 @@ from sharestate.audit.operation_log import (
     NO_ANSWER,
     NO_TRANSACTION,
     OperationLog,
-    RowKind,
+    OperationRowKind,
     SharePartitionName,
 )
 from sharestate.audit.record_histories import RecordHistory
@@ -43,10 +43,10 @@ def life_in_words(around: Circumstances, history: RecordHistory, begin_us: int) 
 
 def _sentence(log: OperationLog, act: Act) -> str:
     name = log.clients[act.client].name
-    if act.kind == RowKind.PRODUCED:
+    if act.kind == OperationRowKind.PRODUCED:
         of = "" if act.what == NO_TRANSACTION else f", in transaction {log.transactions[act.what][1]}"
         return f"{name} produces it{of}"
-    if act.kind == RowKind.DELIVERED:
+    if act.kind == OperationRowKind.DELIVERED:
         return f"{name} gets it" + (f", delivery {act.what}" if act.what else "")
     return f"{name} acknowledges it, {ACKNOWLEDGED_AS[act.what]}{_answer(act.code)}"
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from sharestate.audit.circumstances import Act, Circumstances
-from sharestate.audit.operation_log import NEVER_US, RowKind, SharePartitionName
+from sharestate.audit.operation_log import NEVER_US, OperationRowKind, SharePartitionName
 
 
 class Peak(NamedTuple):
@@ -46,7 +46,7 @@ class LocksHeld:
         """Count the deliveries of *records* with the same *life*."""
         around = self._around
         for act in life:
-            if act.kind != RowKind.DELIVERED:
+            if act.kind != OperationRowKind.DELIVERED:
                 continue
             begin = around.latest_us(act.end_us, act.clock, 0)
             end = self._free_us(act, life)

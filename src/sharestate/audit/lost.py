@@ -11,7 +11,7 @@ from sharestate.audit.operation_log import (
     NEVER_US,
     NO_TRANSACTION,
     OperationLog,
-    RowKind,
+    OperationRowKind,
     SharePartitionName,
 )
 from sharestate.audit.operations import AcknowledgedAs
@@ -23,7 +23,7 @@ _LAST: Final = frozenset(
     ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.ACCEPT, AcknowledgedAs.REJECT, AcknowledgedAs.GAP)
 )
 _REASSIGNED_US: Final = 60_000_000
-"""How long the partitions of a member that has left may stay without another one: group.share.session.timeout.ms is 45 s
+"""How long the partitions of a member that has left may stay without another one: share.session.timeout.ms is 45 s
 unless it was set, and heartbeats come every 5 s. [µs]"""
 
 _REFUSED: Final = int(ErrorCode.INVALID_RECORD_STATE)
@@ -133,7 +133,7 @@ class LostRecords:
         if log.alterations.get(key):
             self._hindrance = "the start offset was altered"
         reset = circumstances.words_in_force(key.group, "auto_offset_reset")
-        delivered = (log.first[row] for row in log.shared.get(key, ()) if log.kind[row] == RowKind.DELIVERED)
+        delivered = (log.first[row] for row in log.shared.get(key, ()) if log.kind[row] == OperationRowKind.DELIVERED)
         self._start = 0 if reset == {"earliest"} else min(delivered, default=None)
         self._open = self._first_open(log, key)
 
@@ -158,7 +158,10 @@ class LostRecords:
             return None
         if self._start is not None and history.last_offset < self._start:
             return None
-        if any(act.kind == RowKind.ACKNOWLEDGED and act.what in _LAST and act.code != _REFUSED for act in history.life):
+        if any(
+            act.kind == OperationRowKind.ACKNOWLEDGED and act.what in _LAST and act.code != _REFUSED
+            for act in history.life
+        ):
             return None
         if history.produced[0].what != NO_TRANSACTION:
             if len(self._isolation) != 1:
@@ -194,7 +197,7 @@ def produced_act(log: OperationLog, row: int) -> Act:
     return Act(
         row,
         operation,
-        RowKind.PRODUCED,
+        OperationRowKind.PRODUCED,
         client,
         log.clients[client].clock,
         log.begin_us[operation],

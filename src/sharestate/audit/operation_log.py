@@ -51,7 +51,7 @@ _US_OF_MS: Final = 1000
 T = TypeVar("T")
 
 
-class RowKind(IntEnum):
+class OperationRowKind(IntEnum):
     """What a row is of."""
 
     PRODUCED = 0
@@ -117,7 +117,7 @@ class Client(NamedTuple):
     complete: bool
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """
     A time within which something has happened, or may have.
 
@@ -205,13 +205,13 @@ class OperationLog:
         self.ends: list[tuple[int, int, bool, int]] = []
         self.members: defaultdict[str, set[int]] = defaultdict(set)
         self.settings: list[tuple[int, SettingsOperation]] = []
-        self.gone: defaultdict[tuple[str, int], list[Span]] = defaultdict(list)
+        self.gone: defaultdict[tuple[str, int], list[TimeSpan]] = defaultdict(list)
         self.unanswered: defaultdict[str, list[int]] = defaultdict(list)
         self.polls: dict[tuple[str, int], int] = {}
         self.left: dict[tuple[str, int], int] = {}
-        self.faults: list[tuple[Span, str | None, int | None]] = []
+        self.faults: list[tuple[TimeSpan, str | None, int | None]] = []
         self.deletions: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-        self.alterations: defaultdict[SharePartitionName, list[Span]] = defaultdict(list)
+        self.alterations: defaultdict[SharePartitionName, list[TimeSpan]] = defaultdict(list)
         self.disorders: list[Disorder] = []
         self.answers: Counter[SharePartitionName] = Counter()
         self.largest: defaultdict[SharePartitionName, int] = defaultdict(int)
@@ -289,7 +289,7 @@ class OperationLog:
             in_order = in_order and first > before
             before = last
             records += last - first + 1
-            self._row(rows, RowKind.DELIVERED, first, last, count or 0, 0)
+            self._row(rows, OperationRowKind.DELIVERED, first, last, count or 0, 0)
         if not in_order:
             self._add_disorder(key, ranges)
         self.answers[key] += 1
@@ -312,7 +312,7 @@ class OperationLog:
             lost = lost or answer == NO_ANSWER
             rows = self.shared[SharePartitionName(operation.group, topic, partition)]
             for first, last, type_ in ranges:
-                self._row(rows, RowKind.ACKNOWLEDGED, first, last, ACKNOWLEDGED_AS.index(type_), answer)
+                self._row(rows, OperationRowKind.ACKNOWLEDGED, first, last, ACKNOWLEDGED_AS.index(type_), answer)
         if lost:
             self._add_gone(operation.group, client, "unanswered")
 
@@ -324,7 +324,7 @@ class OperationLog:
         name = operation.transaction
         transaction = NO_TRANSACTION if name is None else self._transaction(client, name)
         first, last = operation.first_offset, operation.last_offset
-        self._row(self.produced[key], RowKind.PRODUCED, first, last, transaction, 0)
+        self._row(self.produced[key], OperationRowKind.PRODUCED, first, last, transaction, 0)
 
     def _add_end(self, operation: EndTransactionOperation, client: int) -> None:
         code = NO_ANSWER if operation.end_ms is None else operation.code
@@ -351,7 +351,7 @@ class OperationLog:
     def _add_settings(self, operation: SettingsOperation, _client: int) -> None:
         self.settings.append((len(self) - 1, operation))
 
-    def _row(self, rows: array[int], kind: RowKind, first: int, last: int, what: int, code: int) -> None:  # noqa: PLR0913 - a row's columns
+    def _row(self, rows: array[int], kind: OperationRowKind, first: int, last: int, what: int, code: int) -> None:  # noqa: PLR0913 - a row's columns
         rows.append(len(self.kind))
         self.kind.append(kind)
         self.operation.append(len(self.client) - 1)
@@ -363,9 +363,11 @@ class OperationLog:
     def _transaction(self, client: int, name: str) -> int:
         return _numbered(self._transaction_numbers, self.transactions, (client, name))
 
-    def _span(self, what: str) -> Span:
+    def _span(self, what: str) -> TimeSpan:
         number = len(self) - 1
-        return Span(self.begin_us[number], self.end_us[number], self.clients[self.client[number]].clock, what, number)
+        return TimeSpan(
+            self.begin_us[number], self.end_us[number], self.clients[self.client[number]].clock, what, number
+        )
 
     def _add_gone(self, group: str, client: int, what: str) -> None:
         """Note that a client may lose what it has acquired: until the end, or until it fetches again."""

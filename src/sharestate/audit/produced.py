@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from sharestate.audit.circumstances import Act, Circumstances
-from sharestate.audit.operation_log import NEVER_US, NO_TRANSACTION, OperationLog, RowKind, SharePartitionName
+from sharestate.audit.operation_log import NEVER_US, NO_TRANSACTION, OperationLog, OperationRowKind, SharePartitionName
 from sharestate.audit.operations import View
 from sharestate.audit.record_histories import RecordHistory
 
@@ -135,4 +135,4 @@ class ProducedRecords:
 
 def deliveries_of(history: RecordHistory) -> list[Act]:
     """Return the deliveries of a history."""
-    return [act for act in history.life if act.kind == RowKind.DELIVERED]
+    return [act for act in history.life if act.kind == OperationRowKind.DELIVERED]

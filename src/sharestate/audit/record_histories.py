@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sharestate.audit.circumstances import Act
-from sharestate.audit.operation_log import NEVER_US, OperationLog, RowKind, SharePartitionName
+from sharestate.audit.operation_log import NEVER_US, OperationLog, OperationRowKind, SharePartitionName
 from sharestate.error_codes import ErrorCode
 
 _SOME_ACTS: Final = 1_000_000
@@ -119,9 +119,9 @@ def _history(first: int, last: int, active: list[Act]) -> RecordHistory:
     produced, life = [], []
     delivered = set()
     for act in active:
-        if act.kind == RowKind.PRODUCED:
+        if act.kind == OperationRowKind.PRODUCED:
             produced.append(act)
-        elif act.kind == RowKind.ACKNOWLEDGED:
+        elif act.kind == OperationRowKind.ACKNOWLEDGED:
             life.append(act)
         elif act.operation not in delivered:
             delivered.add(act.operation)

@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.guarantees import Guarantee
-from sharestate.audit.operation_log import ACKNOWLEDGED_AS, NEVER_US, RowKind, SharePartitionName
+from sharestate.audit.operation_log import ACKNOWLEDGED_AS, NEVER_US, OperationRowKind, SharePartitionName
 from sharestate.audit.operations import AcknowledgedAs, View
 from sharestate.audit.record_histories import NOT_CARRIED_OUT, RecordHistory
 from sharestate.error_codes import ErrorCode
@@ -162,7 +162,7 @@ class LifeSearch:
         return sorted(life, key=lambda act: (around.shifted_us(act.begin_us, act.clock), act.operation))
 
     def _since_produced(self, act: Act, begins: list[tuple[int, int]]) -> Act:
-        if act.kind != RowKind.DELIVERED or self._clients[act.client].view is View.WIRE:
+        if act.kind != OperationRowKind.DELIVERED or self._clients[act.client].view is View.WIRE:
             return act
         earliest = (self._around.earliest_us(begin_us, clock, act.clock) for begin_us, clock in begins)
         return act._replace(begin_us=min(min(earliest, default=-NEVER_US), act.begin_us))
@@ -182,7 +182,7 @@ class LifeSearch:
         self._acts, self._born = acts, born
         self._steps_left += _STEPS_OF_EACH
         start: _State = (KnownState.AVAILABLE, -1, -1, 0, 0 if is_new and self._sees_all else _MANY, 0, -1)
-        refused = [act for act in acts if act.kind == RowKind.ACKNOWLEDGED and act.code == REFUSED]
+        refused = [act for act in acts if act.kind == OperationRowKind.ACKNOWLEDGED and act.code == REFUSED]
         self._strict = {act.row for act in refused}
         found = self._run(start)
         if found.broken is not None and refused:
@@ -201,7 +201,7 @@ class LifeSearch:
     def _note_deliveries(self, acts: list[Act]) -> None:
         """Remember until when records up to here were delivered: so long the SPSO has not passed any record above."""
         for act in acts:
-            if act.kind == RowKind.DELIVERED and self._clients[act.client].view is View.WIRE:
+            if act.kind == OperationRowKind.DELIVERED and self._clients[act.client].view is View.WIRE:
                 self._later[act.clock] = max(self._later.get(act.clock, -NEVER_US), act.begin_us)
 
     # ---- orders
@@ -272,7 +272,7 @@ class LifeSearch:
     def _step(self, state: _State, number: int) -> tuple[_State, Redelivery | None, str] | None:
         """Return the state after an act, and what to say of it; None if the act cannot have taken effect now."""
         act = self._acts[number]
-        if act.kind == RowKind.DELIVERED:
+        if act.kind == OperationRowKind.DELIVERED:
             return self._deliver(state, act, number)
         after = self._acknowledge(state, act, number)
         return None if after is None else (after[0], None, after[1])
@@ -342,7 +342,7 @@ class LifeSearch:
     def _acknowledge(self, state: _State, act: Act, number: int) -> tuple[_State, str] | None:
         kind, owner, since, least, most, stored, last = state
         is_owner = kind == KnownState.ACQUIRED and owner == act.client
-        if act.code == REFUSED:
+        if act.code in NOT_CARRIED_OUT:
             if (
                 act.row in self._strict
                 and is_owner
@@ -352,8 +352,6 @@ class LifeSearch:
                 why = f"{self._name(act)} owns it, and its acknowledgement is refused"
                 self._fail(Guarantee.OWNER_MAY_ACKNOWLEDGE, act, why)
                 return None
-            return state, ""
-        if act.code in NOT_CARRIED_OUT:
             return state, ""
         late = is_owner and self._is_surely_over(self._acts[since], act)
         unsure = ""

@@ -116,7 +116,7 @@ class AuditFinding:
 
 
 @define
-class Tally:
+class GuaranteeTally:
     """What was found out about a guarantee so far."""
 
     checked: int = 0
@@ -143,7 +143,7 @@ class Tally:
             known = reason in self.unknown or len(self.unknown) < _MOST_REASONS
             self.unknown[reason if known else _OTHER_REASONS] += count
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: GuaranteeTally) -> None:
         """Add what was found out elsewhere."""
         self.checked += other.checked
         self.broken += other.broken
@@ -249,9 +249,9 @@ class Audit:
         }
 
 
-def verdicts_of(tallies: Mapping[Guarantee, Tally]) -> tuple[GuaranteeVerdict, ...]:
+def verdicts_of(tallies: Mapping[Guarantee, GuaranteeTally]) -> tuple[GuaranteeVerdict, ...]:
     """Return the verdicts, in the order of JUDGED."""
-    empty = Tally()
+    empty = GuaranteeTally()
     found = ((guarantee, tallies.get(guarantee, empty)) for guarantee in JUDGED)
     return tuple(
         GuaranteeVerdict(
