@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 else:
     Base = object  # the class that is recorded takes its place, so confluent-kafka is not needed to import this
 
-RecordId: TypeAlias = "Callable[[Message], str]"
-"""Returns the id that the application gave a record, from its key or its value; delivery reports have no headers."""
+RecordId: TypeAlias = Callable[[Any], str]
+"""Returns the id that the application gave the record of a message, from its key or its value."""
 
 DeliveryCallback: TypeAlias = "Callable[[KafkaError | None, Message], object]"
 
