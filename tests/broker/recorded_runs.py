@@ -26,6 +26,7 @@ from attrs import frozen
 from sharestate.audit import CrashOperation, FaultOperation, SettingsOperation
 from sharestate.audit.recorder import Recorder
 from tests.broker.kafka_broker import KafkaBroker
+from tests.broker.kafka_cluster import BROKERS, KafkaCluster
 from tests.broker.members import configure
 from tests.clients.java_clients import PRODUCER, SHARE_CONSUMER
 from tests.clients.java_clients import command as java_command
@@ -60,7 +61,7 @@ BROKER: Final = MappingProxyType(
 class Run:
     """A broker, clients that are recorded, and the file of who makes trouble."""
 
-    def __init__(self, broker: KafkaBroker, logs: Path) -> None:
+    def __init__(self, broker: KafkaBroker | KafkaCluster, logs: Path) -> None:
         """Begin with a topic, and with groups that are configured."""
         self.broker = broker
         self.recorder = Recorder(logs / "trouble.jsonl", client="trouble")
@@ -185,6 +186,32 @@ def kill9(run: Run) -> None:
     time.sleep(25)  # librdkafka takes 20 s and more to be back in its group
 
 
+def leaders(run: Run) -> None:
+    """Three brokers, of which one is killed and started again; then leaders move, twice."""
+    cluster = run.broker
+    assert isinstance(cluster, KafkaCluster)
+    run.start("producer", pause_s=0.2)
+    run.start("producer", pause_s=0.2, transactional_id="tx")
+    for group in ("billing", "billing", "shipping"):
+        run.start("consumer", group=group, slow_s=2.0 if group == "shipping" else 0.0)
+    time.sleep(8)
+    with run.fault("restart"):
+        cluster.brokers[2].kill()
+        time.sleep(4)
+        cluster.brokers[2].start()
+        time.sleep(2)
+    for first in (0, 1):
+        time.sleep(4)
+        with run.fault("failover"):
+            orders = {
+                each: [(first + each + step) % BROKERS + 1 for step in range(BROKERS)] for each in range(PARTITIONS)
+            }
+            cluster.prefer_leaders(TOPIC, orders)
+            cluster.elect_preferred_leaders()
+            time.sleep(2)
+    time.sleep(15)
+
+
 def verifiable(run: Run) -> None:
     """Kafka's verifiable clients, one of them killed."""
     made = run.start_tool("producer", PRODUCER, "--max-messages", "-1", "--throughput", "50")
@@ -210,8 +237,19 @@ def chaos(run: Run) -> None:
 
 
 KINDS: Final[Mapping[str, Callable[[Run], None]]] = MappingProxyType(
-    {"locks": locks, "transactions": transactions, "kill9": kill9, "verifiable": verifiable, "chaos": chaos}
+    {
+        "locks": locks,
+        "transactions": transactions,
+        "kill9": kill9,
+        "leaders": leaders,
+        "verifiable": verifiable,
+        "chaos": chaos,
+    }
 )
+
+
+CLUSTERS: Final = {"leaders"}
+"""Those with three brokers."""
 
 
 @frozen
@@ -234,7 +272,7 @@ def make(name: str, outdir: Path, kafka: str) -> Made:
     with tempfile.TemporaryDirectory(prefix="recorded-run-") as scratch:
         (home := Path(scratch) / "broker").mkdir()
         (logs := Path(scratch) / "logs").mkdir()
-        broker = KafkaBroker(kafka, home, BROKER)
+        broker = KafkaCluster(kafka, home, BROKER, "warn") if name in CLUSTERS else KafkaBroker(kafka, home, BROKER)
         broker.start()
         try:
             run = Run(broker, logs)

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.broker
 
 @pytest.mark.parametrize("kafka", RELEASES)
 @pytest.mark.parametrize(
-    ("name", "group"), [("locks", None), ("transactions", None), ("kill9", None), ("chaos", "billing")]
+    ("name", "group"),
+    [("locks", None), ("transactions", None), ("kill9", None), ("leaders", None), ("chaos", "billing")],
 )
 def test_no_guarantee_is_broken(tmp_path: Path, kafka: str, name: str, group: str | None) -> None:
     """Locks expire, transactions are aborted, and a broker and its clients are killed: nothing is broken."""
