@@ -33,7 +33,7 @@ class DuplicateCause:
     """How many; a record counts each time."""
 
     held_ms: Mapping[str, float]
-    """How long after the delivery before they came again: least, median and most. [ms]"""
+    """How long after the delivery, the renewal or the release before they came again: least, median and most. [ms]"""
 
     def to_json(self) -> Json:
         """Return it as a JSON object."""
@@ -94,7 +94,7 @@ class DuplicateCounts:
             cause: What had made them free.
             records: How many.
             at_us: When they came. [µs]
-            held_us: How long after the delivery before. [µs]
+            held_us: How long after the delivery, the renewal or the release before. [µs]
         """
         part = max(at_us - self._begin_us, 0) // (self.width_ms * _US_OF_MS)
         self._records[cause] += records
