@@ -14,7 +14,7 @@ from sharestate.audit import AuditVerdict, Guarantee, audit
 
 DATA = Path(__file__).parents[2] / "data" / "audit"
 
-RUNS = ("k431-locks", "k440-transactions", "k431-kill9", "k431-verifiable", "k431-chaos")
+RUNS = ("k431-locks", "k440-transactions", "k431-kill9", "k440-leaders", "k431-verifiable", "k431-chaos")
 
 EVENTS = {"k431-verifiable", "k431-chaos"}
 """Those with events that name no group."""
