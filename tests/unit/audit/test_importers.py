@@ -53,6 +53,10 @@ CONSUMER = """\
 "The record state is invalid. The acknowledgement of delivery could not be completed."}
 {"timestamp":270,"name":"offsets_acknowledged","count":1,"partitions":[\
 {"topic":"t","partition":0,"count":1,"offsets":[11]}],"success":false,"error":"Cannot be sent"}
+{"timestamp":280,"name":"records_consumed","count":3,"partitions":[\
+{"topic":"t","partition":0,"count":1,"offsets":[12]},{"topic":"t","partition":2,"count":2,"offsets":[0,1]}]}
+{"timestamp":290,"name":"records_consumed","count":1,"partitions":[\
+{"topic":"t","partition":0,"count":1,"offsets":[13]}]}
 {"timestamp":300,"name":"shutdown_complete"}
 """
 
@@ -82,6 +86,9 @@ def test_a_verifiable_share_consumer(tmp_path: Path) -> None:
     """
     Each event has one time; what it tells of began after the last event that must have come before.
 
+    The first poll has returned as many records as any: others may have been left for the second. The third has returned
+    all there was; so what the fourth has was asked for after the third began, at 251.
+
     Records that were printed one by one are taken in that order, because those of the event are sorted. A text that is
     no error code's was no answer.
     """
@@ -94,10 +101,14 @@ def test_a_verifiable_share_consumer(tmp_path: Path) -> None:
             FetchedRanges("t", 0, (DeliveredRange(9, 9),)),
         ),
         acknowledged(200, 210, 1, (4, 5), (7, 7)),
-        fetch(200, 251, FetchedRanges("t", 0, (DeliveredRange(11, 11), DeliveredRange(10, 10)))),
+        fetch(100, 251, FetchedRanges("t", 0, (DeliveredRange(11, 11), DeliveredRange(10, 10)))),
         acknowledged(200, 260, 0, (9, 10), code=121),
         acknowledged(251, None, 0, (11, 11), code=None),
-        CloseOperation(begin_ms=270, end_ms=300, group="g"),
+        fetch(
+            100, 280, FetchedRanges("t", 0, (DeliveredRange(12, 12),)), FetchedRanges("t", 2, (DeliveredRange(0, 1),))
+        ),
+        fetch(251, 290, FetchedRanges("t", 0, (DeliveredRange(13, 13),))),
+        CloseOperation(begin_ms=290, end_ms=300, group="g"),
     ]
 
 
@@ -110,7 +121,7 @@ def test_the_header_of_a_verifiable_share_consumer(tmp_path: Path) -> None:
         assert reader.header == OperationsHeader(
             client="c1", view=View.APPLICATION, source="Kafka's verifiable clients", complete=True
         )
-        assert [number for number, _ in reader] == [3, 4, 5, 8, 9, 10, 11]
+        assert [number for number, _ in reader] == [3, 4, 5, 8, 9, 10, 11, 12, 13]
     with VerifiableReader(path, group="g", client="c2") as reader:
         assert reader.header.client == "c2"
 
@@ -268,5 +279,5 @@ def test_judged_events(tmp_path: Path) -> None:
 
     judged = audit(sorted(tmp_path.iterdir()), group="g")
 
-    assert [str(key) for key in judged.share_partitions] == ["g, t-0", "g, t-1"]
+    assert [str(key) for key in judged.share_partitions] == ["g, t-0", "g, t-1", "g, t-2"]
     assert judged.clients == 2

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +45,9 @@ Event: TypeAlias = dict[str, Any]
 _BY_MESSAGE: Final[Mapping[str, int]] = MappingProxyType(
     {message: int(code) for code, message in ERROR_MESSAGES.items()}
 )
+
+_COUNT: Final = re.compile(r'"count":(\d{1,9})')
+"""How many records a poll has returned; the first count of its event."""
 
 # ---- checks
 
@@ -86,9 +90,13 @@ class VerifiableReader(EventsReader):
     """
     A file of events of one share consumer or of one producer.
 
-    An event has one time, that of its line. A begin is the latest time at which an operation had surely not started:
-    a share consumer asks for a partition again after all that it got of it was returned, a record is acknowledged after
-    it was delivered, and one is produced after the start. Delivery counts are not in the events.
+    An event has one time, that of its line. A begin is the latest time at which an operation had surely not started: a
+    record is acknowledged after it was delivered, and one is produced after the start. Delivery counts are not in the
+    events.
+
+    A share consumer asks for more in a poll that finds nothing left of the last answers, and the request may be on its
+    way before that poll returns. So what it gets of a partition was acquired after the poll began that has returned the
+    last of it before. A poll that has returned as many records as any may have left some.
     """
 
     def __init__(self, path: Path | str, *, group: str, client: str | None = None) -> None:
@@ -96,7 +104,8 @@ class VerifiableReader(EventsReader):
         super().__init__(path, group=group, client=client)
         self._began_ms = self._last_ms = 0
         self._printed: list[tuple[Place, int]] = []
-        self._fetched_ms: dict[Place, int] = {}
+        self._asked_ms: dict[Place, int] = {}
+        self._polled_ms = 0
         self._delivered_ms: dict[tuple[Place, int], int] = {}
         self._is_consumer = False
         self._is_closed = False
@@ -113,8 +122,9 @@ class VerifiableReader(EventsReader):
         }
 
     def _header(self, client: str) -> OperationsHeader:
+        is_whole, self._most = _survey(self.path)
         return OperationsHeader(
-            client=client, view=View.APPLICATION, source="Kafka's verifiable clients", complete=_is_whole(self.path)
+            client=client, view=View.APPLICATION, source="Kafka's verifiable clients", complete=is_whole
         )
 
     def _operations(self, event: dict[str, Json]) -> Iterator[LoggedOperation]:
@@ -127,7 +137,7 @@ class VerifiableReader(EventsReader):
         yield from ()
 
     def _started(self, event: Event) -> Iterator[LoggedOperation]:
-        self._began_ms = event["timestamp"]
+        self._began_ms = self._polled_ms = event["timestamp"]
         yield from ()
 
     # ---- the share consumer
@@ -151,7 +161,7 @@ class VerifiableReader(EventsReader):
             offsets.setdefault(place, []).append(offset)
         self._printed = []
         yield FetchOperation(
-            begin_ms=min((self._fetched_ms.get(place, self._began_ms) for place in offsets), default=self._last_ms),
+            begin_ms=min((self._asked_ms.get(place, self._began_ms) for place in offsets), default=self._last_ms),
             end_ms=at_ms,
             group=self.group,
             partitions=tuple(
@@ -160,8 +170,10 @@ class VerifiableReader(EventsReader):
             ),
         )
         for place, some in offsets.items():
-            self._fetched_ms[place] = at_ms
+            if event["count"] < self._most:
+                self._asked_ms[place] = self._polled_ms
             self._delivered_ms.update({(place, offset): at_ms for offset in some})
+        self._polled_ms = at_ms
 
     def _acknowledged(self, event: Event) -> Iterator[LoggedOperation]:
         """What was no answer of a broker has texts of its own, which are no error code's."""
@@ -230,21 +242,23 @@ def offset_ranges(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
     yield from ((first, last) for first, last in ranges)
 
 
-def _is_whole(path: Path) -> bool:
+def _survey(path: Path) -> tuple[bool, int]:
     """
-    Return whether the events end with the end of the program, and say of each record where it was written.
+    Return whether the events are all there are, and the most records that one poll has returned.
 
-    What cannot be read is found when it is read.
+    They are all if they end with the end of the program, and say of each record where it was written. What cannot be
+    read is found when it is read.
     """
     lines = NumberedLines(path, OperationsError)
-    ended = False
+    has_ended, has_failed, most = False, False, 0
     try:
         for _, line in lines:
-            if '"producer_send_error"' in line:
-                return False
-            ended = ended or '"shutdown_complete"' in line
+            has_failed = has_failed or '"producer_send_error"' in line
+            has_ended = has_ended or '"shutdown_complete"' in line
+            if '"records_consumed"' in line and (count := _COUNT.search(line)):
+                most = max(most, int(count[1]))
     except OperationsError:
-        return False
+        return False, most
     finally:
         lines.close()
-    return ended
+    return has_ended and not has_failed, most
