@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sharestate.audit.operations import EndTransactionOperation, ProduceOperation
@@ -160,7 +161,7 @@ def _runs(reports: Sequence[Message]) -> Iterator[Sequence[Message]]:
 def _runs_of_partition(messages: Sequence[Message], kind: type[Message]) -> Iterator[Sequence[Message]]:
     errors, offsets = list(map(kind.error, messages)), list(map(kind.offset, messages))
     first, length = offsets[0], len(messages)
-    if first is not None and not any(errors) and offsets == list(range(first, first + length)):
+    if first is not None and set(map(type, errors)) == {NoneType} and offsets == list(range(first, first + length)):
         yield messages
         return
 

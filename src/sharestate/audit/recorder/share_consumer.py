@@ -167,7 +167,7 @@ class ConsumerRecording:
         self._group = group
         self.is_implicit = is_implicit
         self._max_poll_interval_ms = max_poll_interval_ms
-        self._fetch_begin_ms = self._poll_begin_ms = recorder.now_ms()
+        self._fetch_begin_ms = self._poll_begin_ms = self._before_ms = recorder.now_ms()
         self._has_fetched = True
         self._quiet: tuple[float, float] | None = None
         self._messages: Sequence[Message] = ()
@@ -252,7 +252,7 @@ class ConsumerRecording:
         """Begin a poll."""
         if begin_ms - self._poll_begin_ms > self._max_poll_interval_ms:
             self.left(self._poll_begin_ms + self._max_poll_interval_ms, begin_ms)
-        self._poll_begin_ms = begin_ms
+        self._before_ms, self._poll_begin_ms = self._poll_begin_ms, begin_ms
         if self._has_fetched:
             self._fetch_begin_ms, self._has_fetched = begin_ms, False
 
@@ -286,8 +286,12 @@ class ConsumerRecording:
         )
 
     def disconnected(self, end_ms: float) -> None:
-        """Learn that a connection was lost, by now, and with it the share session: what it held is released."""
-        self.left(self._poll_begin_ms, end_ms)
+        """
+        Learn that a connection was lost, and with it the share session: what it held is released.
+
+        That was after the poll before this one, which would have said it.
+        """
+        self.left(self._before_ms, end_ms)
 
     def left(self, begin_ms: float, end_ms: float) -> None:
         """Learn that the consumer has left its group or lost a share session."""
@@ -369,7 +373,7 @@ class RecordedShareConsumer(Base):
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, ack_type: AcknowledgeType | int = 1) -> None:
         """Acknowledge a record by its offset."""
-        super().acknowledge_offset(topic, partition, offset, ack_type)  # type: ignore[arg-type] # as above
+        super().acknowledge_offset(topic, partition, offset, ack_type)  # type: ignore[arg-type] # it takes numbers, too
         self._note(AcknowledgedOffset(topic, partition, offset))  # type: ignore[arg-type] # it has what is asked of a message
         self._note_type(ack_type)
 
