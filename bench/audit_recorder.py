@@ -27,7 +27,7 @@ from sharestate.audit.recorder import recorded
 from tests.broker.members import configure
 from tests.clients.targets import OURS, RELEASES, started
 
-RECORDS: Final = {"ours": 20_000, "kafka": 200_000}
+RECORDS: Final = {"ours": 100_000, "kafka": 200_000}
 """How many records a consumer takes in a round: a second or two at each broker."""
 
 PRODUCED: Final = 200_000

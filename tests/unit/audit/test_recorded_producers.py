@@ -42,11 +42,11 @@ def test_produced_records(tmp_path: Path, clock: Clock) -> None:
     unknown = {**common, "begin_ms": 2000, "end_ms": None, "ids": ["k-1001"]}
     assert lines(log) == [
         {**common, "begin_ms": 1500, "first_offset": 0, "last_offset": 1, "ids": ["k0", "k1"]},
+        {**common, "begin_ms": 2000, "partition": 1, "first_offset": 0, "last_offset": 0, "ids": ["k0"]},
         {**common, "begin_ms": 1875, "first_offset": 3, "last_offset": 3, "ids": ["k3"]},
         {**unknown, "count": 2, "ids": ["k-1001", "k-1001"]},
         {**unknown, "end_ms": 2000, "count": 1, "code": 10},
         {**unknown, "count": 1, "ids": ["k-1"]},
-        {**common, "begin_ms": 2000, "partition": 1, "first_offset": 0, "last_offset": 0, "ids": ["k0"]},
     ]
     assert [message.at for message in told] == [0, 0, -1]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import groupby
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from attrs import define
 
 from sharestate.audit.operations import EndTransactionOperation, ProduceOperation
 
@@ -32,6 +32,26 @@ _CALLBACKS: Final = ("callback", "on_delivery", "dr_cb")
 """What a delivery callback is called, among a producer's settings or in a call; the last is an old name."""
 
 
+@define
+class DeliveredRun:
+    """
+    Records of a partition that were reported one after the other, with offsets one after the other or without any.
+
+    It is filled while they are reported: to keep their messages until then costs three times as much.
+    """
+
+    topic: str | None
+    partition: int | None
+    code: int
+    first_offset: int | None
+    next_offset: int | None
+    """The offset of a record that would be one more of them; None if they have none."""
+    count: int
+    latency_s: float
+    """The longest time from ``produce`` to the report. [s]"""
+    ids: list[str]
+
+
 class ProducerRecording:
     """
     What one producer has done, turned into operations.
@@ -53,10 +73,15 @@ class ProducerRecording:
         self._record_id = record_id
         self._transactions = 0
         self._transaction: str | None = None
-        self._lock = threading.Lock()
-        self._reports: list[Message] = []
-        self._callback: tuple[DeliveryCallback | None, DeliveryCallback] = None, self._passing_on(None)
+        self._lock = threading.Lock()  # several threads may serve the reports of a producer
+        self._start()
+        self._callback: tuple[DeliveryCallback | None, DeliveryCallback] = None, self.reported
         self.is_flushed = True
+
+    def _start(self) -> None:
+        self._reported: list[DeliveredRun] = []
+        self._runs: dict[tuple[str | None, int | None, int], DeliveredRun] = {}
+        self._run = DeliveredRun(None, None, 0, None, None, 0, 0.0, [])  # no record follows it
 
     def begins(self) -> None:
         """Begin a transaction."""
@@ -64,56 +89,82 @@ class ProducerRecording:
         self._transaction = f"{self._transactional_id}/{self._transactions}"
 
     def delivered(self, callback: DeliveryCallback | None = None) -> DeliveryCallback:
-        """Return what keeps a report, and passes it on to the application's *callback*, if there is one."""
+        """Return what takes a report, and passes it on to the application's *callback*, if there is one."""
         if callback is not self._callback[0]:  # most applications have but one
-            self._callback = callback, self._passing_on(callback)
+            self._callback = callback, self.reported if callback is None else self._passing_on(callback)
         return self._callback[1]
 
-    def _passing_on(self, callback: DeliveryCallback | None) -> DeliveryCallback:
-        append = self._reports.append
-        if callback is None:
-            return lambda _error, message: append(message)
+    def _passing_on(self, callback: DeliveryCallback) -> DeliveryCallback:
+        reported = self.reported
 
         def passes_on(error: KafkaError | None, message: Message) -> None:
-            append(message)
+            reported(error, message)
             callback(error, message)
 
         return passes_on
 
+    def reported(self, error: KafkaError | None, message: Message) -> None:
+        """Learn what has become of a record."""
+        with self._lock:
+            run = self._run
+            if not (
+                error is None
+                and message.offset() == run.next_offset
+                and message.partition() == run.partition
+                and message.topic() == run.topic
+            ):
+                run = self._run = self._run_of(error, message)
+            if run.next_offset is not None:
+                run.next_offset += 1
+            run.count += 1
+            latency_s = message.latency()
+            if latency_s is not None and latency_s > run.latency_s:
+                run.latency_s = latency_s
+            if self._record_id is not None:
+                run.ids.append(self._record_id(message))
+
+    def _run_of(self, error: KafkaError | None, message: Message) -> DeliveredRun:
+        """Return the run that a record belongs to which does not follow the one before."""
+        code, offset = 0 if error is None else error.code(), message.offset()
+        known = offset if error is None and offset is not None and offset >= 0 else None  # there is none without acks
+        place = message.topic(), message.partition(), code
+        run = self._runs.get(place)
+        if run is None or run.next_offset != known:
+            run = self._runs[place] = DeliveredRun(*place, known, known, 0, 0.0, [])
+            self._reported.append(run)
+        return run
+
     def served(self, begin_ms: float, end_ms: float) -> None:
         """End a call that has served delivery reports."""
         with self._lock:
-            reports = self._reports[:]
-            del self._reports[: len(reports)]  # callbacks of other threads may go on appending
-        for messages in _runs(reports):
-            self._write(messages, begin_ms, end_ms)
+            reported = self._reported
+            self._start()
+        for run in reported:
+            self._write(run, begin_ms, end_ms)
 
-    def _write(self, messages: Sequence[Message], begin_ms: float, end_ms: float) -> None:
+    def _write(self, run: DeliveredRun, begin_ms: float, end_ms: float) -> None:
         """
         Write what was produced to a partition.
 
         A message's latency is the time from its ``produce`` to its report, which was after the call began that served
         it. So it was not produced before that begin, less its latency.
         """
-        first = messages[0]
-        error, partition, offset = first.error(), first.partition(), first.offset()
-        code = 0 if error is None else error.code()
-        if partition is None or partition < 0 or code in _NOT_SENT:
+        if run.partition is None or run.partition < 0 or run.code in _NOT_SENT:
             return
-        is_known = error is None and offset is not None and offset >= 0  # without acks there is no offset
+        is_known = run.next_offset is not None
         self._recorder.write(
             ProduceOperation(
-                begin_ms=begin_ms - 1000 * max((each.latency() or 0) for each in messages),
-                end_ms=end_ms if is_known or code > 0 else None,
+                begin_ms=begin_ms - 1000 * run.latency_s,
+                end_ms=end_ms if is_known or run.code > 0 else None,
                 client=self._client,
-                topic=first.topic() or "",
-                partition=partition,
-                first_offset=offset if is_known else None,
-                last_offset=messages[-1].offset() if is_known else None,
-                count=None if is_known else len(messages),
+                topic=run.topic or "",
+                partition=run.partition,
+                first_offset=run.first_offset,
+                last_offset=None if run.next_offset is None else run.next_offset - 1,
+                count=None if is_known else run.count,
                 transaction=self._transaction,
-                ids=() if self._record_id is None else tuple(map(self._record_id, messages)),
-                code=max(code, 0),
+                ids=tuple(run.ids),
+                code=max(run.code, 0),
             )
         )
 
@@ -140,38 +191,6 @@ class ProducerRecording:
         """Learn that the producer goes: what was not reported by then may have been written or not."""
         if not self.is_flushed:
             self._recorder.incomplete()
-
-
-def _runs(reports: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """Yield messages of one topic and partition with the same error, and of offsets without a gap, in their order."""
-    if not reports:
-        return
-    kind = type(reports[0])  # as in the share consumer's: what is usual is found by whole columns
-    topics, partitions = list(map(kind.topic, reports)), list(map(kind.partition, reports))
-    if topics.count(topics[0]) == len(reports) == partitions.count(partitions[0]):
-        yield from _runs_of_partition(reports, kind)
-        return
-    places: dict[tuple[str | None, int | None], list[Message]] = {}
-    for topic, partition, message in zip(topics, partitions, reports, strict=True):
-        places.setdefault((topic, partition), []).append(message)
-    for messages in places.values():
-        yield from _runs_of_partition(messages, kind)
-
-
-def _runs_of_partition(messages: Sequence[Message], kind: type[Message]) -> Iterator[Sequence[Message]]:
-    errors, offsets = list(map(kind.error, messages)), list(map(kind.offset, messages))
-    first, length = offsets[0], len(messages)
-    if first is not None and set(map(type, errors)) == {NoneType} and offsets == list(range(first, first + length)):
-        yield messages
-        return
-
-    def run(numbered: tuple[int, KafkaError | None, int | None]) -> tuple[object, ...]:
-        number, error, offset = numbered
-        has_offset = error is None and offset is not None and offset >= 0
-        return None if error is None else error.code(), offset - number if has_offset and offset is not None else None
-
-    for _, same in groupby(zip(range(length), errors, offsets, strict=True), run):
-        yield [messages[number] for number, _, _ in same]
 
 
 # ---- the producer
