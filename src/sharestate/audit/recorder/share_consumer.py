@@ -273,7 +273,8 @@ class ConsumerRecording:
         fetched = fetched_ranges(messages)
         self._write_fetch(self._fetch_begin_ms, end_ms, fetched)
         self._has_fetched = True
-        self._messages, self._fetched = messages, fetched
+        self._messages = () if self.is_implicit else messages
+        self._fetched = fetched
 
     def _write_quiet(self) -> None:
         if self._quiet:
