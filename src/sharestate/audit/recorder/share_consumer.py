@@ -237,6 +237,7 @@ class ConsumerRecording:
             self._unanswered[place] = kept
 
     def _write_answer(self, place: Place, sent: SentRanges, code: int | None, end_ms: float | None) -> None:
+        self._write_quiet()  # operations stand in the order in which they ended
         self._recorder.write(
             AcknowledgeOperation(
                 begin_ms=sent.begin_ms,
