@@ -24,6 +24,7 @@ from sharestate import (
     spark,
     state_topic,
 )
+from sharestate.audit import importers, recorder
 from sharestate.audit.operations import OPERATION_FIELDS
 from sharestate.broker import groups, node, server, sessions
 from sharestate.broker.groups import metadata_hash, records
@@ -133,6 +134,11 @@ def test_every_name_of_segments_is_documented_once() -> None:
 def test_every_name_of_the_state_topic_is_documented_once() -> None:
     """What `sharestate.state_topic` and its `cluster` export has its directive on its page."""
     assert documented("state-topic.md") == sorted([*state_topic.__all__, *cluster.__all__])
+
+
+def test_every_name_of_the_recorder_is_documented_once() -> None:
+    """What `sharestate.audit.recorder` and `sharestate.audit.importers` export has its directive on one page."""
+    assert documented("recorder.md") == sorted([*recorder.__all__, *importers.__all__])
 
 
 def test_every_name_of_histories_is_documented_once() -> None:

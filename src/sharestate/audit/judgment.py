@@ -46,15 +46,20 @@ _BOUND: Final = "too many operations overlap for all orders to be tried"
 
 
 def audit(
-    source: OperationLog | Iterable[Path | str], settings: AuditSettings | None = None, *, group: str | None = None
+    source: OperationLog | Iterable[Path | str],
+    settings: AuditSettings | None = None,
+    *,
+    group: str | None = None,
+    log_format: str | None = None,
 ) -> Audit:
     """
     Judge what clients of share groups wrote down.
 
     Args:
-        source: Files of operations, or what ``read_operations`` returns.
+        source: Files of operations or events, or what ``read_operations`` returns.
         settings: What is taken for granted; the defaults if None.
-        group: The only share group to judge; all if None.
+        group: The only share group to judge, and that of events that name none; all if None.
+        log_format: The format of all files, as ``read_operations`` takes it.
 
     Raises:
         OperationsError: A file cannot be read.
@@ -62,8 +67,9 @@ def audit(
     Complexity:
         A sort of the operations, then linear in them where few overlap; 40 µs for each.
     """
-    log = source if isinstance(source, OperationLog) else read_operations(source)
-    return Judgment(log, AuditSettings() if settings is None else settings).audit(group)
+    if not isinstance(source, OperationLog):
+        source = read_operations(source, group=group, log_format=log_format)
+    return Judgment(source, AuditSettings() if settings is None else settings).audit(group)
 
 
 class Judgment:

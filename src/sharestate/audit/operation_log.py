@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sharestate.audit.operation_files import OperationsReader
+from sharestate.audit.importers import open_log
 from sharestate.audit.operations import (
     AcknowledgedAs,
     AcknowledgeOperation,
@@ -429,9 +429,16 @@ _ADDED: Final[Mapping[type[Any], Callable[[OperationLog, Any, int], None]]] = {
 """What takes the operations of each kind."""
 
 
-def read_operations(paths: Iterable[Path | str]) -> OperationLog:
+def read_operations(
+    paths: Iterable[Path | str], *, group: str | None = None, log_format: str | None = None
+) -> OperationLog:
     """
-    Read files of operations.
+    Read files of operations, and of events that other programs have written.
+
+    Args:
+        paths: The files.
+        group: The share group of events that name none.
+        log_format: The format of all files, one of ``importers.FORMATS``; found out for each if None.
 
     Raises:
         OperationsError: One of them cannot be read, or has a line that is no operation.
@@ -441,7 +448,7 @@ def read_operations(paths: Iterable[Path | str]) -> OperationLog:
     """
     log = OperationLog()
     for path in paths:
-        with OperationsReader(path) as reader:
+        with open_log(path, group=group, log_format=log_format) as reader:
             log.add(str(path), reader.header, reader)
     return log
 

@@ -26,7 +26,13 @@ _SHOWN_REASONS: Final = 3
 
 
 @click.command("audit", short_help="Judge what clients wrote down, on any cluster.")
-@click.option("--group", help="The only share group to judge; all without it.")
+@click.option("--group", help="The only share group to judge, and that of events that name none; all without it.")
+@click.option(
+    "--format",
+    "log_format",
+    type=click.Choice(["operations", "verifiable", "librdkafka"]),
+    help="The format of all files; found out for each without it.",
+)
 @click.option(
     "--lock-duration-ms",
     "record_lock_duration_ms",
@@ -84,6 +90,7 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     *,
     logs: tuple[Path, ...],
     group: str | None,
+    log_format: str | None,
     record_lock_duration_ms: int | None,
     delivery_count_limit: int | None,
     max_record_locks: int | None,
@@ -97,7 +104,8 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     """
     Judge what clients of share groups wrote down, on any cluster.
 
-    Takes files of operations: what clients have produced, fetched and acknowledged, with begin and end on their clocks.
+    Takes files of operations: what clients have produced, fetched and acknowledged, with begin and end on their clocks;
+    and events of Kafka's VerifiableShareConsumer and VerifiableProducer, and of librdkafka's chaos harness.
     Each guarantee of share groups is held, broken, or it cannot be told, with the reason. What overlaps may have
     happened in any order, what was not answered may have happened or not, and clocks may differ: broken is only what
     none of that explains.
@@ -118,7 +126,7 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
             expiry_delay_ms=expiry_delay_ms,
             max_skew_ms=max_skew_ms,
         )
-        judged = audit(logs, settings, group=group)
+        judged = audit(logs, settings, group=group, log_format=log_format)
     if as_json:
         _print([write_json(judged.to_json())])
     else:
