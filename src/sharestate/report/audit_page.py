@@ -38,7 +38,7 @@ _PARTS: Final = 500
 _BAR_HEIGHT: Final = 48
 """The height of the highest bar, and the least one that can be seen. [CSS pixels]"""
 
-_LEAST_HEIGHT: Final = 2
+_LEAST_HEIGHT: Final = 3
 
 _US_OF_MS: Final = 1000
 
@@ -249,7 +249,7 @@ def _at(ms: float) -> str:
 
 def _clocks(judged: Audit) -> str:
     said: Sequence[str] = judged.clocks or ("All clients have one clock.",)
-    hint = "How far clocks may be apart, as far as what happened shows it: nothing is found broken that a difference within these bounds explains."
+    hint = "These bounds follow from what happened. What any difference within them explains is not found broken."
     return _section("clocks", "Clocks", _paragraph(hint, "hint"), list_of(said))
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from sharestate.json_lines import printable
 
-_LONG: Final = 60
+_LONG: Final = 40
 """The length from which on the text of a cell goes on in a new line. [characters]"""
 
 _FILES: Final = files("sharestate.report") / "page"
