@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner
 
+from sharestate import report
 from sharestate.audit import (
     Audit,
     AuditSettings,
@@ -190,6 +192,21 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
 
     assert json.loads(result.output)["operations"] == 1
     assert (titles[0].endswith("<h1>Audit of c1.jsonl"), titles[1].endswith("<h1>Audit of 2 files")) == (True, True)
+
+
+def test_it_needs_no_extra(monkeypatch: pytest.MonkeyPatch, judged: Audit) -> None:
+    """Without Vega the page of an audit is made, and that of share partitions says what it needs."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.delitem(sys.modules, "sharestate.report.page", raising=False)
+    monkeypatch.delattr(report, "page", raising=False)
+
+    assert report.audit_page(judged, title="c1.jsonl").startswith("<!DOCTYPE html>")
+    with pytest.raises(
+        ModuleNotFoundError, match=r"report_page needs the extra 'plots': pip install 'sharestate\[plots]'"
+    ):
+        _ = report.report_page
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        _ = report.other  # type: ignore[attr-defined]
 
 
 # ---- in a browser
