@@ -81,6 +81,13 @@ _SHOWN_REASONS: Final = 3
     help="By how much any two clocks differ at the most; only what happened bounds it without.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page for a browser, too.",
+)
 @click.argument(
     "logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -100,6 +107,7 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     expiry_delay_ms: float,
     max_skew_ms: float | None,
     as_json: bool,
+    page: Path | None,
 ) -> None:
     """
     Judge what clients of share groups wrote down, on any cluster.
@@ -127,6 +135,11 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
             max_skew_ms=max_skew_ms,
         )
         judged = audit(logs, settings, group=group, log_format=log_format)
+    if page is not None:
+        from sharestate.report import audit_page  # noqa: PLC0415 - as above
+
+        title = logs[0].name if len(logs) == 1 else f"{len(logs):,} files"
+        page.write_text(audit_page(judged, title=title), encoding="utf-8", newline="\n")
     if as_json:
         _print([write_json(judged.to_json())])
     else:
