@@ -56,10 +56,16 @@ def test_a_connection_that_goes_on_is_found(frames: Frames, monkeypatch: pytest.
 
 
 def test_what_is_kept_of_clients_is_found(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that has ended is forgotten by the server."""
-    monkeypatch.setattr(BrokerServer, "closed", lambda *_: None)
+    """Nobody keeps a connection that has ended."""
+    kept: list[ClientConnection] = []
+    closed = BrokerServer.closed
 
-    with pytest.raises(FuzzError, match="left of clients"):
+    def keep(server: BrokerServer, connection: ClientConnection) -> None:
+        kept.append(connection)
+        closed(server, connection)
+
+    monkeypatch.setattr(BrokerServer, "closed", keep)
+    with pytest.raises(FuzzError, match=r"\d+ connections, .* files are left"):
         live(0, 0, frames, PLANTED_FRAMES)
 
 
