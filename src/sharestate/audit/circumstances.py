@@ -110,7 +110,7 @@ class _Spans:
             return None
         return next(span for span in reversed(self._spans[:position]) if span.end_us >= since_us)
 
-    def begun_since(self, since_us: int) -> int:
+    def count_since(self, since_us: int) -> int:
         """Return how many begin at *since_us* or later."""
         return len(self._begins) - bisect_left(self._begins, since_us)
 
@@ -237,7 +237,7 @@ class Circumstances:
     def unseen_since(self, group: str, act: Act) -> int:
         """Return how often records may have been acquired since *act* that no client has seen."""
         spans = self._unseen.get(group, {}).items()
-        return sum(own.begun_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
+        return sum(own.count_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
 
     def _faults_of(self, key: SharePartitionName) -> _SpansByClock:
         _, topic, partition = key

@@ -1,9 +1,9 @@
 """
 By how much clocks of clients may differ, as far as what happened says it.
 
-An answer that shows something ends after that has begun, whatever the two clocks say: so each such pair bounds the
-difference of two clocks, and the tightest bounds are shortest paths. Two operations are in order for certain only if
-they are with every difference within the bounds.
+An answer that shows something ends after the beginning of that, whatever the two clocks say: so each such pair bounds
+the difference of two clocks, and the tightest bounds are shortest paths. Two operations are in order for certain only
+if they are with every difference within the bounds.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ class ClockOrders:
         self._names = tuple(names)
         self._tightest: dict[tuple[int, int], list[int]] = {}
 
-    def ends_after(self, clock: int, end_us: int, begun_clock: int, begin_us: int) -> None:
-        """Note that what ended at *end_us* on *clock* ended after what began at *begin_us* on *begun_clock*."""
-        if clock == begun_clock or end_us >= NEVER_US:
+    def ends_after(self, clock: int, end_us: int, other_clock: int, begin_us: int) -> None:
+        """Note that what ended at *end_us* on *clock* ended after what began at *begin_us* on *other_clock*."""
+        if clock == other_clock or end_us >= NEVER_US:
             return
-        kept = self._tightest.setdefault((clock, begun_clock), [])
+        kept = self._tightest.setdefault((clock, other_clock), [])
         if len(kept) < _KEPT:
             heappush(kept, begin_us - end_us)
         else:

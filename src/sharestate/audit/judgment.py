@@ -176,7 +176,7 @@ class Judgment:
             )
         if histories.stopped_at is not None:
             self._notes.append(f"{key}: from offset {histories.stopped_at} on too much was done to the same records")
-            self._tallies[Guarantee.ONE_OWNER].cannot_tell(_BOUND, 1)
+            self._tallies[Guarantee.ONE_OWNER].undecided(_BOUND, 1)
         self._check_refused(key, refused)
         self._check_locks(key, locks)
 
@@ -193,7 +193,7 @@ class Judgment:
         """Count records for which a check has no *hindrance*, find what an empty one says, and note any other."""
         tally = self._tallies[guarantee]
         if hindrance:
-            tally.cannot_tell(hindrance, history.records)
+            tally.undecided(hindrance, history.records)
             return
         if is_checked:
             tally.checked += history.records
@@ -237,14 +237,14 @@ class Judgment:
         self._records += records
         deliveries = deliveries_of(history)
         if found.is_bound_reached:
-            tallies[Guarantee.ONE_OWNER].cannot_tell(_BOUND, records)
+            tallies[Guarantee.ONE_OWNER].undecided(_BOUND, records)
             return
         if NO_DURATION in found.unsure:
-            tallies[Guarantee.ONE_OWNER].cannot_tell(NO_DURATION, records)
+            tallies[Guarantee.ONE_OWNER].undecided(NO_DURATION, records)
         elif deliveries:
             tallies[Guarantee.ONE_OWNER].checked += records
         for reason in found.unsure - {NO_DURATION}:
-            tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].cannot_tell(reason, records)
+            tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].undecided(reason, records)
         answered = [act for act in history.life if act.kind == OperationRowKind.ACKNOWLEDGED and act.code == 0]
         if answered and not found.unsure - {NO_DURATION}:
             tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].checked += records
@@ -260,9 +260,9 @@ class Judgment:
         if is_counted:
             counts.checked += records
         else:
-            counts.cannot_tell("delivery counts were not seen", records)
+            counts.undecided("delivery counts were not seen", records)
         if self._around.in_force(key.group, "delivery_count_limit") is None:
-            limit.cannot_tell("the delivery count limit is not known", records)
+            limit.undecided("the delivery count limit is not known", records)
         else:
             limit.checked += records
 
@@ -348,10 +348,10 @@ class Judgment:
             return
         most = self._around.in_force(key.group, "max_record_locks")
         if most is None:
-            tally.cannot_tell("max_record_locks is not known", 1)
+            tally.undecided("max_record_locks is not known", 1)
             return
         if self._around.in_force(key.group, "record_lock_duration_ms") is None:
-            tally.cannot_tell(NO_DURATION, 1)
+            tally.undecided(NO_DURATION, 1)
             return
         tally.checked += 1
         peak = locks.peak()

@@ -149,7 +149,7 @@ class LostRecords:
 
     def hindrance(self, history: RecordHistory) -> str | None:
         """
-        Return why it cannot be told whether records were lost; empty if they were.
+        Return why it cannot be known whether records were lost; empty if they were.
 
         Returns:
             None if they were not, or were not to be delivered.

@@ -561,7 +561,7 @@ def read_operations_header(value: Json) -> OperationsHeader:
     Return the header that *value* stands for.
 
     Raises:
-        MalformedInputError: It is none, or of a version that is not known.
+        MalformedInputError: It is not one, or of a version that is not known.
     """
     return _HEADER(value, "")
 
@@ -571,7 +571,7 @@ def read_operation(value: Json) -> LoggedOperation:
     Return the operation that *value* stands for.
 
     Raises:
-        MalformedInputError: It is none; ``field`` names the wrong part.
+        MalformedInputError: It is not one; ``field`` names the wrong part.
     """
     members = dict(an_object(value, ""))
     check = one_of(_CHECKS)(members.pop("op", None), "op")

@@ -114,7 +114,7 @@ class ProducedRecords:
 
     def hindrance(self, history: RecordHistory, deliveries: list[Act]) -> str | None:
         """
-        Return why it cannot be told whether records were produced that were delivered; empty if they were not.
+        Return why it cannot be known whether records were produced that were delivered; empty if they were not.
 
         Returns:
             None if they were, or may be markers of transactions, which are in ranges that brokers answer.

@@ -1,4 +1,4 @@
-"""What was found out: a verdict on each guarantee, with findings, and what cannot be told."""
+"""What was found out: a verdict on each guarantee, with findings, and what is undecided."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AuditVerdict(StrEnum):
     BROKEN = "broken"
     """Something does not follow from the rules, whatever the clocks and the order of what overlaps."""
 
-    CANNOT_TELL = "cannot tell"
+    UNDECIDED = "cannot tell"
     """Nothing is broken as far as it was checked, and something could not be checked."""
 
     NOTHING = "nothing to check"
@@ -137,7 +137,7 @@ class GuaranteeTally:
         if len(self.findings) < _MOST_FINDINGS:
             self.findings.append(finding)
 
-    def cannot_tell(self, reason: str, count: int) -> None:
+    def undecided(self, reason: str, count: int) -> None:
         """Add what could not be checked."""
         if count:
             known = reason in self.unknown or len(self.unknown) < _MOST_REASONS
@@ -149,7 +149,7 @@ class GuaranteeTally:
         self.broken += other.broken
         self.findings = [*self.findings, *other.findings][:_MOST_FINDINGS]
         for reason, count in other.unknown.items():
-            self.cannot_tell(reason, count)
+            self.undecided(reason, count)
 
 
 @frozen
@@ -177,7 +177,7 @@ class GuaranteeVerdict:
         if self.broken:
             return AuditVerdict.BROKEN
         if self.unknown:
-            return AuditVerdict.CANNOT_TELL
+            return AuditVerdict.UNDECIDED
         return AuditVerdict.HELD if self.checked else AuditVerdict.NOTHING
 
     def to_json(self) -> Json:

@@ -114,12 +114,11 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
 
     Takes files of operations: what clients have produced, fetched and acknowledged, with begin and end on their clocks;
     and events of Kafka's VerifiableShareConsumer and VerifiableProducer, and of librdkafka's chaos harness.
-    Each guarantee of share groups is held, broken, or it cannot be told, with the reason. What overlaps may have
+    Each guarantee of share groups is held, broken, or undecided, with the reason. What overlaps may have
     happened in any order, what was not answered may have happened or not, and clocks may differ: broken is only what
     none of that explains.
 
-    Exit code: 0 if nothing is broken and all can be told, 1 if a guarantee is broken, 2 if it cannot be told of one, or
-    if something cannot be read.
+    Exit code: 0 if all guarantees are held, 1 if one is broken, 2 if one is undecided, or if something cannot be read.
     """
     with no_verdicts():
         from sharestate.audit import AuditSettings, audit  # noqa: PLC0415 - loaded by this command only
@@ -172,7 +171,7 @@ def _row(verdict: GuaranteeVerdict) -> list[Cell]:
 
 
 def _reasons(judged: Audit) -> Iterator[str]:
-    """Yield why it cannot be told of guarantees whether they hold, the most frequent reasons first."""
+    """Yield why guarantees are undecided, the most frequent reasons first."""
     for verdict in judged.verdicts:
         ordered = sorted(verdict.unknown.items(), key=lambda reason: -reason[1])
         for reason, count in ordered[:_SHOWN_REASONS]:

@@ -44,7 +44,7 @@ _US_OF_MS: Final = 1000
 
 _BADGES: Final = (
     (AuditVerdict.BROKEN, "broken"),
-    (AuditVerdict.CANNOT_TELL, "cannot be told"),
+    (AuditVerdict.UNDECIDED, "cannot be known"),
     (AuditVerdict.HELD, "held"),
     (AuditVerdict.NOTHING, "without anything to check"),
 )
@@ -66,7 +66,7 @@ def audit_page(judged: Audit, *, title: str) -> str:
     sections = (
         _summary(judged),
         _broken(judged),
-        _cannot_tell(judged),
+        _undecided(judged),
         _ambiguous(judged),
         _again(judged.duplicates),
         _clocks(judged),
@@ -114,7 +114,7 @@ def _summary(judged: Audit) -> str:
 
 
 def _verdict(each: GuaranteeVerdict) -> tuple[object, ...]:
-    """Return the row of a guarantee, which leads to what is broken, or to why it cannot be told."""
+    """Return the row of a guarantee, which leads to what is broken, or to why it is undecided."""
     fragment = _name(each) if each.broken else "cannot-tell"
     name = Link(each.guarantee.value, fragment) if each.broken or each.unknown else each.guarantee.value
     unknown = sum(each.unknown.values())
@@ -159,13 +159,13 @@ def _finding(finding: AuditFinding, *, is_open: bool) -> str:
     return f'<details class="finding"{state}><summary>{summary}</summary>{"".join(parts)}</details>'
 
 
-def _cannot_tell(judged: Audit) -> str:
+def _undecided(judged: Audit) -> str:
     rows = [
         (verdict.guarantee.value, count, JUDGED[verdict.guarantee], reason)
         for verdict in judged.verdicts
         for reason, count in sorted(verdict.unknown.items(), key=lambda each: -each[1])
     ]
-    heads = ("guarantee", "how many", "of", "why it cannot be told")
+    heads = ("guarantee", "how many", "of", "why it is undecided")
     return _section("cannot-tell", "What cannot be told", table_of(heads, rows)) if rows else ""
 
 
