@@ -446,7 +446,7 @@ def test_the_verifiable_share_consumer(scene: Scene) -> None:
     lines = tool(
         scene,
         SHARE_CONSUMER,
-        *("--topic", topic, "--group-id", group, "--max-messages", "30", "--acknowledgement-mode", "async"),
+        *("--topic", topic, "--group-id", group, "--max-messages", "30", "--acknowledgement-mode", "sync"),
         *("--offset-reset-strategy", "earliest"),
     )
 
