@@ -44,7 +44,7 @@ _US_OF_MS: Final = 1000
 
 _BADGES: Final = (
     (AuditVerdict.BROKEN, "broken"),
-    (AuditVerdict.UNDECIDED, "cannot be known"),
+    (AuditVerdict.UNDECIDED, "cannot be told"),
     (AuditVerdict.HELD, "held"),
     (AuditVerdict.NOTHING, "without anything to check"),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from click import Choice
+from click.testing import CliRunner
 
 from sharestate.audit import (
     AcknowledgedAs,
@@ -33,6 +36,7 @@ from sharestate.audit.importers import (
     VerifiableReader,
     open_log,
 )
+from sharestate.cli.audit import audit_command
 
 ACCEPT = AcknowledgedAs.ACCEPT
 
@@ -281,3 +285,16 @@ def test_judged_events(tmp_path: Path) -> None:
 
     assert [str(key) for key in judged.share_partitions] == ["g, t-0", "g, t-1", "g, t-2"]
     assert judged.clients == 2
+
+
+def test_the_formats_of_the_command(tmp_path: Path) -> None:
+    """The command offers all formats, and reads a file in the one that is named."""
+    (option,) = (each for each in audit_command.params if each.name == "log_format")
+    assert isinstance(option.type, Choice)
+    assert list(option.type.choices) == list(FORMATS)
+
+    (path := tmp_path / "c1.jsonl").write_text(CONSUMER)
+    named = ["--group", "g", "--json", str(path)]
+    partitions = json.loads(CliRunner().invoke(audit_command, named).output)["share_partitions"]
+    assert partitions == [{"group": "g", "topic": "t", "partition": partition} for partition in range(3)]
+    assert CliRunner().invoke(audit_command, ["--format", "librdkafka", *named]).exit_code == 2

@@ -47,8 +47,7 @@ def recorded(
     mixin = _mixin(kind)
     name = client_name(config.get("client.id"), next(_NUMBERS))
     recorder = log if isinstance(log, Recorder) else Recorder(_file(Path(log), name), client=name, closes_itself=True)
-    acknowledge = getattr(kind, "acknowledge", None)
-    own = {} if acknowledge is None else {"_acknowledge": acknowledge}
+    own = {f"_{name}": getattr(kind, name) for name in ("acknowledge", "produce") if hasattr(kind, name)}
     made = type(f"Recorded{kind.__name__}", (mixin, kind), own)
     more = {} if record_id is None else {"record_id": record_id}
     client: Client = made(config, recorder, name, **more)

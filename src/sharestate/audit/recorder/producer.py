@@ -199,6 +199,9 @@ class ProducerRecording:
 class RecordedProducer(Base):
     """What comes before ``confluent_kafka.Producer``, or a class derived from it, to record what it does."""
 
+    _produce: Callable[..., None]
+    """The ``produce`` of the class that is recorded, as in RecordedShareConsumer."""
+
     def __init__(
         self, config: Mapping[str, Any], recorder: Recorder, client: str, record_id: RecordId | None = None
     ) -> None:
@@ -233,7 +236,7 @@ class RecordedProducer(Base):
         if callback is not None:
             callback = recording.delivered(callback)
         # By position: it takes 0.2 us less than by name, which more than pays for this method.
-        super().produce(topic, value, key, partition, callback, None, timestamp, headers)
+        self._produce(topic, value, key, partition, callback, None, timestamp, headers)
 
     def produce_batch(self, topic: str, messages: Any, *args: Any, **named: Any) -> int:  # noqa: ANN401 - as above
         """Produce records, of which only those are written down that have no callback of their own."""
