@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from tests.lockstep import administration, producing, sharing
+from tests.lockstep.anything import CLIENT, anything, own_topics
 from tests.lockstep.drawing import Draw
 from tests.lockstep.runner import BEHIND_MS
 from tests.lockstep.steps import LASTING_MS, LONG_MS, How, Step, Taken
@@ -95,6 +96,7 @@ def opening(draw: Draw) -> Iterator[Step]:
     yield from administration.find_coordinators(draw, [*GROUPS, "tx-old", "tx-new"])
     for name, partitions in TOPICS.items():
         yield from administration.make_topic(draw, name, partitions, until="no error")
+    yield from own_topics(draw)
     for group, config in GROUPS.items():
         begins = {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": str(LONG_MS)}
         yield administration.configuration(draw, group, {**begins, **config})
@@ -137,7 +139,8 @@ class Author:
 
     def learn(self, taken: Taken) -> None:
         """Take over what a step's answer says."""
-        self.world.learn(taken)
+        if taken.step.client != CLIENT:
+            self.world.learn(taken)
 
     def _rounds(self, draw: Draw) -> Iterator[Step]:
         while self._written < self.length:

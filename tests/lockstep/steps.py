@@ -46,6 +46,8 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "group.share.assignment.interval.ms": "0",
         "group.share.initialize.retry.interval.ms": "3000",
         "group.share.max.share.sessions": "2000",
+        "group.share.session.timeout.ms": str(LONG_MS),
+        "group.share.record.lock.duration.ms": str(1500 + ROUND_MS * 9),
         "group.share.max.size": "10",
         "share.coordinator.state.topic.num.partitions": "3",
         "share.coordinator.state.topic.replication.factor": "1",
