@@ -42,7 +42,7 @@ INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
 LONG = timedelta(seconds=60)
 """A wait that no test is to see the end of."""
 
-ORDERS = "AAAAAAAAAAAAAAAAAAAAAg"
+ORDERS = "c2hhcmVzdGF0ZQAAAAAAAQ"
 """The id of the first topic of a node."""
 
 MEMBER = "q2mVzJbKQ0uGvB0nEJ0xFg"
