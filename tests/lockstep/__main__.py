@@ -119,9 +119,9 @@ def main() -> None:
     elif given.what == "record":
         write(given.file, record(Runner(given.address), given.seed, given.steps))
     elif given.what == "replay":
-        write(given.file, replay(Runner(given.address), list(read(given.script))))
+        write(given.file, replay(Runner(given.address), read(given.script)))
     else:
-        first, second = list(read(given.first)), list(read(given.second))
+        first, second = read(given.first), read(given.second)
         sys.exit(1 if report(first, second, (given.first.name, given.second.name)) else 0)
 
 

@@ -77,7 +77,7 @@ def test_a_script_is_read_as_it_was_written(script: list[Taken], tmp_path: Path)
     """A file has all of a script, and of the answers."""
     write(tmp_path / "script.jsonl", script)
 
-    assert list(differences(script, list(read(tmp_path / "script.jsonl")))) == []
+    assert list(differences(script, read(tmp_path / "script.jsonl"))) == []
 
 
 def test_a_difference_is_found(script: list[Taken]) -> None:
