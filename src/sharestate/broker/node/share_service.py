@@ -296,6 +296,7 @@ class ShareService:
             [self._named(each) for each in request.partitions],
             connection_id=connection_id,
             forgotten=[self._named(each) for each in request.forgotten],
+            has_acknowledgements=request.has_acknowledgements,
             now_ms=now_ms,
             max_wait_ms=max(0, request.max_wait_ms),
         )

@@ -135,6 +135,19 @@ def test_requests_need_a_session() -> None:
     assert member.acknowledge(group_id=None).error_code is ErrorCode.INVALID_REQUEST
 
 
+def test_a_request_that_opens_a_session_acknowledges_nothing() -> None:
+    """It is refused as a whole, and the session of before stays (sessions 3)."""
+    node = Node()
+    member = Member(node)
+    member.got(0)
+    member.epoch = 0
+
+    batches = [AcknowledgementBatch(0, 0, (ACCEPT,))]
+    assert member.got(acknowledge={0: batches}) == ShareFetchResponse(ErrorCode.INVALID_REQUEST)
+    member.epoch = 1
+    assert member.got().error_code is ErrorCode.NONE
+
+
 def test_a_session_too_many_is_refused_late() -> None:
     """A member for which there is no session left waits as long as it would have for records (sessions 3)."""
     node = Node(max_share_sessions=1)
