@@ -91,6 +91,14 @@ def test_epochs_of_the_past_are_fenced(client: WireClient) -> None:
     assert code(ask(client, WRITE, state_epoch=2, leader_epoch=4, **epochs)) == FENCED_STATE_EPOCH
 
 
+def test_an_error_says_nothing_of_the_state(client: WireClient) -> None:
+    """Not even that there is no start offset: a broker of 4.3.1 leaves its field as it is, which is 0."""
+    ask(client, READ, leader_epoch=4)
+    answer = ask(client, READ, leader_epoch=3)
+
+    assert (code(answer), answer.state_epoch, answer.start_offset) == (FENCED_LEADER_EPOCH, 0, 0)
+
+
 FIELDS: dict[int, dict[str, Any]] = {
     INITIALIZE: {"state_epoch": 1, "start_offset": 0},
     READ: {"leader_epoch": 0},
