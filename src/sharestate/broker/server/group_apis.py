@@ -237,7 +237,7 @@ def _altered(response: GroupResponse) -> Response:
         return _refused(response)
     altered = expect(response.result, AlteredOffsets, "result")
     if altered.error_code:
-        return {"error_code": altered.error_code, "error_message": _message(altered.error_code)}
+        return {"error_code": altered.error_code, "error_message": _message(altered.error_code, altered.message)}
     return {
         "responses": [
             {
