@@ -294,8 +294,13 @@ def _check_operations(configs: list[Fields]) -> None:
             _refuse(message)
 
 
+def _check_controllers_operations(configs: list[Fields]) -> None:
+    if any(config["config_operation"] not in tuple(_Operation) for config in configs):
+        raise NodeError(None, ErrorCode.UNKNOWN_SERVER_ERROR)  # a NullPointerException of the controller
+
+
 def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopicConfigsRequest:
-    _check_operations(configs)
+    _check_controllers_operations(configs)
     if not name:
         _refuse("Default topic resources are not allowed.")
     topic = call.node.topics.by_name(name)
@@ -305,7 +310,7 @@ def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopi
 
 
 def _group_alteration(call: Call, name: str, configs: list[Fields]) -> ConfigureGroupRequest | None:
-    _check_operations(configs)
+    _check_controllers_operations(configs)
     if not name:
         _refuse("Default group resources are not allowed.")
     changed = _changed(_group_configs(call, name), configs, {})

@@ -151,6 +151,7 @@ def fetch(call: Call) -> Asked | Response:
             (each.key, _refused(each, error) if error else _fetched(call, each, next(results)))
             for each, error in zip(asked, errors, strict=True)
         ]
+        parts.sort(key=lambda part: part[1]["error_code"] in _UNKNOWN)  # which a broker adds to the others
         return {"responses": by_topic(parts, key, "partitions")}
 
     return Asked((request,), write)
@@ -185,6 +186,7 @@ def _fetched(call: Call, asked: _Asked, result: FetchResult) -> Response:
     epoch = call.node.leader_epoch(asked.topic.name, asked.partition) if result.batches else _NO_EPOCH
     return {
         "partition_index": result.partition,
+        "error_code": ErrorCode.NONE,
         "high_watermark": result.high_watermark,
         "last_stable_offset": result.last_stable_offset,
         "log_start_offset": result.log_start_offset,
