@@ -375,9 +375,11 @@ class ShareService:
 
     def _throws(self, led: LedPartition, refusal: RequestRefusedError) -> bool:
         """Return whether Kafka has an exception instead of *refusal*: its range reaches across the SPSO (B5)."""
+        first, last = refusal.first_offset, refusal.last_offset
+        if refusal.message != NOT_FOUND or first is None or last is None:
+            return False
         has_quirk = NODE_PROFILES[self._config.profile.name].has(NodeQuirk.FAILS_ACROSS_THE_START)
-        start = led.leader.partition.start_offset
-        return has_quirk and refusal.message == NOT_FOUND and refusal.first_offset < start <= refusal.last_offset
+        return has_quirk and first < led.leader.partition.start_offset <= last
 
     def _take_outcome(self, unanswered: _Unanswered, partition: TopicIdPartition, future: Future[None]) -> None:
         error = future.exception()

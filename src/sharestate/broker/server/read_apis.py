@@ -24,6 +24,7 @@ from sharestate.broker.node import (
     Topic,
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
+from sharestate.broker.server.hash_orders import in_hash_order
 from sharestate.broker.server.record_batches import to_wire
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -80,9 +81,8 @@ def list_offsets(call: Call) -> Asked:
 
     def write(response: ListOffsetsResponse) -> Response:
         # Of a partition that is asked for twice, a broker says so once.
-        listed = {each[:2]: each for each in response.partitions}
-        parts = [(place[0], _listed(call, each, each.error_code or errors[place])) for place, each in listed.items()]
-        return {"topics": by_topic(parts, "name", "partitions")}
+        listed = {each[:2]: _listed(call, each, each.error_code or errors[each[:2]]) for each in response.partitions}
+        return {"topics": in_hash_order(listed)}
 
     return Asked((request,), write)
 

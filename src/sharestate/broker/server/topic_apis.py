@@ -24,9 +24,10 @@ from sharestate.broker.node import (
 )
 from sharestate.broker.node.topic_service import repeated
 from sharestate.broker.node.topics import USE_DEFAULT
-from sharestate.broker.server.calls import Asked, Call, Response, by_topic
+from sharestate.broker.server.calls import Asked, Call, Response
 from sharestate.broker.server.cluster_apis import NO_TOPIC_ID
 from sharestate.broker.server.config_entries import topic_entries
+from sharestate.broker.server.hash_orders import in_hash_order
 from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -193,27 +194,23 @@ def _growth_error(call: Call, topic: Fields) -> tuple[ErrorCode, str] | None:
 
 
 def delete_records(call: Call) -> Asked:
-    """Answer DeleteRecords."""
-    request = DeleteRecordsRequest(
-        partitions=[
-            DeletedRecords(topic["name"], partition["partition_index"], partition["offset"])
-            for topic in call.fields["topics"]
-            for partition in topic["partitions"]
-        ]
-    )
+    """Answer DeleteRecords; of a partition that is named twice, a broker knows the last offset."""
+    offsets = {
+        (topic["name"], partition["partition_index"]): partition["offset"]
+        for topic in call.fields["topics"]
+        for partition in topic["partitions"]
+    }
+    request = DeleteRecordsRequest(partitions=[DeletedRecords(*place, offset) for place, offset in offsets.items()])
 
     def write(answer: DeleteRecordsResponse) -> Response:
-        deleted = [
-            (
-                partition.topic,
-                {
-                    "partition_index": partition.partition,
-                    "low_watermark": partition.low_watermark,
-                    "error_code": partition.error_code,
-                },
-            )
+        deleted = {
+            (partition.topic, partition.partition): {
+                "partition_index": partition.partition,
+                "low_watermark": partition.low_watermark,
+                "error_code": partition.error_code,
+            }
             for partition in answer.partitions
-        ]
-        return {"topics": by_topic(deleted, "name", "partitions")}
+        }
+        return {"topics": in_hash_order(deleted)}
 
     return Asked((request,), write)
