@@ -20,7 +20,7 @@ from typing import Final
 
 from tests.broker.kafka_broker import KafkaBroker
 from tests.lockstep.author import Author
-from tests.lockstep.compare import differences, told
+from tests.lockstep.compare import differences, line_of, told
 from tests.lockstep.runner import Runner, TooSlowError
 from tests.lockstep.standing import PROFILES, standing_runner
 from tests.lockstep.steps import SETTINGS, Step, Taken, read, write
@@ -48,7 +48,7 @@ def _take(runner: Runner, steps: Iterator[Step], learn: Callable[[Taken], None])
             taken.append(runner.take(step))
             learn(taken[-1])
     except TooSlowError as error:
-        say(f"{error}: the script ends before it")
+        say(f"{error}: the script ends before this round; the step before: {line_of(taken[-1])}")
         return [each for each in taken if each.step.round < step.round]
     finally:
         runner.close()

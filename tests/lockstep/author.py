@@ -20,7 +20,7 @@ from tests.lockstep.runner import BEHIND_MS
 from tests.lockstep.steps import LASTING_MS, LONG_MS, How, Step, Taken
 from tests.lockstep.world import KnownMember, KnownProducer, World
 
-ROUND_COST_MS: Final = 450
+ROUND_COST_MS: Final = 800
 """How much time the steps of a round take together, by estimate; BUSY_MS is the most that they may take. [ms]"""
 
 STEP_COST_MS: Final = 15
@@ -62,6 +62,7 @@ _SCENES: Final[tuple[tuple[int, Callable[[Draw], Iterator[Step]]], ...]] = (
     (1, administration.fetch_plainly),
     (1, administration.change_busy_group),
     (2, administration.ask_of_cluster),
+    (12, anything),
 )
 """What happens in a round, and how often."""
 

@@ -41,7 +41,9 @@ class Names:
 
     def topic_id(self, name: str) -> uuid.UUID:
         """Return the id of a name; of one that no topic had yet, one that no broker draws."""
-        return self._topics[name] if name in self._topics else self._nowhere.setdefault(name, uuid.uuid5(_NOWHERE, name))
+        return (
+            self._topics[name] if name in self._topics else self._nowhere.setdefault(name, uuid.uuid5(_NOWHERE, name))
+        )
 
     def of_topic_id(self, topic_id: uuid.UUID) -> str:
         """Return the name of an id; ``some id`` for one of which nothing is known."""

@@ -1,4 +1,4 @@
-"""A test broker for scripts whose time stands but where they let it pass, so that they take no longer than they must."""
+"""A test broker for scripts, whose time stands where they do not let it pass."""
 
 from __future__ import annotations
 

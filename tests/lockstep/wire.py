@@ -120,7 +120,8 @@ def _patched(batch: bytes, patch: Fields) -> bytes:
     batch = batch[:begin] + wrong + batch[begin + len(wrong) :]
     if not patch["checked"]:
         return batch
-    return batch[:_CRC] + calc_crc32c(batch[_CHECKED:]).to_bytes(4) + batch[_CHECKED:]
+    checksum: int = calc_crc32c(batch[_CHECKED:])
+    return batch[:_CRC] + checksum.to_bytes(4) + batch[_CHECKED:]
 
 
 # ---- answers
@@ -167,8 +168,12 @@ _TOLD: Final[tuple[tuple[Any, Callable[[Any, Names], Json]], ...]] = (
 """What JSON has for values of other types."""
 
 
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode("latin-1")
+
+
 def _record(record: Any, *, is_control: bool) -> list[Json]:  # noqa: ANN401 - of aiokafka
     """Return a record's offset, time, key and value; a marker's time is the broker's own."""
-    key, value = (part and part.decode("latin-1") for part in (record.key, record.value))
-    headers = [[name, content and content.decode("latin-1")] for name, content in record.headers]
+    key, value = _text(record.key), _text(record.value)
+    headers = [[name, _text(content)] for name, content in record.headers]
     return [record.offset, None if is_control else record.timestamp, key, value, *([headers] if headers else [])]
