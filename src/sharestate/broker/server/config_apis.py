@@ -175,13 +175,13 @@ def _describe_client_metrics(_: Call, name: str) -> Iterable[ConfigEntry]:
     return ()
 
 
-def _check_broker(call: Call, name: str, between: str = " ") -> None:
-    """Refuse the id of another broker."""
+def _check_broker(call: Call, name: str, between: str = " ", what: str = "Broker") -> None:
+    """Refuse the id of another broker; one that is none is said to be no id of a *what*."""
     node_id = call.config.node.node_id
     try:
         is_known = int(name) == node_id
     except ValueError:
-        message = f"Broker id must be an integer, but it is: {name}"
+        message = f"{what} id must be an integer, but it is: {name}"
         _refuse(message)
     if not is_known:
         message = f"Unexpected broker id, expected {node_id}{between}but received {name}"
@@ -266,7 +266,7 @@ def _alteration(
         return _group_alteration(call, resource.name, configs)
     if resource.type == ResourceType.BROKER:
         if resource.name:
-            _check_broker(call, resource.name, ", ")
+            _check_broker(call, resource.name, ", ", "Node")
         _check_operations(configs)
         names = ", ".join(config["name"] for config in configs)
         message = f"Cannot update these configs dynamically: [{names}]"

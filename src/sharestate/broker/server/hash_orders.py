@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharestate.broker.groups.java_hash_map import java_hash
 from sharestate.broker.server.calls import Response
+from sharestate.coordinator.placement import java_hash
 
 _ALL_BITS: Final = 2**32 - 1
 _LEAST_CAPACITY: Final = 16
