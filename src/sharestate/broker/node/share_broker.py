@@ -92,7 +92,7 @@ class ShareBroker:
         notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
         marked: Called with each transaction that has ended, when its markers are written; a copy has none.
         give_answers: Lets those answers of the persister come that it holds back while a request is carried out, and
-            returns whether there were any; called when the request is done, before what is due. None if it has none.
+            returns whether there were any; called when the request is done, before what is due. A copy has none.
 
     Not thread-safe: one caller at a time.
 
@@ -333,6 +333,7 @@ class ShareBroker:
             "notify": self._notify,
             "persister": None if persister is None else self._persister,
             "marked": self._marked,
+            "give_answers": self._give_answers,
         }
         others = {
             "decode": self._decode,
@@ -340,6 +341,7 @@ class ShareBroker:
             "notify": notify,
             "persister": persister,
             "marked": None,
+            "give_answers": None,
         }
         return copied(self, shared, others)
 

@@ -24,8 +24,8 @@ class FaultyPersister(CheckedPersister):
     A request whose answer is delayed, dropped or reordered is carried out at once: writes to a share partition take
     effect in the order in which they are sent, whatever the order of answers.
 
-    A share coordinator takes some milliseconds, and what a broker does meanwhile does not know of its answer: so answers
-    are held back until ``give_answers``, if it is to be so.
+    A share coordinator takes some milliseconds, and what a broker does meanwhile does not know of its answer: if it is
+    to be so, answers are held back until ``give_answers``.
 
     Args:
         persister: Stores the state.
@@ -36,7 +36,7 @@ class FaultyPersister(CheckedPersister):
         holds_back: Whether no answer comes while its request is sent, but with ``give_answers``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is around a persister
         self,
         persister: Persister,
         faults: Faults,
