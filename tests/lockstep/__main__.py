@@ -12,50 +12,43 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Final
 
-from sharestate import KAFKA_4_3, KAFKA_4_4
-from sharestate.broker import TestBroker
-from sharestate.values.profiles import Profile
 from tests.broker.kafka_broker import KafkaBroker
 from tests.lockstep.author import Author
-from tests.lockstep.compare import differences, told
+from tests.lockstep.compare import differences, line_of, told
 from tests.lockstep.runner import Runner, TooSlowError
+from tests.lockstep.standing import PROFILES, standing_runner
 from tests.lockstep.steps import SETTINGS, Step, Taken, read, write
-
-PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({"4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4})
-"""The rules of the releases."""
 
 SHOWN: Final = 3
 """How many differences are shown in full."""
 
 
-def record(address: str, seed: int, length: int) -> list[Taken]:
+def record(runner: Runner, seed: int, length: int) -> list[Taken]:
     """Write a script at a broker, and return its steps with the answers."""
     author = Author(seed, length)
-    return _take(address, author.script(), author.learn)
+    return _take(runner, author.script(), author.learn)
 
 
-def replay(address: str, script: list[Taken]) -> list[Taken]:
+def replay(runner: Runner, script: list[Taken]) -> list[Taken]:
     """Take the steps of a script at a broker, and return them with its answers."""
-    return _take(address, (each.step for each in script), lambda _: None)
+    return _take(runner, (each.step for each in script), lambda _: None)
 
 
-def _take(address: str, steps: Iterator[Step], learn: Callable[[Taken], None]) -> list[Taken]:
-    """Take steps one by one, up to the first round that takes too long."""
-    runner = Runner(address)
+def _take(runner: Runner, steps: Iterator[Step], learn: Callable[[Taken], None]) -> list[Taken]:
+    """Take steps one by one, up to the first round that takes too long; the runner's connections are closed then."""
     taken: list[Taken] = []
     try:
         for step in steps:
             taken.append(runner.take(step))
             learn(taken[-1])
     except TooSlowError as error:
-        say(f"{error}: the script ends before it")
+        say(f"{error}: the script ends before this round; the step before: {line_of(taken[-1])}")
         return [each for each in taken if each.step.round < step.round]
     finally:
         runner.close()
@@ -81,22 +74,20 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def kafka(release: str) -> Iterator[str]:
-    """Start a broker of Kafka, and yield its address."""
+def kafka(release: str) -> Iterator[Runner]:
+    """Start a broker of Kafka, and yield what takes steps there."""
     with TemporaryDirectory(prefix="lockstep-") as home:
         broker = KafkaBroker(release, Path(home), SETTINGS)
         broker.start()
         try:
-            yield broker.address
+            yield Runner(broker.address)
         finally:
             broker.stop()
 
 
-@contextmanager
-def ours(release: str) -> Iterator[str]:
-    """Start a broker of ours by the rules of a release, and yield its address."""
-    with TestBroker(profile=PROFILES[release], config=SETTINGS) as broker:
-        yield broker.bootstrap_servers
+def ours(release: str) -> AbstractContextManager[Runner]:
+    """Start a broker of ours by the rules of a release, and yield what takes steps there."""
+    return standing_runner(PROFILES[release])
 
 
 def run(release: str, seeds: Iterable[int], length: int, place: Path, *, itself: bool) -> int:
@@ -105,12 +96,12 @@ def run(release: str, seeds: Iterable[int], length: int, place: Path, *, itself:
     others = {"itself": kafka, "ours": ours} if itself else {"ours": ours}
     different = 0
     for seed in seeds:
-        with kafka(release) as address:
-            script = record(address, seed, length)
+        with kafka(release) as runner:
+            script = record(runner, seed, length)
         write(place / f"{release}-{seed}-kafka.jsonl", script)
         for who, start in others.items():
-            with start(release) as address:
-                taken = replay(address, script)
+            with start(release) as runner:
+                taken = replay(runner, script)
             write(place / f"{release}-{seed}-{who}.jsonl", taken)
             say(f"seed {seed}:")
             count = report(script, taken, ("Kafka", who))
@@ -126,11 +117,11 @@ def main() -> None:
         seeds = range(given.seed, given.seed + given.seeds)
         sys.exit(1 if run(given.kafka, seeds, given.steps, given.outdir, itself=given.itself) else 0)
     elif given.what == "record":
-        write(given.file, record(given.address, given.seed, given.steps))
+        write(given.file, record(Runner(given.address), given.seed, given.steps))
     elif given.what == "replay":
-        write(given.file, replay(given.address, list(read(given.script))))
+        write(given.file, replay(Runner(given.address), read(given.script)))
     else:
-        first, second = list(read(given.first)), list(read(given.second))
+        first, second = read(given.first), read(given.second)
         sys.exit(1 if report(first, second, (given.first.name, given.second.name)) else 0)
 
 

@@ -51,7 +51,7 @@ def find_coordinators(draw: Draw, keys: Iterable[str]) -> Iterator[Step]:
         yield draw.step(ADMIN, "find_coordinator", 6, request, until="no error")
 
 
-def make_topic(draw: Draw, name: str, partitions: int, until: str = "") -> Iterator[Step]:
+def make_topic(draw: Draw, name: str, partitions: int, until: str = "", client: str = ADMIN) -> Iterator[Step]:
     """Yield a CreateTopics, and ask for the topic until it has leaders."""
     topic = {
         "name": name,
@@ -61,10 +61,10 @@ def make_topic(draw: Draw, name: str, partitions: int, until: str = "") -> Itera
         "configs": [{"name": name, "value": value} for name, value in TOPIC_CONFIG],
     }
     request = {"topics": [topic], "timeout": TIMEOUT_MS, "validate_only": False}
-    yield draw.step(ADMIN, "create_topics", 7, request, settle_ms=NEWS_MS)
+    yield draw.step(client, "create_topics", 7, request, settle_ms=NEWS_MS)
     if until:
         known = {"topics": [{"name": name, "topic_id": None}], **_metadata_flags(draw)}
-        yield draw.step(ADMIN, "metadata", 12, known, until=until)
+        yield draw.step(client, "metadata", 12, known, until=until)
 
 
 def create_topic(draw: Draw) -> Iterator[Step]:

@@ -14,12 +14,13 @@ from typing import Any, Final
 from attrs import define, field
 
 from tests.lockstep import administration, producing, sharing
+from tests.lockstep.anything import CLIENT, anything, own_topics
 from tests.lockstep.drawing import Draw
 from tests.lockstep.runner import BEHIND_MS
 from tests.lockstep.steps import LASTING_MS, LONG_MS, How, Step, Taken
 from tests.lockstep.world import KnownMember, KnownProducer, World
 
-ROUND_COST_MS: Final = 450
+ROUND_COST_MS: Final = 800
 """How much time the steps of a round take together, by estimate; BUSY_MS is the most that they may take. [ms]"""
 
 STEP_COST_MS: Final = 15
@@ -61,6 +62,7 @@ _SCENES: Final[tuple[tuple[int, Callable[[Draw], Iterator[Step]]], ...]] = (
     (1, administration.fetch_plainly),
     (1, administration.change_busy_group),
     (2, administration.ask_of_cluster),
+    (12, anything),
 )
 """What happens in a round, and how often."""
 
@@ -95,6 +97,7 @@ def opening(draw: Draw) -> Iterator[Step]:
     yield from administration.find_coordinators(draw, [*GROUPS, "tx-old", "tx-new"])
     for name, partitions in TOPICS.items():
         yield from administration.make_topic(draw, name, partitions, until="no error")
+    yield from own_topics(draw)
     for group, config in GROUPS.items():
         begins = {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": str(LONG_MS)}
         yield administration.configuration(draw, group, {**begins, **config})
@@ -137,7 +140,8 @@ class Author:
 
     def learn(self, taken: Taken) -> None:
         """Take over what a step's answer says."""
-        self.world.learn(taken)
+        if taken.step.client != CLIENT:
+            self.world.learn(taken)
 
     def _rounds(self, draw: Draw) -> Iterator[Step]:
         while self._written < self.length:

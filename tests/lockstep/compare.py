@@ -1,60 +1,48 @@
 """
 Compares what brokers have answered to the same script.
 
-What no broker has in common with another one, or with itself the next time, is left out: both tables say why.
+What no broker has in common with another one, or with itself the next time, is left out: rows of data say why.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
 
+from sharestate.broker.node.topics import INTERNAL_TOPICS
+from sharestate.broker.server.apis import HANDLERS
 from tests.lockstep.producing import FIRST_MS
 from tests.lockstep.steps import Taken
 from tests.lockstep.wire import Fields, Json
 
-_ASSIGNED: Final = "Kafka's assignor goes through hash maps of topics' ids, which are drawn (docs/assignment.md)"
+DATA: Final = Path(__file__).parents[1] / "data" / "lockstep"
+"""The scripts that brokers have answered, and what is open (``open.json``)."""
 
-LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        ("*", "host"): "a broker's address",
-        ("*", "port"): "a broker's address",
-        ("*", "rack"): "a broker's place",
-        ("*", "cluster_id"): "an id that is drawn",
-        ("*", "leader_epoch"): "Kafka's controller counts what it does, also in the background",
-        ("*", "log_append_time"): "a time",
-        ("share_group_heartbeat", "assignment"): _ASSIGNED,
-        ("share_group_describe", "topic_partitions"): _ASSIGNED,
-    }
-)
+_OPEN: Final = json.loads((DATA / "open.json").read_text())
+
+
+def _reasons(name: str) -> Mapping[tuple[str, str], str]:
+    return MappingProxyType({(row["api"], row["field"]): row["reason"] for row in _OPEN[name]})
+
+
+LEFT_OUT: Final = _reasons("left_out")
 """Fields of answers that are not compared, by API (``*`` for all of them) and name, and why."""
+
+SHARED: Final = _reasons("left_out_of_several")
+"""Fields that are compared only of groups that have had one member, who gets everything, and why."""
+
+ANY_ORDER: Final = _reasons("any_order")
+"""Lists of answers whose order is not compared, by API and name, and why."""
 
 BROKERS_TIME_MS: Final = FIRST_MS + 10_000_000_000
 """From here on times are not those of a script's records, but of the markers that a broker writes. [ms]"""
-
-ANY_ORDER: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        ("share_fetch", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
-        ("share_fetch", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
-        ("share_acknowledge", "responses"): "Kafka goes through a hash map of topics' ids and partitions",
-        ("share_acknowledge", "partitions"): "Kafka goes through a hash map of topics' ids and partitions",
-        ("list_offsets", "topics"): "Kafka goes through a hash map of topics and partitions",
-        ("list_offsets", "partitions"): "Kafka goes through a hash map of topics and partitions",
-        ("list_groups", "groups"): "Kafka goes through a hash map of groups",
-        ("metadata", "topics"): "Kafka goes through a hash map of topics' names or ids",
-        ("share_group_describe", "members"): "Kafka goes through a hash map of members",
-        ("describe_share_group_offsets", "topics"): "Kafka goes through a hash map of topics' ids, which are drawn",
-        ("list_config_resources", "config_resources"): "Kafka goes through hash maps of names",
-        ("describe_configs", "configs"): "Kafka goes through a hash map of settings",
-    }
-)
-"""Lists of answers whose order is not compared, by API and name, and why."""
-
 
 LONGEST_LINE: Final = 500
 """How much is shown of a step that only leads to a difference. [characters]"""
@@ -80,30 +68,50 @@ class Difference:
 
 def differences(first: list[Taken], second: list[Taken]) -> Iterator[Difference]:
     """Yield the steps that were answered otherwise."""
+    members: defaultdict[str, set[str]] = defaultdict(set)
     for number, (one, other) in enumerate(zip(first, second, strict=False)):
-        fields = tuple(_paths("", comparable(one), comparable(other)))
+        if one.step.api == "share_group_heartbeat":
+            members[one.step.request["group_id"]].add(one.step.request["member_id"])
+        shared = {group for group, known in members.items() if len(known) > 1}
+        fields = tuple(_paths("", comparable(one, shared), comparable(other, shared)))
         if fields:
             yield Difference(number, one, other, fields)
 
 
-def comparable(taken: Taken) -> Json:
-    """Return of an answer what is compared."""
-    return None if taken.answer is None else _comparable(taken.step.api, "", taken.answer)
+def comparable(taken: Taken, shared: Collection[str] = ()) -> Json:
+    """Return of an answer what is compared; *shared* are groups that have had several members."""
+    request = taken.step.request
+    is_shared = any(group in shared for group in (request.get("group_id"), *request.get("group_ids", ())))
+    left_out = {**LEFT_OUT, **SHARED} if is_shared else LEFT_OUT
+    return None if taken.answer is None else _comparable(taken.step.api, "", taken.answer, left_out)
 
 
-def _comparable(api: str, name: str, value: Json) -> Json:
+def _comparable(api: str, name: str, value: Json, left_out: Collection[tuple[str, str]]) -> Json:
     if isinstance(value, dict):
         return {
-            key: _comparable(api, key, each)
+            key: _comparable(api, key, each, left_out)
             for key, each in value.items()
-            if (api, key) not in LEFT_OUT and ("*", key) not in LEFT_OUT
+            if (api, key) not in left_out and ("*", key) not in left_out
         }
     if isinstance(value, list):
-        items = [_comparable(api, name, each) for each in value]
+        items = [_comparable(api, name, each, left_out) for each in value if not _is_only_brokers(each)]
         return sorted(items, key=_text) if (api, name) in ANY_ORDER else items
     if name == "timestamp" and value >= BROKERS_TIME_MS:
         return "a time of the broker"
     return value
+
+
+def _is_only_brokers(item: Json) -> bool:
+    """
+    Return whether an item of a list is about something that a test broker has not, as its page says.
+
+    That are the topics that brokers make for themselves, when they first need them, and other APIs.
+    """
+    if not isinstance(item, dict):
+        return False
+    if "api_key" in item:
+        return item["api_key"] not in HANDLERS
+    return any(item.get(name) in INTERNAL_TOPICS for name in ("name", "resource_name"))
 
 
 def _paths(path: str, one: Json, other: Json) -> Iterator[str]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from itertools import chain
 from typing import Final
 
-UNKNOWN: Final = re.compile(r"nowhere-(\d+)")
-"""The name of an id that no broker has drawn."""
+from sharestate.values.records import NO_PRODUCER_ID
+
+_NOWHERE: Final = uuid.UUID(int=2**127 + 932)
+"""What ids are made of that no broker has drawn."""
+
+_NOBODYS: Final = 2**40
+"""From here on ids of producers are none that a broker has drawn."""
 
 _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 """A UUID as Kafka prints it."""
@@ -24,6 +30,7 @@ class Names:
     def __init__(self) -> None:
         """Begin without an id."""
         self._topics: dict[str, uuid.UUID] = {}
+        self._nowhere: dict[str, uuid.UUID] = {}
         self._made: dict[str, int] = {}
         self._producers: list[int] = []
 
@@ -33,29 +40,29 @@ class Names:
         self._topics[f"{topic}#{self._made[topic]}"] = topic_id
 
     def topic_id(self, name: str) -> uuid.UUID:
-        """Return the id of a name."""
-        if unknown := UNKNOWN.fullmatch(name):
-            return uuid.UUID(int=int(unknown[1]))
-        return self._topics[name]
+        """Return the id of a name; of one that no topic had yet, one that no broker draws."""
+        return (
+            self._topics[name] if name in self._topics else self._nowhere.setdefault(name, uuid.uuid5(_NOWHERE, name))
+        )
 
     def of_topic_id(self, topic_id: uuid.UUID) -> str:
         """Return the name of an id; ``some id`` for one of which nothing is known."""
-        for name, known in self._topics.items():
-            if known == topic_id:
-                return name
-        return f"nowhere-{topic_id.int}" if topic_id.int < 2**16 else "some id"
+        known = chain(self._topics.items(), self._nowhere.items())
+        return next((name for name, each in known if each == topic_id), "some id")
 
     def producer_id(self, name: str) -> int:
-        """Return the producer id of a name; ``none`` is -1."""
-        kind, _, number = name.partition("-")
-        if kind == "pid":
-            return self._producers[int(number) - 1]
-        return -1 if name == "none" else int(number)
+        """Return the producer id of a name; ``none`` is -1, and that of a name that nobody has is one of nobody's."""
+        if name == "none":
+            return NO_PRODUCER_ID
+        number = int(name.removeprefix("pid-"))
+        return self._producers[number - 1] if number <= len(self._producers) else _NOBODYS + number
 
     def of_producer_id(self, producer_id: int) -> str:
         """Return the name of a producer id, which gets one when it is first seen."""
         if producer_id < 0:
             return "none"
+        if producer_id > _NOBODYS:
+            return f"pid-{producer_id - _NOBODYS}"
         if producer_id not in self._producers:
             self._producers.append(producer_id)
         return f"pid-{self._producers.index(producer_id) + 1}"

@@ -116,8 +116,10 @@ def fetch(draw: Draw) -> Iterator[Step]:
         return
     listed, wait_ms = _to_list(draw, member)
     begins = any(is_cold(draw, member, part) for part in listed)
-    rides = len(member.listed) == 1 and not begins and draw.happens(0.4)
-    given = _without_releases(_some(draw, member)) if rides else {}
+    max_wait_ms = wait_ms or draw.one((0, 0, 10, 30))
+    given = _some(draw, member) if not begins and draw.happens(0.4) else {}
+    if not max_wait_ms:
+        given = _without_releases(given)
     forgotten = [
         part
         for part in member.listed
@@ -125,7 +127,7 @@ def fetch(draw: Draw) -> Iterator[Step]:
     ]
     alone = len({*member.listed, *listed} - {*forgotten}) == 1
     limits = {
-        "max_wait": wait_ms or draw.one((0, 0, 10, 30)),
+        "max_wait": max_wait_ms,
         "min_bytes": draw.one((0, 1, 1, 1, 1, 2000)),
         "max_bytes": draw.one((300, 3000, 100_000, ALL_BYTES, ALL_BYTES)) if alone else ALL_BYTES,
         "max_records": draw.one((1, 3, 7, 10, 25, 60, 500)) if alone else ALL_RECORDS,
@@ -207,10 +209,9 @@ def is_cold(draw: Draw, member: KnownMember, part: Part) -> bool:
 
 def _without_releases(given: Acknowledged) -> Acknowledged:
     """
-    Leave out what is released: whether the fetch that brings it gets it again is open.
+    Leave out what is released: whether a fetch that waits for nothing gets it again is open, if nothing else is free.
 
-    A broker writes acknowledgements and fetches at once. So a session of several partitions brings none, unless it
-    closes or renews: which of them still have room for records would be open.
+    A broker fetches while it writes acknowledgements, and looks again at the end of the wait.
     """
     kept = {part: [each for each in batches if RELEASE not in each[2]] for part, batches in given.items()}
     return {part: batches for part, batches in kept.items() if batches}

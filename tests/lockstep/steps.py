@@ -7,8 +7,9 @@ answered; in the rest of it nothing is asked. Locks and sessions last so long th
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +47,8 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "group.share.assignment.interval.ms": "0",
         "group.share.initialize.retry.interval.ms": "3000",
         "group.share.max.share.sessions": "2000",
+        "group.share.session.timeout.ms": str(LONG_MS),
+        "group.share.record.lock.duration.ms": str(1500 + ROUND_MS * 9),
         "group.share.max.size": "10",
         "share.coordinator.state.topic.num.partitions": "3",
         "share.coordinator.state.topic.replication.factor": "1",
@@ -114,17 +117,19 @@ class Taken:
 
 
 def write(path: Path, taken: Iterable[Taken]) -> None:
-    """Write steps with their answers to a file."""
-    with path.open("w", encoding="utf-8") as file:
-        for each in taken:
-            line = {**asdict(each.step), "answer": each.answer}
-            file.write(f"{json.dumps(line, separators=(',', ':'))}\n")
+    """Write steps with their answers to a file, compressed if its name ends with ``.gz``."""
+    lines = (json.dumps({**asdict(each.step), "answer": each.answer}, separators=(",", ":")) for each in taken)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def read(path: Path) -> Iterator[Taken]:
-    """Yield the steps and answers of a file."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            given = json.loads(line)
-            answer = given.pop("answer")
-            yield Taken(Step(**{**given, "how": How(given["how"])}), answer)
+def read(path: Path) -> list[Taken]:
+    """Return the steps and answers of a file."""
+    data = path.read_bytes()
+    lines = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
+    return [_taken(json.loads(line)) for line in lines]
+
+
+def _taken(given: Fields) -> Taken:
+    answer = given.pop("answer")
+    return Taken(Step(**{**given, "how": How(given["how"])}), answer)

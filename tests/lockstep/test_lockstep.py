@@ -11,28 +11,18 @@ from attrs import evolve
 
 from sharestate import KAFKA_4_3
 from sharestate.broker import TestBroker
-from tests.lockstep.author import Author
+from tests.lockstep.__main__ import record
 from tests.lockstep.compare import LEFT_OUT, differences, told
 from tests.lockstep.names import Names
 from tests.lockstep.runner import Runner, TooSlowError
+from tests.lockstep.standing import standing_runner
 from tests.lockstep.steps import BUSY_MS, LASTING_MS, LONG_MS, ROUND_MS, SETTINGS, How, Step, Taken, read, write
 from tests.lockstep.wire import Fields
 
 STEPS = 200
 
 
-class StandingClock:
-    """A time that does not pass, so that no lock ends and no step waits."""
-
-    def now_ms(self) -> float:
-        """Return the time. [ms]"""
-        return 0.0
-
-    def sleep_ms(self, duration_ms: float) -> None:
-        """Let no time pass."""
-
-
-class SteppingClock(StandingClock):
+class SteppingClock:
     """A time that has moved on each time it is looked at."""
 
     def __init__(self, step_ms: float) -> None:
@@ -44,16 +34,17 @@ class SteppingClock(StandingClock):
         self._now_ms += self._step_ms
         return self._now_ms
 
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Let no time pass."""
+
+    def wait_ms(self, max_wait_ms: float) -> None:
+        """Let no time pass."""
+
 
 def recorded(seed: int) -> list[Taken]:
     """Return a script, and what the test broker has answered."""
-    with TestBroker(profile=KAFKA_4_3, config=SETTINGS) as broker:
-        runner, author, taken = Runner(broker.bootstrap_servers, StandingClock()), Author(seed, STEPS), []
-        for step in author.script():
-            taken.append(runner.take(step))
-            author.learn(taken[-1])
-        runner.close()
-        return taken
+    with standing_runner(KAFKA_4_3) as runner:
+        return record(runner, seed, STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +77,7 @@ def test_a_script_is_read_as_it_was_written(script: list[Taken], tmp_path: Path)
     """A file has all of a script, and of the answers."""
     write(tmp_path / "script.jsonl", script)
 
-    assert list(differences(script, list(read(tmp_path / "script.jsonl")))) == []
+    assert list(differences(script, read(tmp_path / "script.jsonl"))) == []
 
 
 def test_a_difference_is_found(script: list[Taken]) -> None:
@@ -134,7 +125,7 @@ def test_topics_are_named_by_their_making() -> None:
 
     assert [names.of_topic_id(each) for each in ids] == ["t0#1", "t0#2", "some id"]
     assert names.topic_id("t0#1") == ids[0]
-    assert names.topic_id("nowhere-7") == uuid.UUID(int=7)
+    assert names.of_topic_id(names.topic_id("nowhere-7")) == "nowhere-7"
 
 
 def test_producers_are_named_by_their_order() -> None:

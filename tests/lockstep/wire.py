@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Any, Final, TypeAlias, get_args, get_origin
+from typing import Any, Final, TypeAlias, get_args
 
 from aiokafka.record import MemoryRecords
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.util import calc_crc32c
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 
@@ -31,6 +32,10 @@ KEYS: Final[Mapping[str, int]] = {name: key for key, name in api_key_map.items()
 """The key of each API."""
 
 _MAGIC: Final = 2
+_CRC: Final = 17
+_CHECKED: Final = 21
+"""Where a batch has its checksum, and where what that is of begins. [bytes]"""
+
 _PRODUCER_IDS: Final = frozenset({"producer_id", "v3_and_below_producer_id"})
 """The fields with ids of producers."""
 
@@ -64,10 +69,10 @@ def _value(field: Any, value: Json, names: Names) -> Any:  # noqa: ANN401 - of a
         return None
     if kind == "records":
         return b"".join(_batch(batch, names) for batch in value)
+    part = part_of(field.type)
     if isinstance(value, list):
-        (item,) = {arg for arg in _arguments(field.type) if arg is not Ellipsis}
-        return tuple(_entity(item, each, names) if kind is None else _scalar(field, each, names) for each in value)
-    return _entity(field.type, value, names) if kind is None else _scalar(field, value, names)
+        return tuple(_scalar(field, each, names) if part is None else _entity(part, each, names) for each in value)
+    return _scalar(field, value, names) if part is None else _entity(part, value, names)
 
 
 def _scalar(field: Any, value: Json, names: Names) -> Any:  # noqa: ANN401 - of any type
@@ -81,12 +86,11 @@ def _scalar(field: Any, value: Json, names: Names) -> Any:  # noqa: ANN401 - of 
     return value
 
 
-def _arguments(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of any type
-    """Return what a tuple is of, which may be one that may be missing."""
-    if get_origin(annotation) is tuple:
-        return get_args(annotation)
-    (one,) = (each for each in get_args(annotation) if get_origin(each) is tuple)
-    return get_args(one)
+def part_of(annotation: Any) -> Any:  # noqa: ANN401 - of any type
+    """Return kio's class for what a field consists of; None if that is no entity."""
+    if is_dataclass(annotation):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := part_of(each)) is not None), None)
 
 
 def _batch(given: Fields, names: Names) -> bytes:
@@ -100,9 +104,24 @@ def _batch(given: Fields, names: Names) -> bytes:
         base_sequence=given.get("base_sequence", -1),
         batch_size=2**20,
     )
+    key, headers = _bytes(given.get("key")), [(name, _bytes(value)) for name, value in given.get("headers", ())]
     for offset, value in enumerate(given["values"]):
-        builder.append(offset, given["timestamp"] + offset, key=None, value=value.encode(), headers=[])
-    return bytes(builder.build())
+        builder.append(offset, given["timestamp"] + offset, key=key, value=_bytes(value), headers=headers)
+    return _patched(bytes(builder.build()), given["patched"]) if "patched" in given else bytes(builder.build())
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _patched(batch: bytes, patch: Fields) -> bytes:
+    """Return a batch with other bytes at a place, and its checksum, if it is to be right."""
+    begin, wrong = patch["at"], bytes(patch["bytes"])
+    batch = batch[:begin] + wrong + batch[begin + len(wrong) :]
+    if not patch["checked"]:
+        return batch
+    checksum: int = calc_crc32c(batch[_CHECKED:])
+    return batch[:_CRC] + checksum.to_bytes(4) + batch[_CHECKED:]
 
 
 # ---- answers
@@ -149,8 +168,12 @@ _TOLD: Final[tuple[tuple[Any, Callable[[Any, Names], Json]], ...]] = (
 """What JSON has for values of other types."""
 
 
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode("latin-1")
+
+
 def _record(record: Any, *, is_control: bool) -> list[Json]:  # noqa: ANN401 - of aiokafka
     """Return a record's offset, time, key and value; a marker's time is the broker's own."""
-    key, value = (part and part.decode("latin-1") for part in (record.key, record.value))
-    headers = [[name, content and content.decode("latin-1")] for name, content in record.headers]
+    key, value = _text(record.key), _text(record.value)
+    headers = [[name, _text(content)] for name, content in record.headers]
     return [record.offset, None if is_control else record.timestamp, key, value, *([headers] if headers else [])]

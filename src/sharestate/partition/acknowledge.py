@@ -31,7 +31,7 @@ _KINDS: Final = frozenset(_INPUTS)
 _RENEW: Final = AcknowledgeType.RENEW  # naming the class first costs as much as two calls
 _WITHOUT_RENEW: Final = {kind: input_ for kind, input_ in _INPUTS.items() if input_ is not Input.RENEW}
 
-_NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
+NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 _PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
 _PAST_LAST = "Batch record not found. The last offset in request is past acquired records."
 _BATCH_NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquired state."
@@ -143,7 +143,7 @@ class _Acknowledgement:
         if not batches or first < batches[0].first_offset:
             batches = in_flight.from_floor(start, last) if first < start else []
             if not batches or start < batches[0].first_offset:  # rule 24.2, B5
-                raise InvalidRecordStateError(_NOT_FOUND, first, last)
+                raise InvalidRecordStateError(NOT_FOUND, first, last)
         if batches[-1].last_offset < first:
             raise InvalidRequestError(_PAST_FIRST, first, last)
         if batches[-1].last_offset < last:

@@ -133,7 +133,7 @@ def _member(coordinator: GroupCoordinator, member: ShareGroupMember) -> Describe
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        topic_names=member.topic_names,
+        topic_names=tuple(coordinator.committed_tables.order.of_names(member.topic_names)),
         assigned={topic_id: numbers for topic_id, numbers in member.assigned.items() if topic_id in topics},
         topic_names_by_id={topic_id: topics[topic_id].name for topic_id in member.assigned if topic_id in topics},
     )

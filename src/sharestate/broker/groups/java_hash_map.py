@@ -308,3 +308,16 @@ class JavaHashMap(Generic[K]):
                     self._bins[number] = keys
                 else:
                     self._bins[number] = place if len(halves) == 1 else _Tree.of(keys, self._order)
+
+
+def hash_set(texts: Iterable[str]) -> list[str]:
+    """
+    Return *texts*, each once, in the order of a Java ``HashSet`` to which they are added.
+
+    >>> hash_set(["q", "b", "a", "Q"])
+    ['q', 'a', 'Q', 'b']
+    """
+    table = JavaHashMap(TEXTS)
+    for text in texts:
+        table.put(text)
+    return list(table)

@@ -124,12 +124,14 @@ class AlteredOffsets:
         error_code: The error of the request as a whole.
         state_epoch: The group epoch, with which state is initialized.
         offsets: Where the partitions are to begin, by topic id and number.
+        message: What is said of the error; None for what Kafka says of its code.
     """
 
     topics: tuple[AlteredTopic, ...]
     error_code: int = ErrorCode.NONE
     state_epoch: int = 0
     offsets: Mapping[str, Mapping[int, int]] = field(factory=dict)
+    message: str | None = None
 
 
 def alter_offsets(
@@ -156,8 +158,10 @@ def alter_offsets(
     asked = _distinct(topics)
     effects = plan_alteration(coordinator.state, group_id, asked, now_ms)
     altered = effects.response
-    if any(number < 0 for offsets in altered.offsets.values() for number in offsets):
-        return coordinator.apply(evolve(effects, response=_failed(altered)), now_ms)
+    negative = ((topic_id, number) for topic_id, offsets in altered.offsets.items() for number in offsets if number < 0)
+    if (first := next(negative, None)) is not None:
+        message = f"Initialize share group parameters has invalid partitionId - {group_id} {first[0]} {first[1]}"
+        return coordinator.apply(evolve(effects, response=_failed(altered, message)), now_ms)
     requested = tuple(
         TopicData(
             topic_id=topic_id,
@@ -211,13 +215,13 @@ def plan_alteration(
     )
 
 
-def _failed(altered: AlteredOffsets) -> AlteredOffsets:
-    """Return the answer to a request for which the persister has failed."""
+def _failed(altered: AlteredOffsets, message: str | None = None) -> AlteredOffsets:
+    """Return the answer to a request for which the persister has failed, perhaps with a *message*."""
     code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
     topics = tuple(
         evolve(topic, errors=tuple((number, code) for number, _ in topic.errors)) for topic in altered.topics
     )
-    return evolve(altered, topics=topics, error_code=code)
+    return evolve(altered, topics=topics, error_code=code, message=message)
 
 
 def _distinct(topics: Iterable[TopicOffsets]) -> tuple[TopicOffsets, ...]:

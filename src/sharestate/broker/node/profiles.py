@@ -44,6 +44,13 @@ class NodeQuirk(StrEnum):
     Healed: it ends with its connection.
     """
 
+    FAILS_ACROSS_THE_START = "N4"
+    """
+    An acknowledgement that reaches across the SPSO, where no batch begins at or below that (B5), fails its whole
+    request: what it has for other partitions may have been done, and its fetch is not. Healed: it is refused with
+    INVALID_RECORD_STATE, for its partition.
+    """
+
 
 @frozen(kw_only=True)
 class NodeProfile:

@@ -91,6 +91,8 @@ class ShareBroker:
         observer: Gets what happens to share partitions, as from a ``Leader``.
         notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
         marked: Called with each transaction that has ended, when its markers are written; a copy has none.
+        give_answers: Lets those answers of the persister come that it holds back while a request is carried out, and
+            returns whether there were any; called when the request is done, before what is due. A copy has none.
 
     Not thread-safe: one caller at a time.
 
@@ -107,6 +109,7 @@ class ShareBroker:
         observer: Observer | None = None,
         notify: Callable[[], None] | None = None,
         marked: Callable[[EndedTransaction], None] | None = None,
+        give_answers: Callable[[], bool] | None = None,
     ) -> None:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
@@ -117,6 +120,7 @@ class ShareBroker:
         self._decode = decode
         self._notify = notify
         self._marked = marked
+        self._give_answers = give_answers
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
         self._of_connection: dict[str, dict[int, None]] = {}
@@ -256,6 +260,7 @@ class ShareBroker:
         self._service.disconnect(connection_id, numbers, now_ms)
         self._log_fetches.forget(numbers)
         self._complete_requests(now_ms)
+        self._settle()
 
     # ---- what administrators do
 
@@ -328,6 +333,7 @@ class ShareBroker:
             "notify": self._notify,
             "persister": None if persister is None else self._persister,
             "marked": self._marked,
+            "give_answers": self._give_answers,
         }
         others = {
             "decode": self._decode,
@@ -335,6 +341,7 @@ class ShareBroker:
             "notify": notify,
             "persister": persister,
             "marked": None,
+            "give_answers": None,
         }
         return copied(self, shared, others)
 
@@ -422,6 +429,7 @@ class ShareBroker:
 
     def _catch_up(self, now_ms: int) -> None:
         """Let happen what is due by *now_ms*, and take what the persister has answered (node 8)."""
+        self._settle()
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             self._now_ms = self._dead_letters.now_ms = max(self._now_ms, deadline_ms)
             is_expired = (
@@ -434,7 +442,17 @@ class ShareBroker:
             if not is_expired:
                 self._logs.advance(self._now_ms)
             self._complete_requests(self._now_ms)
+            self._settle()
         self._now_ms = self._dead_letters.now_ms = now_ms
+        self._take_stored(now_ms)
+
+    def _settle(self) -> None:
+        """Take the answers that the persister has held back, and those to what follows from them."""
+        while self._give_answers is not None and self._give_answers():
+            self._take_stored(self._now_ms)
+
+    def _take_stored(self, now_ms: int) -> None:
+        """Take what the persister has answered."""
         self._share_partitions.take_arrived(now_ms)
         while self._stored:
             take, future = self._stored.popleft()

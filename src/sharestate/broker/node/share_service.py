@@ -60,6 +60,7 @@ from sharestate.errors import (
     ShareSessionLimitReachedError,
     ShareSessionNotFoundError,
 )
+from sharestate.partition.acknowledge import NOT_FOUND
 from sharestate.persister.requests import Result
 
 _LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -184,7 +185,9 @@ class ShareService:
             self.answers.append(NodeAnswer(number, ShareFetchResponse(refusal.code)))
             return
         unanswered = self._unanswered[number] = _Unanswered(number, request, context)
-        self._acknowledge(unanswered, plan, now_ms)
+        if not self._acknowledge(unanswered, plan, now_ms):
+            self._fail(number, ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
+            return
         if request.renews_in_fetch:
             unanswered.found = {}
         else:
@@ -209,7 +212,9 @@ class ShareService:
             self.answers.append(NodeAnswer(number, ShareAcknowledgeResponse(refusal.code)))
             return
         unanswered = self._unanswered[number] = _Unanswered(number, request, None, found={})
-        self._acknowledge(unanswered, plan, now_ms)
+        if not self._acknowledge(unanswered, plan, now_ms):
+            self._fail(number, ShareAcknowledgeResponse(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
+            return
         self._ready.append(unanswered)
         self.complete_requests(now_ms)
 
@@ -296,6 +301,7 @@ class ShareService:
             [self._named(each) for each in request.partitions],
             connection_id=connection_id,
             forgotten=[self._named(each) for each in request.forgotten],
+            has_acknowledgements=request.has_acknowledgements,
             now_ms=now_ms,
             max_wait_ms=max(0, request.max_wait_ms),
         )
@@ -332,9 +338,17 @@ class ShareService:
         )
         self._fetches.begin(unanswered.number, asked, valid, now_ms)
 
-    def _acknowledge(self, unanswered: _Unanswered, plan: AcknowledgementPlan, now_ms: int) -> None:
+    def _fail(self, number: int, response: Response, now_ms: int) -> None:
+        """Answer a request with an error of its own, whatever becomes of what it has begun."""
+        del self._unanswered[number]
+        self.answers.append(NodeAnswer(number, response))
+        self.complete_requests(now_ms)
+
+    def _acknowledge(self, unanswered: _Unanswered, plan: AcknowledgementPlan, now_ms: int) -> bool:
         """
         Acknowledge what *plan* passes on; after each partition the fetches that wait for it look again.
+
+        Return False if the request fails as a whole (N4).
 
         Source:
             KafkaApis.handleAcknowledgements, SharePartitionManager.acknowledge (Kafka 4.4).
@@ -348,6 +362,8 @@ class ShareService:
             try:
                 future = led.leader.acknowledge(str(unanswered.request.member_id), batches, now_ms=now_ms)
             except RequestRefusedError as refusal:
+                if self._throws(led, refusal):
+                    return False
                 outcomes[partition] = error_of(refusal)
             else:
                 unanswered.pending_count += 1
@@ -355,6 +371,15 @@ class ShareService:
             self._share_partitions.take_effects(led, now_ms)
             self._wake(now_ms)
         outcomes.update((partition, PartitionError(code)) for partition, code in plan.answers.items())
+        return True
+
+    def _throws(self, led: LedPartition, refusal: RequestRefusedError) -> bool:
+        """Return whether Kafka has an exception instead of *refusal*: its range reaches across the SPSO (B5)."""
+        first, last = refusal.first_offset, refusal.last_offset
+        if refusal.message != NOT_FOUND or first is None or last is None:
+            return False
+        has_quirk = NODE_PROFILES[self._config.profile.name].has(NodeQuirk.FAILS_ACROSS_THE_START)
+        return has_quirk and first < led.leader.partition.start_offset <= last
 
     def _take_outcome(self, unanswered: _Unanswered, partition: TopicIdPartition, future: Future[None]) -> None:
         error = future.exception()

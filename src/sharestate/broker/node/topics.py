@@ -31,8 +31,11 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__share_group_state",
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]*")
 
-_FIRST_ID: Final = 2
+_LEAST_ID: Final = 2
 """The least UUID of a topic: Kafka keeps 0 for none and 1 for its metadata (Uuid.RESERVED, Kafka 4.4)."""
+
+_FIRST_ID: Final = int.from_bytes(b"sharestate" + bytes(6)) + 1
+"""The first UUID of the count: who asks for an id that no topic has, such as 7, shall not meet one."""
 
 
 @frozen(kw_only=True)
@@ -78,9 +81,9 @@ class Topics:
     >>> topics = Topics()
     >>> orders = topics.create("orders", 3)
     >>> orders.topic_id, topics.name_of(orders.topic_id), topics.has_partition("orders", 3)
-    ('AAAAAAAAAAAAAAAAAAAAAg', 'orders', False)
+    ('c2hhcmVzdGF0ZQAAAAAAAQ', 'orders', False)
     >>> topics.delete("orders").partition_count, topics.create("orders").topic_id
-    (3, 'AAAAAAAAAAAAAAAAAAAAAw')
+    (3, 'c2hhcmVzdGF0ZQAAAAAAAg')
 
     Not thread-safe.
     """
@@ -260,7 +263,7 @@ class Topics:
 
     def _unused_id(self, topic_id: str) -> str:
         number = int.from_bytes(topic_id_bytes(text(topic_id, "topic_id")))
-        if number < _FIRST_ID or topic_id in self._used_ids:
+        if number < _LEAST_ID or topic_id in self._used_ids:
             refuse(f"expected an id that no topic has or had, got {topic_id}", "topic_id")
         return topic_id
 

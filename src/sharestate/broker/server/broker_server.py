@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
 
@@ -76,6 +77,7 @@ class BrokerServer:
         observer: Likewise.
         faults: What goes wrong on purpose, of what clients ask.
         request_log: Where requests are written with their answers; None for nowhere.
+        give_answers: As for ``ShareBroker``.
 
     Attributes:
         config: Its settings, with the port where it listens, once it does.
@@ -96,6 +98,7 @@ class BrokerServer:
         observer: Observer | None = None,
         faults: Faults | None = None,
         request_log: RequestLogWriter | None = None,
+        give_answers: Callable[[], bool] | None = None,
     ) -> None:
         """Make one that does not listen yet."""
         self.config = ServerConfig() if config is None else config
@@ -107,6 +110,7 @@ class BrokerServer:
             observer=observer,
             notify=self._notify,
             marked=None if request_log is None else request_log.marked,
+            give_answers=give_answers,
         )
         self.activity = 0
         self._request_log = request_log

@@ -36,6 +36,7 @@ from sharestate.broker.server.config_entries import (
     topic_entries,
 )
 from sharestate.broker.server.server_config import read_group_config
+from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, InvalidConfigurationError, NodeError
 from sharestate.persister.kafka.frames import Fields
 from sharestate.values.config_keys import config_keys
@@ -105,7 +106,11 @@ def _refuse(message: str) -> NoReturn:
 
 
 def describe_configs(call: Call) -> Response:
-    """Describe the configs of resources: the values, and where they come from."""
+    """Describe the configs of resources: the values, and where they come from; of none if one is of no known type."""
+    resources = [Resource.of(each) for each in call.fields["resources"]]
+    if any(resource.type not in _DESCRIBE for resource in resources):
+        code = ErrorCode.INVALID_REQUEST
+        return {"results": [resource.answered(code, ERROR_MESSAGES[code]) for resource in resources]}
     return {"results": [_described(call, each) for each in call.fields["resources"]]}
 
 
@@ -113,11 +118,7 @@ def _described(call: Call, fields: Fields) -> Response:
     resource = Resource.of(fields)
     keys = fields["configuration_keys"]
     try:
-        describe = _DESCRIBE.get(resource.type)
-        if describe is None:
-            message = f"Unexpected resource type {resource.type} for resource {resource.name}"
-            _refuse(message)
-        entries = describe(call, resource.name)
+        entries = _DESCRIBE[resource.type](call, resource.name)
     except NodeError as refusal:
         return resource.answered(refusal.code, refusal.message or "")
     has_synonyms = call.fields.get("include_synonyms", False)
@@ -174,13 +175,13 @@ def _describe_client_metrics(_: Call, name: str) -> Iterable[ConfigEntry]:
     return ()
 
 
-def _check_broker(call: Call, name: str, between: str = " ") -> None:
-    """Refuse the id of another broker."""
+def _check_broker(call: Call, name: str, between: str = " ", what: str = "Broker") -> None:
+    """Refuse the id of another broker; one that is none is said to be no id of a *what*."""
     node_id = call.config.node.node_id
     try:
         is_known = int(name) == node_id
     except ValueError:
-        message = f"Broker id must be an integer, but it is: {name}"
+        message = f"{what} id must be an integer, but it is: {name}"
         _refuse(message)
     if not is_known:
         message = f"Unexpected broker id, expected {node_id}{between}but received {name}"
@@ -265,7 +266,8 @@ def _alteration(
         return _group_alteration(call, resource.name, configs)
     if resource.type == ResourceType.BROKER:
         if resource.name:
-            _check_broker(call, resource.name, ", ")
+            _check_broker(call, resource.name, ", ", "Node")
+        _check_operations(configs)
         names = ", ".join(config["name"] for config in configs)
         message = f"Cannot update these configs dynamically: [{names}]"
         _refuse(message)
@@ -276,10 +278,6 @@ def _alteration(
 def _check_changes(configs: list[Fields]) -> None:
     if len({config["name"] for config in configs}) < len(configs):
         _refuse("Error due to duplicate config keys")
-    for config in configs:
-        if config["config_operation"] not in tuple(_Operation):
-            message = f"Unknown operations type {config['config_operation']}"
-            _refuse(message)
     if nulls := [
         config["name"]
         for config in configs
@@ -289,7 +287,20 @@ def _check_changes(configs: list[Fields]) -> None:
         _refuse(message)
 
 
+def _check_operations(configs: list[Fields]) -> None:
+    for config in configs:
+        if config["config_operation"] not in tuple(_Operation):
+            message = f"Unknown operations type {config['config_operation']}"
+            _refuse(message)
+
+
+def _check_controllers_operations(configs: list[Fields]) -> None:
+    if any(config["config_operation"] not in tuple(_Operation) for config in configs):
+        raise NodeError(None, ErrorCode.UNKNOWN_SERVER_ERROR)  # a NullPointerException of the controller
+
+
 def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopicConfigsRequest:
+    _check_controllers_operations(configs)
     if not name:
         _refuse("Default topic resources are not allowed.")
     topic = call.node.topics.by_name(name)
@@ -299,6 +310,7 @@ def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopi
 
 
 def _group_alteration(call: Call, name: str, configs: list[Fields]) -> ConfigureGroupRequest | None:
+    _check_controllers_operations(configs)
     if not name:
         _refuse("Default group resources are not allowed.")
     changed = _changed(_group_configs(call, name), configs, {})

@@ -106,7 +106,8 @@ def _dead(call: Call, group_id: str) -> Response:
 
 def describe_share_groups(call: Call) -> Asked:
     """Describe share groups, with their members and assignments."""
-    request = ShareGroupDescribeRequest(group_ids=tuple(call.fields["group_ids"]))
+    group_ids = sorted(call.fields["group_ids"], key=bool)  # ids that no group can have are answered first
+    request = ShareGroupDescribeRequest(group_ids=tuple(group_ids))
 
     def write(response: GroupResponse) -> Response:
         groups = expect(response.result, tuple, "result")
@@ -237,7 +238,7 @@ def _altered(response: GroupResponse) -> Response:
         return _refused(response)
     altered = expect(response.result, AlteredOffsets, "result")
     if altered.error_code:
-        return {"error_code": altered.error_code, "error_message": _message(altered.error_code)}
+        return {"error_code": altered.error_code, "error_message": _message(altered.error_code, altered.message)}
     return {
         "responses": [
             {
@@ -249,6 +250,7 @@ def _altered(response: GroupResponse) -> Response:
                 ],
             }
             for topic in altered.topics
+            if topic.topic_id is not None or topic.errors  # of an unknown topic without partitions nothing is said
         ]
     }
 

@@ -24,6 +24,7 @@ from sharestate.broker.node import (
     Topic,
 )
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
+from sharestate.broker.server.hash_orders import in_hash_order
 from sharestate.broker.server.record_batches import to_wire
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -80,9 +81,8 @@ def list_offsets(call: Call) -> Asked:
 
     def write(response: ListOffsetsResponse) -> Response:
         # Of a partition that is asked for twice, a broker says so once.
-        listed = {each[:2]: each for each in response.partitions}
-        parts = [(place[0], _listed(call, each, each.error_code or errors[place])) for place, each in listed.items()]
-        return {"topics": by_topic(parts, "name", "partitions")}
+        listed = {each[:2]: _listed(call, each, each.error_code or errors[each[:2]]) for each in response.partitions}
+        return {"topics": in_hash_order(listed)}
 
     return Asked((request,), write)
 
@@ -151,6 +151,7 @@ def fetch(call: Call) -> Asked | Response:
             (each.key, _refused(each, error) if error else _fetched(call, each, next(results)))
             for each, error in zip(asked, errors, strict=True)
         ]
+        parts.sort(key=lambda part: part[1]["error_code"] in _UNKNOWN)  # which a broker adds to the others
         return {"responses": by_topic(parts, key, "partitions")}
 
     return Asked((request,), write)
@@ -185,6 +186,7 @@ def _fetched(call: Call, asked: _Asked, result: FetchResult) -> Response:
     epoch = call.node.leader_epoch(asked.topic.name, asked.partition) if result.batches else _NO_EPOCH
     return {
         "partition_index": result.partition,
+        "error_code": ErrorCode.NONE,
         "high_watermark": result.high_watermark,
         "last_stable_offset": result.last_stable_offset,
         "log_start_offset": result.log_start_offset,

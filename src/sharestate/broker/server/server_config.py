@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from attrs import field, frozen, validators
 
-from sharestate.broker.groups import GroupCoordinatorSettings
+from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
 from sharestate.broker.node import GroupConfig, NodeConfig
 from sharestate.broker.node.node_config import MAX_INT32
 from sharestate.errors import InvalidConfigurationError
@@ -169,6 +169,7 @@ class ServerConfig:
         values: Mapping[str, Any] = effective_configs(texts, release=release)
         node = NodeConfig(
             profile=profile,
+            assignment_order=AssignmentOrder.JAVA,
             group=read_group_config(texts, release),
             max_share_sessions=values["group.share.max.share.sessions"],
             dead_letter_auto_create_topics_enable=values.get("errors.deadletterqueue.auto.create.topics.enable", False),

@@ -114,7 +114,9 @@ class TestBroker:
                 request_log, settings.release, now_ms=self._clock.now_ms, broker=lambda: self.bootstrap_servers
             )
         )
-        self._persister = FaultyPersister(stored, self._faults, self._clock, self._topic_name, self._request_log)
+        self._persister = FaultyPersister(
+            stored, self._faults, self._clock, self._topic_name, self._request_log, holds_back=True
+        )
         self._recording = Recording(profile, self._topic_name, path=history_file, observer=observer)
         self._server = BrokerServer(
             settings,
@@ -123,6 +125,7 @@ class TestBroker:
             observer=self._recording,
             faults=self._faults,
             request_log=self._request_log,
+            give_answers=self._persister.give_answers,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from sharestate.broker.groups.java_hash_map import hash_set
 from sharestate.broker.node import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -23,9 +24,10 @@ from sharestate.broker.node import (
 )
 from sharestate.broker.node.topic_service import repeated
 from sharestate.broker.node.topics import USE_DEFAULT
-from sharestate.broker.server.calls import Asked, Call, Response, by_topic
+from sharestate.broker.server.calls import Asked, Call, Response
 from sharestate.broker.server.cluster_apis import NO_TOPIC_ID
 from sharestate.broker.server.config_entries import topic_entries
+from sharestate.broker.server.hash_orders import in_hash_order
 from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode
 from sharestate.persister.kafka.frames import Fields
@@ -55,11 +57,21 @@ def create_topics(call: Call) -> Asked:
         validate_only=call.fields["validate_only"],
     )
 
-    def write(answer: TopicsResponse) -> Response:
-        made = [_created(topic, configs, call.config.release) for topic in answer.topics]
-        return {"topics": [*made, *(_refused(name, *error) for name, error in refused.items())]}
+    # What is wrong with their names comes first, and then with their configs, of which none is null.
+    others = [
+        CreatableTopic(name=name, partition_count=1, configs={} if code is ErrorCode.INVALID_CONFIG else configs[name])
+        for name, (code, _) in refused.items()
+    ]
+    check = CreateTopicsRequest(topics=others, validate_only=True)
 
-    return Asked((request,), write)
+    def write(answer: TopicsResponse, checked: TopicsResponse) -> Response:
+        made = {topic.name: _created(topic, configs, call.config.release) for topic in answer.topics}
+        for topic, error in zip(checked.topics, refused.values(), strict=True):
+            made[topic.name] = _refused(topic.name, *((topic.error_code, topic.message) if topic.error_code else error))
+        once = [topic["name"] for topic in topics if topic["name"] not in twice]
+        return {"topics": [made[name] for name in [*once, *hash_set(twice)]]}
+
+    return Asked((request, check), write)
 
 
 def _created(topic: TopicResult, configs: Mapping[str, Mapping[str, str]], release: str) -> Response:
@@ -160,8 +172,10 @@ def create_partitions(call: Call) -> Asked:
     )
 
     def write(answer: TopicsResponse) -> Response:
-        grown = [_refused(topic.name, topic.error_code, topic.message) for topic in answer.topics]
-        return {"results": [*grown, *(_refused(name, *error) for name, error in refused.items())]}
+        grown = {topic.name: _refused(topic.name, topic.error_code, topic.message) for topic in answer.topics}
+        grown |= {name: _refused(name, *error) for name, error in refused.items()}
+        once = hash_set(topic["name"] for topic in topics if topic["name"] not in twice)
+        return {"results": [grown[name] for name in [*hash_set(twice), *once]]}
 
     return Asked((request,), write)
 
@@ -180,27 +194,23 @@ def _growth_error(call: Call, topic: Fields) -> tuple[ErrorCode, str] | None:
 
 
 def delete_records(call: Call) -> Asked:
-    """Answer DeleteRecords."""
-    request = DeleteRecordsRequest(
-        partitions=[
-            DeletedRecords(topic["name"], partition["partition_index"], partition["offset"])
-            for topic in call.fields["topics"]
-            for partition in topic["partitions"]
-        ]
-    )
+    """Answer DeleteRecords; of a partition that is named twice, a broker knows the last offset."""
+    offsets = {
+        (topic["name"], partition["partition_index"]): partition["offset"]
+        for topic in call.fields["topics"]
+        for partition in topic["partitions"]
+    }
+    request = DeleteRecordsRequest(partitions=[DeletedRecords(*place, offset) for place, offset in offsets.items()])
 
     def write(answer: DeleteRecordsResponse) -> Response:
-        deleted = [
-            (
-                partition.topic,
-                {
-                    "partition_index": partition.partition,
-                    "low_watermark": partition.low_watermark,
-                    "error_code": partition.error_code,
-                },
-            )
+        deleted = {
+            (partition.topic, partition.partition): {
+                "partition_index": partition.partition,
+                "low_watermark": partition.low_watermark,
+                "error_code": partition.error_code,
+            }
             for partition in answer.partitions
-        ]
-        return {"topics": by_topic(deleted, "name", "partitions")}
+        }
+        return {"topics": in_hash_order(deleted)}
 
     return Asked((request,), write)

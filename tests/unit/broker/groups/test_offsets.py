@@ -143,13 +143,19 @@ def test_a_negative_partition_fails_the_request_of_a_broker() -> None:
         known = coordinator.state.tables.state_partitions.values["g"]
         answers[profile.name] = (
             effects.response.error_code,
+            effects.response.message,
             effects.response.topics[0].errors,
             known.initializing[T1].partitions,
         )
 
     assert answers == {
-        "kafka-4.4": (FAILED, ((0, FAILED), (-1, FAILED)), (-1, 0)),
-        "kafka-4.4-healed": (0, ((0, 0), (-1, UNKNOWN)), (0,)),
+        "kafka-4.4": (
+            FAILED,
+            f"Initialize share group parameters has invalid partitionId - g {T1} -1",
+            ((0, FAILED), (-1, FAILED)),
+            (-1, 0),
+        ),
+        "kafka-4.4-healed": (0, None, ((0, 0), (-1, UNKNOWN)), (0,)),
     }
 
 

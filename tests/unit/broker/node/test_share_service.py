@@ -21,6 +21,7 @@ from sharestate.broker.node import (
     GroupConfig,
     LeaderIdAndEpoch,
     PartitionOfRequest,
+    ShareAcknowledgeResponse,
     ShareFetchResponse,
 )
 from tests.support.nodes import GROUP_CONFIG, Member, Node, acquired
@@ -133,6 +134,39 @@ def test_requests_need_a_session() -> None:
     assert member.got() == ShareFetchResponse(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     assert member.got(member_id="") == ShareFetchResponse(ErrorCode.INVALID_REQUEST)
     assert member.acknowledge(group_id=None).error_code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_request_that_opens_a_session_acknowledges_nothing() -> None:
+    """It is refused as a whole, and the session of before stays (sessions 3)."""
+    node = Node()
+    member = Member(node)
+    member.got(0)
+    member.epoch = 0
+
+    batches = [AcknowledgementBatch(0, 0, (ACCEPT,))]
+    assert member.got(acknowledge={0: batches}) == ShareFetchResponse(ErrorCode.INVALID_REQUEST)
+    member.epoch = 1
+    assert member.got().error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("profile", "fails"), [(KAFKA_4_3, True), (KAFKA_4_4, True), (HEALED, False)])
+def test_an_acknowledgement_across_the_start_of_nothing_fails_its_request(profile: Profile, *, fails: bool) -> None:
+    """As brokers of 4.3.1 and 4.4.0 answer, where Kafka's leader throws (N4); its session goes on."""
+    node = Node(profile=profile)
+    node.produce(3)
+    member = Member(node)
+    member.got(0)
+    member.acknowledge(AcknowledgementBatch(0, 2, (ACCEPT,)))
+    across = AcknowledgementBatch(1, 4, (ACCEPT,))
+    answered, fetched = member.acknowledge(across), member.got(acknowledge={0: [across]})
+
+    if fails:
+        assert answered == ShareAcknowledgeResponse(ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert fetched == ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR)
+    else:
+        assert answered.partitions[0].error.error_code is ErrorCode.INVALID_RECORD_STATE
+        assert fetched.partitions[0].acknowledge_error.error_code is ErrorCode.INVALID_RECORD_STATE
+    assert member.got().error_code is ErrorCode.NONE
 
 
 def test_a_session_too_many_is_refused_late() -> None:

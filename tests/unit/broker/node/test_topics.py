@@ -19,6 +19,8 @@ from sharestate.broker.node import (
 from sharestate.broker.sessions import TopicIdPartition, topic_error
 from sharestate.errors import ErrorCode, InvalidConfigurationError
 
+FIRST_ID = int.from_bytes(b"sharestate\0\0\0\0\0\1")
+
 
 def refusal(topics: Topics, *arguments: Any, **named: Any) -> tuple[ErrorCode, str | None]:  # noqa: ANN401 - any
     """Return why a topic is not made; nothing has changed then."""
@@ -32,14 +34,14 @@ def refusal(topics: Topics, *arguments: Any, **named: Any) -> tuple[ErrorCode, s
 def test_a_topic_made_again_has_another_id() -> None:
     """Ids are not used twice: neither those of the count nor those that the caller has chosen."""
     topics = Topics()
-    third = topic_id_of(UUID(int=3))
+    third = topic_id_of(UUID(int=FIRST_ID + 1))
     first = topics.create("t").topic_id
     topics.delete("t")
     topics.create("t", topic_id=third)
     topics.delete("t")
     last = topics.create("t").topic_id
 
-    assert (first, last) == (topic_id_of(UUID(int=2)), topic_id_of(UUID(int=4)))
+    assert (first, last) == (topic_id_of(UUID(int=FIRST_ID)), topic_id_of(UUID(int=FIRST_ID + 2)))
     with pytest.raises(MalformedInputError, match="no topic has or had"):
         topics.create("u", topic_id=third)
 
@@ -313,4 +315,4 @@ def test_hostile_arguments_change_nothing(arguments: tuple[Any, ...], named: dic
     with pytest.raises(MalformedInputError):
         topics.create(*arguments, **named)
 
-    assert (len(topics), topics.create("t").topic_id) == (0, topic_id_of(UUID(int=2)))
+    assert (len(topics), topics.create("t").topic_id) == (0, topic_id_of(UUID(int=FIRST_ID)))

@@ -20,7 +20,7 @@ DESCRIBE_OFFSETS, ALTER_OFFSETS, DELETE_OFFSETS = 90, 91, 92
 UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND = 3, 24, 68, 69
 
-T1 = "AAAAAAAAAAAAAAAAAAAAAg"
+T1 = "c2hhcmVzdGF0ZQAAAAAAAQ"
 """The id of the first topic of a node."""
 
 NO_TOPIC_ID = None
@@ -133,13 +133,13 @@ def test_a_group_that_is_not_classic_is_not_found(client: WireClient) -> None:
 
 
 def test_share_groups_are_described(client: WireClient) -> None:
-    """With their members and what they have."""
+    """With their members and what they have; what can be no group comes first, as in Kafka."""
     # A member gets what is initialized: with its second heartbeat.
     epoch = client.ask(SHARE_GROUP_DESCRIBE, 1, group_ids=("busy",)).groups[0].members[0].member_epoch
     client.ask(HEARTBEAT, 1, group_id="busy", member_id=MEMBER, member_epoch=epoch)
     response = client.ask(SHARE_GROUP_DESCRIBE, 1, group_ids=("busy", "idle", "none", ""))
 
-    busy, idle, none, nameless = response.groups
+    nameless, busy, idle, none = response.groups
     assert (busy.group_id, busy.group_state, busy.assignor_name) == ("busy", "Stable", "simple")
     (member,) = busy.members
     assert (member.member_id, member.rack_id, member.client_id, member.client_host) == (
@@ -154,6 +154,15 @@ def test_share_groups_are_described(client: WireClient) -> None:
     assert (code(idle), idle.group_state, idle.members) == (0, "Empty", ())
     assert (code(none), none.error_message) == (GROUP_ID_NOT_FOUND, "Group none not found.")
     assert code(nameless) == INVALID_GROUP_ID
+
+
+def test_names_of_topics_come_as_from_a_hash_set(client: WireClient) -> None:
+    """In the order in which brokers of 4.3.1 and 4.4.0 describe a member that subscribes to these."""
+    names = ("t0", "t1", "t2", "t4")
+    client.ask(HEARTBEAT, 1, group_id="many", member_id=MEMBER, member_epoch=0, subscribed_topic_names=names)
+
+    (group,) = client.ask(SHARE_GROUP_DESCRIBE, 1, group_ids=("many",)).groups
+    assert group.members[0].subscribed_topic_names == ("t4", "t0", "t1", "t2")
 
 
 def test_what_may_be_done_with_a_group_is_said_if_it_is_asked(client: WireClient) -> None:

@@ -15,7 +15,7 @@ INITIALIZE, READ, WRITE, DELETE, SUMMARY = range(83, 88)
 
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH = 3, 42, 74, 124
 
-T1, UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAACA"
+T1, UNKNOWN_ID = "c2hhcmVzdGF0ZQAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAACA"
 """The id of the first topic of a node, and one that no topic has."""
 
 
@@ -89,6 +89,14 @@ def test_epochs_of_the_past_are_fenced(client: WireClient) -> None:
     assert code(ask(client, READ, leader_epoch=3)) == FENCED_LEADER_EPOCH
     assert code(ask(client, WRITE, state_epoch=3, leader_epoch=3, **epochs)) == FENCED_LEADER_EPOCH
     assert code(ask(client, WRITE, state_epoch=2, leader_epoch=4, **epochs)) == FENCED_STATE_EPOCH
+
+
+def test_an_error_says_nothing_of_the_state(client: WireClient) -> None:
+    """Not even that there is no start offset: a broker of 4.3.1 leaves its field as it is, which is 0."""
+    ask(client, READ, leader_epoch=4)
+    answer = ask(client, READ, leader_epoch=3)
+
+    assert (code(answer), answer.state_epoch, answer.start_offset) == (FENCED_LEADER_EPOCH, 0, 0)
 
 
 FIELDS: dict[int, dict[str, Any]] = {

@@ -14,10 +14,11 @@ from tests.support.wire_client import WireClient, id_of, uuid_of
 CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS = 19, 20, 21, 37
 
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS = 1, 3, 36, 37
+INVALID_TOPIC = 17
 INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST = 38, 39, 40, 42
 UNKNOWN_TOPIC_ID = 100
 
-FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"
+FIRST_ID, SECOND_ID = "c2hhcmVzdGF0ZQAAAAAAAQ", "c2hhcmVzdGF0ZQAAAAAAAg"
 """The ids of the first two topics of a node."""
 
 
@@ -151,6 +152,25 @@ def test_a_topic_that_is_there_or_named_twice_is_refused(client: WireClient) -> 
 
     assert (there.error_code.value, there.error_message) == (TOPIC_ALREADY_EXISTS, "Topic 'orders' already exists.")
     assert (twice.name, twice.error_code.value, twice.error_message) == ("t", INVALID_REQUEST, "Duplicate topic name.")
+
+
+def test_topics_of_a_response_come_in_kafkas_order(client: WireClient) -> None:
+    """Made or not, as they were asked for, what is named twice at last; what grows comes as from a hash set."""
+    nowhere = {"assignments": [{"partition_index": 0, "broker_ids": [9]}]}
+    config = {"configs": [{"name": "nonsense", "value": "1"}]}
+    named = [topic("u"), topic("t"), topic("u"), topic("s", **nowhere), topic("no topic", **nowhere), topic("r")]
+    made = create(client, *named, topic("q", **nowhere, **config))
+    grown = grow(client, *({"name": name, "count": 3} for name in ("bad/name", "no-topic", "t", "u", "u")))
+
+    assert [(each.name, each.error_code.value) for each in made] == [
+        ("t", 0),
+        ("s", INVALID_REPLICA_ASSIGNMENT),
+        ("no topic", INVALID_TOPIC),
+        ("r", 0),
+        ("q", INVALID_CONFIG),  # which is looked at before assignments are
+        ("u", INVALID_REQUEST),
+    ]
+    assert [*grown] == ["u", "t", "no-topic", "bad/name"]  # in bins 4, 6 and 11 of 16 (String.hashCode)
 
 
 # ---- DeleteTopics
