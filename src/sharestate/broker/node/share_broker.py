@@ -260,7 +260,7 @@ class ShareBroker:
         self._service.disconnect(connection_id, numbers, now_ms)
         self._log_fetches.forget(numbers)
         self._complete_requests(now_ms)
-        self._settle()
+        self._take_held_back()
 
     # ---- what administrators do
 
@@ -429,7 +429,7 @@ class ShareBroker:
 
     def _catch_up(self, now_ms: int) -> None:
         """Let happen what is due by *now_ms*, and take what the persister has answered (node 8)."""
-        self._settle()
+        self._take_held_back()
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             self._now_ms = self._dead_letters.now_ms = max(self._now_ms, deadline_ms)
             is_expired = (
@@ -442,11 +442,11 @@ class ShareBroker:
             if not is_expired:
                 self._logs.advance(self._now_ms)
             self._complete_requests(self._now_ms)
-            self._settle()
+            self._take_held_back()
         self._now_ms = self._dead_letters.now_ms = now_ms
         self._take_stored(now_ms)
 
-    def _settle(self) -> None:
+    def _take_held_back(self) -> None:
         """Take the answers that the persister has held back, and those to what follows from them."""
         while self._give_answers is not None and self._give_answers():
             self._take_stored(self._now_ms)

@@ -339,7 +339,7 @@ class ShareService:
         self._fetches.begin(unanswered.number, asked, valid, now_ms)
 
     def _fail(self, number: int, response: Response, now_ms: int) -> None:
-        """Answer a request with an error of its own, whatever becomes of what it has begun."""
+        """Answer a request with an error of its own, whatever becomes of what follows from it."""
         del self._unanswered[number]
         self.answers.append(NodeAnswer(number, response))
         self.complete_requests(now_ms)
