@@ -146,7 +146,7 @@ class LifeSearch:
         self._steps_left = _SOME_STEPS
         self._depth = 0
         self._furthest = -1
-        self._failure: tuple[Guarantee, Act, str] | None = None
+        self._failure = FoundLife()
 
     def as_seen(self, history: RecordHistory) -> list[Act]:
         """
@@ -207,7 +207,7 @@ class LifeSearch:
     # ---- orders
 
     def _run(self, start: _State) -> FoundLife:
-        self._furthest, self._failure = -1, None
+        self._furthest = -1
         acts = self._acts
         if all(act.end_us < NEVER_US for act in acts) and all(self._around.is_before(*two) for two in pairwise(acts)):
             return self._plain(start)
@@ -220,7 +220,7 @@ class LifeSearch:
             self._depth = number
             step = self._step(state, number)
             if step is None:
-                return self._broken()
+                return self._failure
             state, redelivery, unsure = step
             if redelivery is not None or unsure:
                 path = _Path(path, redelivery, unsure)
@@ -256,16 +256,11 @@ class LifeSearch:
                 for number, step in reversed(after)
                 if step is not None
             ]
-        return self._broken()
-
-    def _broken(self) -> FoundLife:
-        if self._failure is None:  # only what is not answered fails without a word, and that can be left out
-            return FoundLife(is_bound_reached=True)
-        return FoundLife(*self._failure)
+        return self._failure
 
     def _fail(self, guarantee: Guarantee, act: Act, why: str) -> None:
         if self._depth > self._furthest:
-            self._furthest, self._failure = self._depth, (guarantee, act, why)
+            self._furthest, self._failure = self._depth, FoundLife(guarantee, act, why)
 
     # ---- steps
 
