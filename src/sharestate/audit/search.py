@@ -132,6 +132,7 @@ class LifeSearch:
         self._key = key
         self._clients = circumstances.log.clients
         self._is_wire = all(self._clients[client].view is View.WIRE for client in circumstances.log.members[key.group])
+        self._is_complete = all(self._clients[client].complete for client in circumstances.log.members[key.group])
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._limit = _MANY if limit is None else limit[1]
@@ -391,11 +392,15 @@ class LifeSearch:
         return ""
 
     def _may_be_done(self, state: _State, act: Act) -> bool:
-        """Return whether a record may be terminal at *act*: finished, deleted, or free with its last delivery."""
+        """
+        Return whether a record may be terminal at *act*: finished, deleted, or free with its last delivery.
+
+        Where a member has not written down all that it did, it may have finished whatever was free.
+        """
         kind, owner, since, _, most, *_ = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
-        if most < self._least_limit:
+        if most < self._least_limit and self._is_complete:
             return self._may_reach_limit(state, act)
         return kind == KnownState.AVAILABLE or not self._surely_lasts(owner, self._acts[since], act)
 

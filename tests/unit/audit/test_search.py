@@ -208,6 +208,15 @@ def test_a_log_that_is_not_complete_excuses_its_client() -> None:
     assert accepted.broken() == ["accepted_is_final 0-0"]
 
 
+def test_a_log_that_is_not_complete_excuses_others() -> None:
+    """Its client may have accepted what another one acknowledges after its lock has expired."""
+    late = Written(m2={"complete": False}).produce(0, 0, 0).fetch("m1", 10, (0, 0, 1)).fetch("m2", 35_000)
+    early = Written(m2={"complete": False}).produce(0, 0, 0).fetch("m2", 5).fetch("m1", 10, (0, 0, 1))
+
+    assert late.acknowledge("m1", 40_000, 0, 0).broken() == []
+    assert early.acknowledge("m3", 20, 0, 0).broken() == ["only_owner_may_acknowledge 0-0"]
+
+
 def test_an_application_sees_less() -> None:
     """Its client library may have acquired a record since it was produced, or unseen, but not once it is accepted."""
     seen = {name: {"view": View.APPLICATION} for name in ("m1", "m2")}
