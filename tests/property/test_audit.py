@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sharestate.audit import Guarantee, audit
+from sharestate.audit import Guarantee, View, audit
 from tests.support.audited_clients import Lines, RandomClients, log_of
 from tests.support.falsified_operations import FALSIFICATIONS, Falsify
 
@@ -34,6 +34,19 @@ def test_right_clients_are_never_found_broken(seed: int, skew_ms: int, has_fault
 
     assert [finding.line() for finding in audited.findings] == []
     assert audited.verdict(Guarantee.ONE_OWNER).checked > 100
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_right_clients_that_have_seen_less_are_never_found_broken(seed: int) -> None:
+    """As applications, and with a member whose log begins late and ends early; markers are no records of theirs."""
+    lines = lines_of(seed)
+
+    applications = audit(log_of(lines, view=View.APPLICATION))
+    cut = audit(log_of(lines, cut_off="m1"))
+
+    found = [*applications.findings, *cut.findings]
+    assert [each.line() for each in found if each.guarantee is not Guarantee.ONLY_PRODUCED] == []
+    assert cut.verdict(Guarantee.ONLY_PRODUCED).broken == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -39,6 +39,7 @@ from sharestate.audit import (
     OperationsHeader,
     ProduceOperation,
     SettingsOperation,
+    View,
 )
 from sharestate.broker.node import (
     CreatableTopic,
@@ -228,7 +229,7 @@ class RandomClients:
                 is_transactional=True,
             )
             self._append(partition, batch, name)
-            self._later(random.randrange(20, 500), lambda: self._end(name, made))
+            self._later(random.randrange(100, 500), lambda: self._end(name, made))
         self._later(random.randrange(100, 800), self._produce)
 
     def _append(self, partition: int, batch: ProducedBatch, name: str | None) -> None:
@@ -407,11 +408,16 @@ def _fetched(partition: Any) -> FetchedRanges:  # noqa: ANN401 - of the node
     return FetchedRanges(TOPIC, partition.partition, ranges, int(partition.error.error_code))
 
 
-def log_of(lines: Lines, *, has_own_clocks: bool = False) -> OperationLog:
-    """Return the log that clients' files make, with one clock or one for each."""
+def log_of(
+    lines: Lines, *, has_own_clocks: bool = False, view: View = View.WIRE, cut_off: str | None = None
+) -> OperationLog:
+    """Return the log that clients make, with one clock or one for each; of one that is cut off, the middle half."""
     log = OperationLog()
     for name in dict.fromkeys(name for name, _ in lines):
         own = [operation for client, operation in lines if client == name]
-        header = OperationsHeader(client=name, clock=None if has_own_clocks else "one")
+        if name == cut_off:
+            own = own[len(own) // 4 : -len(own) // 4]
+        clock = None if has_own_clocks else "one"
+        header = OperationsHeader(client=name, clock=clock, view=view, complete=name != cut_off)
         log.add(name, header, enumerate(own, 2))
     return log

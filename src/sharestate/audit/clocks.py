@@ -46,6 +46,10 @@ class ClockBounds:
             return max(least, 0) if most == NEVER_US else min(most, 0)
         return (most + least) // 2
 
+    def are_comparable(self, clock: int, other: int) -> bool:
+        """Return whether the difference of two clocks has bounds."""
+        return max(self.most_us[clock][other], self.most_us[other][clock]) < NEVER_US
+
     def lines(self) -> Iterator[str]:
         """Yield the bounds of each clock against the first, in words."""
         for clock, name in enumerate(self.names[1:], 1):

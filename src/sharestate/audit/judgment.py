@@ -42,6 +42,7 @@ _REJECTS: Final = {ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.REJEC
 
 _US_OF_MS: Final = 1000
 
+_NO_CLOCKS: Final = "nothing bounds the difference of clocks"
 _BOUND: Final = "too many operations overlap for all orders to be tried"
 
 
@@ -227,7 +228,8 @@ class Judgment:
         )
         if any(self._around.is_before(act, begin) for act in deliveries):
             return "", f"it is delivered before its transaction {name} is committed"
-        return None, ""
+        comparable = all(self._clocks.are_comparable(act.clock, begin.clock) for act in deliveries)
+        return (None if comparable else _NO_CLOCKS), ""
 
     # ---- lives
 
@@ -352,6 +354,9 @@ class Judgment:
             return
         if self._around.in_force(key.group, "record_lock_duration_ms") is None:
             tally.undecided(NO_DURATION, 1)
+            return
+        if not all(self._clocks.are_comparable(log.clients[client].clock, 0) for client in log.members[key.group]):
+            tally.undecided(_NO_CLOCKS, 1)
             return
         tally.checked += 1
         peak = locks.peak()

@@ -163,10 +163,17 @@ class OperationLog:
         files: The files that they are from.
         clocks: The names of the clocks.
         clients: The clients.
-        file, line, client: Of each operation: where it stands, and the number of its client.
-        begin_us, end_us: Of each operation: its begin and its end on the client's clock. [µs]
-        kind, operation, first, last, what, code: Of each row: its kind, the number of its operation, its first and last
-            offset; its delivery count (0 if unknown), acknowledge type or transaction; and the error code.
+        file: Of each operation, the number of its file.
+        line: Of each operation, its line.
+        client: Of each operation, the number of its client.
+        begin_us: Of each operation, its begin on the client's clock. [µs]
+        end_us: Of each operation, its end on that clock; NEVER_US if it has none. [µs]
+        kind: Of each row, its kind.
+        operation: Of each row, the number of its operation.
+        first: Of each row, its first offset.
+        last: Of each row, its last offset.
+        what: Of each row, its delivery count (0 if unknown), acknowledge type or transaction.
+        code: Of each row, the error code.
         produced: The rows of what was produced, by topic and partition.
         shared: The rows of what was delivered and acknowledged, by share partition.
         produced_unsaid: Of each topic and partition, the produce requests of which it is not known whether they were

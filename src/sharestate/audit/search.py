@@ -132,6 +132,7 @@ class LifeSearch:
         self._key = key
         self._clients = circumstances.log.clients
         self._is_wire = all(self._clients[client].view is View.WIRE for client in circumstances.log.members[key.group])
+        self._is_complete = all(self._clients[client].complete for client in circumstances.log.members[key.group])
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._limit = _MANY if limit is None else limit[1]
@@ -146,7 +147,7 @@ class LifeSearch:
         self._steps_left = _SOME_STEPS
         self._depth = 0
         self._furthest = -1
-        self._failure: tuple[Guarantee, Act, str] | None = None
+        self._failure = FoundLife()
 
     def as_seen(self, history: RecordHistory) -> list[Act]:
         """
@@ -207,7 +208,7 @@ class LifeSearch:
     # ---- orders
 
     def _run(self, start: _State) -> FoundLife:
-        self._furthest, self._failure = -1, None
+        self._furthest = -1
         acts = self._acts
         if all(act.end_us < NEVER_US for act in acts) and all(self._around.is_before(*two) for two in pairwise(acts)):
             return self._plain(start)
@@ -220,7 +221,7 @@ class LifeSearch:
             self._depth = number
             step = self._step(state, number)
             if step is None:
-                return self._broken()
+                return self._failure
             state, redelivery, unsure = step
             if redelivery is not None or unsure:
                 path = _Path(path, redelivery, unsure)
@@ -256,16 +257,11 @@ class LifeSearch:
                 for number, step in reversed(after)
                 if step is not None
             ]
-        return self._broken()
-
-    def _broken(self) -> FoundLife:
-        if self._failure is None:  # only what is not answered fails without a word, and that can be left out
-            return FoundLife(is_bound_reached=True)
-        return FoundLife(*self._failure)
+        return self._failure
 
     def _fail(self, guarantee: Guarantee, act: Act, why: str) -> None:
         if self._depth > self._furthest:
-            self._furthest, self._failure = self._depth, (guarantee, act, why)
+            self._furthest, self._failure = self._depth, FoundLife(guarantee, act, why)
 
     # ---- steps
 
@@ -396,11 +392,15 @@ class LifeSearch:
         return ""
 
     def _may_be_done(self, state: _State, act: Act) -> bool:
-        """Return whether a record may be terminal at *act*: finished, deleted, or free with its last delivery."""
+        """
+        Return whether a record may be terminal at *act*: finished, deleted, or free with its last delivery.
+
+        Where a member has not written down all that it did, it may have finished whatever was free.
+        """
         kind, owner, since, _, most, *_ = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
-        if most < self._least_limit:
+        if most < self._least_limit and self._is_complete:
             return self._may_reach_limit(state, act)
         return kind == KnownState.AVAILABLE or not self._surely_lasts(owner, self._acts[since], act)
 

@@ -81,6 +81,21 @@ def test_clocks_that_nothing_bounds_prove_nothing() -> None:
     )
 
 
+def test_what_needs_clocks_cannot_be_told_without_bounds() -> None:
+    """Whether a transaction was committed before, or how many records were acquired at once."""
+    written = Written(**OWN).produce(0, 0, 0, tx="x").end(5, "x").fetch("m1", 10, (0, 0, 1)).fetch("m2", 5, (0, 0, 2))
+    vouched = AuditSettings(
+        record_lock_duration_ms=30_000, max_record_locks=9, isolation_level="read_committed", max_skew_ms=1
+    )
+
+    unknown = written.audited()
+    known = written.audited(vouched)
+
+    for guarantee in (Guarantee.ONLY_COMMITTED, Guarantee.RECORD_LOCKS):
+        assert unknown.verdict(guarantee).unknown == {"nothing bounds the difference of clocks": 1}
+        assert known.verdict(guarantee).unknown == {}
+
+
 def test_clocks_that_somebody_vouches_for_prove_it() -> None:
     """If no two differ by more than a second, the lock of the first has not expired."""
     settings = AuditSettings(record_lock_duration_ms=30_000, delivery_count_limit=5, max_skew_ms=1000)

@@ -8,6 +8,7 @@ from sharestate.audit import (
     JUDGED,
     AuditSettings,
     AuditVerdict,
+    FetchOperation,
     Guarantee,
     OperationsFile,
     OperationsHeader,
@@ -181,6 +182,30 @@ def test_findings_are_bounded() -> None:
     verdict = written.audited().verdict(Guarantee.ONE_OWNER)
 
     assert (verdict.broken, len(verdict.findings), verdict.checked) == (150, 100, 600)
+
+
+def test_a_long_life_is_cut() -> None:
+    """Fifty sentences are enough; the first one names the transaction."""
+    written = Written().produce(0, 0, 0, tx="x").end(5, "x")
+    for number in range(30):
+        written.fetch("m1", 10 + 20 * number, (0, 0, number + 1)).acknowledge("m1", 20 + 20 * number, 0, 0, RELEASE)
+    written.fetch("m1", 1000, (0, 0, 1))
+
+    (finding,) = written.audited(AuditSettings(record_lock_duration_ms=30_000)).findings
+
+    assert finding.life[0] == "0.000 s: p produces it, in transaction x (p.jsonl:2)"
+    assert (len(finding.life), finding.life[-1]) == (51, "and 12 operations more")
+
+
+def test_a_client_with_one_file_that_is_cut_off_is_not_complete() -> None:
+    """Though its other file says that it is."""
+    log = Written().produce(0, 0, 0).fetch("m1", 10, (0, 0, 1)).fetch("m2", 20, (0, 0, 2)).log()
+    assert len(list(audit(log, SETTINGS).findings)) == 1
+
+    fetch = FetchOperation(begin_ms=15, end_ms=16, group="g", client="m1")
+    log.add("rest.jsonl", OperationsHeader(client="m1", complete=False), [(2, fetch)])
+
+    assert list(audit(log, SETTINGS).findings) == []
 
 
 def test_the_json_form_has_all() -> None:

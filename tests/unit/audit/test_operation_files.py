@@ -182,9 +182,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OperationsError, match="no regular file"):
         OperationsReader(tmp_path)
     cut = tmp_path / "cut.jsonl.gz"
-    cut.write_bytes(gzip.compress(HEADER.encode())[:-9])
-    with pytest.raises(OperationsError, match="cannot be read"):
-        [*OperationsReader(cut)]
+    for bytes_left_out in (9, 30):
+        cut.write_bytes(gzip.compress(HEADER.encode())[:-bytes_left_out])
+        with pytest.raises(OperationsError, match="cannot be read"):
+            [*OperationsReader(cut)]
     many = tmp_path / "many.jsonl.gz"
     many.write_bytes(gzip.compress((HEADER + "\n" * 50_000).encode()))
     with pytest.raises(OperationsError, match="more than 10"):

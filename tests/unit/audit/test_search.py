@@ -43,6 +43,20 @@ RIGHT = {
     .alter(30, 0)
     .fetch("m2", 40, (0, 0, 1)),
     "counted on from before the log": Written().fetch("m1", 10, (0, 0, 4)).acknowledge("m1", 20, 0, 0),
+    "counted on from before the log, after a fetch without an answer": Written()
+    .fetch("m2", 5, end=None)
+    .fetch("m1", 10, (0, 0, 3))
+    .acknowledge("m1", 40_000, 0, 0),
+    "a shorter lock that comes later": Written()
+    .settings(0, record_lock_duration_ms=30_000)
+    .settings(90_000, record_lock_duration_ms=1000)
+    .produce(0, 0, 0)
+    .fetch("m1", 10, (0, 0, 1))
+    .acknowledge("m1", 29_000, 0, 0),
+    "acknowledged after it was deleted": first()
+    .acknowledge("m1", 20, 0, 0, RELEASE)
+    .delete(25, 1)
+    .acknowledge("m1", 30, 0, 0),
     "the same member again": first().acknowledge("m1", 20, 0, 0, RELEASE).fetch("m1", 30, (0, 0, 2)),
     "a lock of another duration": Written()
     .settings(0, record_lock_duration_ms=30_000)
@@ -64,6 +78,12 @@ WRONG = {
     "one_owner, though the lock has expired by half": first().fetch("m2", 15_000, (0, 0, 2)),
     "one_owner, the same member": first().fetch("m1", 20, (0, 0, 2)),
     "one_owner, in spite of a renewal": first().acknowledge("m1", 25_000, 0, 0, RENEW).fetch("m2", 31_000, (0, 0, 2)),
+    "one_owner, a shorter lock that comes later": Written()
+    .settings(0, record_lock_duration_ms=30_000)
+    .settings(90_000, record_lock_duration_ms=1000)
+    .produce(0, 0, 0)
+    .fetch("m1", 10, (0, 0, 1))
+    .fetch("m2", 20_000, (0, 0, 2)),
     "one_owner, a fault of another partition": first().fault(15, 15, partition=1).fetch("m2", 20, (0, 0, 2)),
     "one_owner, acquired after a crash": Written()
     .produce(0, 0, 0)
@@ -146,6 +166,20 @@ def test_what_is_broken_is_told_as_a_life() -> None:
     assert [str(place) for place in finding.places] == ["m2.jsonl:2", "m1.jsonl:2", "m1.jsonl:3", "p.jsonl:2"]
 
 
+def test_a_life_says_what_was_answered() -> None:
+    """An unjust refusal is no matter once a life is wrong without it."""
+    written = first().acknowledge("m1", 12, 0, 0, RENEW, UNANSWERED).acknowledge("m1", 14, 0, 0, ACCEPT, 121)
+    written.acknowledge("m1", 20, 0, 0).fetch("m2", 30, (0, 0, 2))
+
+    (finding,) = written.audited().findings
+
+    assert finding.guarantee is Guarantee.ACCEPTED_IS_FINAL
+    assert finding.life[2:4] == (
+        "0.012 s: m1 acknowledges it, renew, without an answer (m1.jsonl:3)",
+        "0.014 s: m1 acknowledges it, accept, refused with INVALID_RECORD_STATE (m1.jsonl:4)",
+    )
+
+
 def test_records_with_the_same_life_are_one_finding() -> None:
     """The borders of what was done divide the offsets: 3 and 4 come again, the others do not."""
     written = Written().produce(0, 0, 9).fetch("m1", 10, (0, 9, 1)).fetch("m2", 20, (3, 4, 2))
@@ -172,6 +206,15 @@ def test_a_log_that_is_not_complete_excuses_its_client() -> None:
 
     assert released.broken() == acquired.broken() == []
     assert accepted.broken() == ["accepted_is_final 0-0"]
+
+
+def test_a_log_that_is_not_complete_excuses_others() -> None:
+    """Its client may have accepted what another one acknowledges after its lock has expired."""
+    late = Written(m2={"complete": False}).produce(0, 0, 0).fetch("m1", 10, (0, 0, 1)).fetch("m2", 35_000)
+    early = Written(m2={"complete": False}).produce(0, 0, 0).fetch("m2", 5).fetch("m1", 10, (0, 0, 1))
+
+    assert late.acknowledge("m1", 40_000, 0, 0).broken() == []
+    assert early.acknowledge("m3", 20, 0, 0).broken() == ["only_owner_may_acknowledge 0-0"]
 
 
 def test_an_application_sees_less() -> None:
