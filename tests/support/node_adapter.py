@@ -50,8 +50,9 @@ from sharestate.testing.groups import (
     GroupSettings,
     ShareGroupMachine,
 )
-from sharestate.testing.groups.events import ClientEvents, Event
+from sharestate.testing.groups.events import ClientEvents
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.programs import Event
 from tests.support.node_members import Consumer, Producer, code_of, expect_records, wrong
 
 GROUP: Final = "g"

@@ -8,21 +8,19 @@ simplest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
 
 from sharestate.testing.groups.known_records import Content, Knowledge
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.programs import Event
 
 T = TypeVar("T")
 
 Range = tuple[int, int, list[str]]
 """First offset, last offset, and the names of one acknowledge type for all of them or of one for each."""
-
-Event = tuple[Any, ...]
-"""The name of a method of the machine, and its arguments."""
 
 
 class Pick(Protocol):
@@ -77,6 +75,11 @@ class ClientEvents:
             number = 0
         return KINDS[number].method, *KINDS[number].arguments(self, pick)
 
+    def is_possible(self, event: Event) -> bool:
+        """Return whether an event of a program from which others were left out makes sense now."""
+        name, *arguments = event
+        return name not in _POSSIBLE or bool(_POSSIBLE[name](self, *arguments))
+
     # ---- what may happen
 
     def may_produce(self) -> bool:
@@ -121,6 +124,10 @@ class ClientEvents:
         deadlines = [earliest_ms for earliest_ms, _ in self.model.deadlines_ms() if earliest_ms > self.model.now_ms]
         left_ms = min(deadlines, default=self.model.now_ms) - self.model.now_ms - 1
         return [ms for ms in (left_ms // 2, left_ms) if ms > 0] if self.owners() else []
+
+    def may_renew_after(self, member: str, ms: int) -> bool:
+        """Return whether a member owns something of which no lock expires in a time."""
+        return member in self.owners() and ms <= max(self.times_before_expiry_ms(), default=0)
 
     def until_locks_expire_ms(self) -> list[int]:
         """Return the times just before and after each lock expires, or would have without a renewal, ascending. [ms]"""
@@ -190,6 +197,17 @@ class ClientEvents:
         if len(names) == 1:
             names = names * len(contents)
         return [name if content is Content.RECORD else "GAP" for name, content in zip(names, contents, strict=True)]
+
+    def is_range(self, first: int, last: int, names: Sequence[str]) -> bool:
+        """Return whether a range of an acknowledgement has GAP where there is no record, and nowhere else."""
+        offsets = range(first, last + 1)
+        if not offsets or len(names) not in {1, len(offsets)}:
+            return False
+        all_names = [*names] * (len(offsets) // len(names))
+        return all(
+            (name == "GAP") is (self.content(offset) is not Content.RECORD)
+            for offset, name in zip(offsets, all_names, strict=True)
+        )
 
     def content(self, offset: int) -> Content:
         """Return what the log has at an offset; past its end, what it will have."""
@@ -310,6 +328,19 @@ KINDS: Final = (
     ),
 )
 """What may happen around a share group; the first may always happen."""
+
+_POSSIBLE: Final[Mapping[str, Callable[..., object]]] = {
+    "member_acknowledges": lambda events, _, ranges: all(events.is_range(*each) for each in ranges),
+    "member_acknowledges_all": lambda events, member, _: member in events.owners(),
+    "member_renews_later": ClientEvents.may_renew_after,
+    "member_leaves": lambda events, member: member in events.owners(),
+    "transaction_ends": lambda events, producer, _: producer in events.producers(),
+    "records_are_deleted": lambda events, before: before in events.log_starts(),
+    "leader_fails_over": lambda events: not events.model.writes_fail,
+    "writes_fail": lambda events: not events.model.writes_fail,
+    "writes_succeed": lambda events: events.model.writes_fail,
+}
+"""When an event may happen, arguments and all, if not always."""
 
 _BY_WEIGHT: Final = tuple(number for number, kind in enumerate(KINDS) for _ in range(kind.weight))
 

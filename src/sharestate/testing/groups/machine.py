@@ -7,15 +7,14 @@ the leader fails over, in random order, and every response is judged by what cli
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 try:
-    from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+    from hypothesis.stateful import initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
@@ -25,11 +24,13 @@ except ModuleNotFoundError as error:
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner, at_once
-from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Event, Pick, Range, left_out
+from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
 from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.model import ClientModel, Delivery
+from sharestate.testing.groups.programs import Offsets, passes
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
-from sharestate.testing.thorough import PHASES
+from sharestate.testing.program_machine import ProgramMachine
+from sharestate.testing.programs import Event, ProgramPass
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.records import AcquireMode
 
@@ -55,8 +56,8 @@ class Allowance(NamedTuple):
     applies: Callable[[Any], bool]
 
 
-RUNS: Final = 400
-"""Runs by default, four for each example of a profile that has fewer of them: more than half repeat most of another."""
+RUNS: Final = 1_600
+"""Runs of a search at least, but sixteen for each example of the profile at most: they are short."""
 
 OPTIONAL: Final = (
     "abort_transaction",
@@ -98,7 +99,7 @@ def _events(draw: DrawFn) -> Event:
     return machine.pick_event(_picker(draw))
 
 
-class ShareGroupMachine(RuleBasedStateMachine):
+class ShareGroupMachine(ProgramMachine):
     """
     One share group that consumes one topic partition, as its clients see it.
 
@@ -109,6 +110,10 @@ class ShareGroupMachine(RuleBasedStateMachine):
     A setting of the group that is set as a class attribute is as it says; the others are drawn, small ones first. All
     of them go to ``start``.
     """
+
+    _runs = RUNS
+    _runs_for_an_example = 16
+    _start_arguments = ("settings", "count")
 
     # ---- declarations
 
@@ -197,22 +202,14 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     # ---- what happens
 
-    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
-        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
-        super().__init_subclass__(**named)
-        profile = cls.TestCase.settings
-        cls.TestCase.settings = hypothesis_settings(
-            profile,
-            max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
-            phases=set(profile.phases) & set(PHASES),
-        )
-
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the group."""
         super().__init__()
         self._model = ClientModel(GroupSettings())
         self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
         self._left_out: frozenset[int] = frozenset()
+        self._offsets = Offsets()
+        self._so_far: list[Event] = []
         self._runner = CoroutineRunner()
         self._is_started = False
         self._is_over = False
@@ -220,6 +217,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
     @initialize(settings=_settings(), count=st.integers(1, 3))
     def group_starts(self, settings: GroupSettings, count: int) -> None:
         """Start the group, and produce a first batch."""
+        self._so_far.append(("group_starts", settings, count))
         self._model = ClientModel(
             settings,
             clock_tolerance_ms=self.clock_tolerance_ms,
@@ -239,6 +237,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
         """Let one of the following events happen: its name, and its arguments."""
         name, *arguments = event
         if not self._is_over:
+            self._so_far.append(event)
             with suppress(_AllowedError):
                 getattr(self, name)(*arguments)
 
@@ -350,6 +349,45 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def pick_event(self, pick: Pick) -> Event:
         """Pick the next event; an override may leave out what an implementation is not meant to bear."""
         return self._events.next(pick)
+
+    # ---- the search
+
+    def _happens_at_random(self, pick: Pick, count: int) -> None:
+        self.pick_kinds(pick)
+        self.group_starts(self.pick_settings(pick), pick((1, 2, 3)))
+        for _ in range(count):
+            self.happens(self.pick_event(pick))
+
+    @property
+    def _program(self) -> list[Event]:
+        return self._so_far
+
+    @classmethod
+    def _kind_of(cls, error: Exception) -> Hashable:
+        return super()._kind_of(error), getattr(error, "guarantee", None)
+
+    @classmethod
+    def _passes(cls) -> Sequence[ProgramPass]:
+        plain = {name: small[0] for name, small in SMALL_SETTINGS.items() if getattr(cls, name, None) is None}
+        if not cls.renews:
+            del plain["renew_acknowledge_enable"]
+        return passes(plain, cls.members[0])
+
+    def _numbered(self, event: Event) -> Event | None:
+        numbered = self._offsets.numbered(event)
+        return numbered if numbered and self._events.is_possible(numbered) else None
+
+    def _named(self, event: Event) -> Event:
+        return self._offsets.named(event)
+
+    def _run(self, number: int, event: Event) -> None:
+        end = self._model.log_end
+        if event[0] == "group_starts":
+            _, settings, count = event
+            self.group_starts(settings, count)
+        else:
+            self.happens(event)
+        self._offsets.appended(number, range(end, self._model.log_end))
 
     # ---- behind the events
 
