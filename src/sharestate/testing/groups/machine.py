@@ -321,10 +321,11 @@ class ShareGroupMachine(ProgramMachine):
                 with suppress(_AllowedError):
                     self._end_trouble()
                     self._accept_everything()
-                    if "fail_over" in self._events.has:
+                    self._judge(self._model.expect_nothing_left)
+                    if "fail_over" in self._events.has:  # it heals what is wrong before, and may be wrong itself
                         self.leader_fails_over()
                         self._accept_everything()
-                    self._judge(self._model.expect_nothing_left)
+                        self._judge(self._model.expect_nothing_left)
         finally:
             try:
                 if self._is_started:
