@@ -83,6 +83,13 @@ class FullWindowHidesItsGaps(MockShareGroup):
         return ((offset, record) for offset, record in super().readable() if offset not in self.hidden)
 
 
+class OneRecordLockMore(MockShareGroup):
+    """There is one record lock more than there should be."""
+
+    def room(self) -> int:
+        return super().room() + 1
+
+
 LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ClosedSessionCancelsOtherLocks,
     LockJoinsTheEarliest,
@@ -90,4 +97,5 @@ LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ArchivedComesBackAfterFailover,
     UnwrittenTakenForAccepted,
     FullWindowHidesItsGaps,
+    OneRecordLockMore,
 )

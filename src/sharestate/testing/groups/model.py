@@ -119,16 +119,19 @@ class ClientModel:
             GuaranteeBrokenError: It is not what *member* may get.
         """
         offsets: list[int] = []
+        locks = sum(self._takes_a_lock(record) for record in self.records.values())
         for first, last, count in deliveries:
             for offset in range(first, last + 1):
                 if offset in offsets:
                     self._broken(Guarantee.NO_REPEATS, offset, f"{member} gets offset {offset} twice in one response")
-                self._deliver(member, self._existing(member, offset), count)
+                record = self._existing(member, offset)
+                self._expect_room(member, record, locks)
+                self._deliver(member, record, count)
+                locks += self._takes_a_lock(record)
                 offsets.append(offset)
         if self.is_record_limit and len(offsets) > max_records:
             what = f"{member} asks for {max_records} records and gets {len(offsets)}"
             raise GuaranteeBrokenError(Guarantee.RECORD_LIMIT, what)
-        locks = sum(self._is_acquired(record) for record in self.records.values() if record.offset >= self.log_start)
         most = self.settings.max_record_locks + self.largest_batch - 1
         if locks > most:
             what = (
@@ -158,8 +161,10 @@ class ClientModel:
             self._broken(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, refused[0], what)
         elif code == ErrorCode.NONE:
             for offset, type_ in types.items():
-                if self._may_be_owner(member, offset):
+                if self._may_be_owner(member, offset) and offset >= self.log_start:
                     self._acknowledge(self.records[offset], type_)
+                elif self._may_be_owner(member, offset):
+                    self._perhaps_acknowledged(self.records[offset], type_)
         elif self.writes_fail and code not in {ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST}:
             self._not_written(member, types, code)
         elif all(verdicts.values()):
@@ -241,6 +246,8 @@ class ClientModel:
             if not self._is_acquired(record):
                 return None
             return type_ != "RENEW" or self.settings.renew_acknowledge_enable
+        if record.content is Content.HOLE:  # a broker passes what it has nothing of, between what it has
+            return None
         return None if self._may_be_passed(offset) else False
 
     def left_over(self) -> list[KnownRecord]:
@@ -396,6 +403,22 @@ class ClientModel:
         event = f"delivered to {member}, delivery count {record.most}"
         self._note(record, f"{event}; its lock expires after {self.now_ms + self.settings.lock_duration_ms} ms")
 
+    def _takes_a_lock(self, record: KnownRecord) -> bool:
+        """Return whether a record counts among those that are acquired: nothing else of a range does."""
+        return record.content is Content.RECORD and record.offset >= self.log_start and self._is_acquired(record)
+
+    def _expect_room(self, member: str, record: KnownRecord, locks: int) -> None:
+        """Judge that at the limit nothing new is acquired but the rest of a log batch; what is in flight may be."""
+        if locks < self.settings.max_record_locks or record.content is not Content.RECORD:
+            return
+        batch = range(record.batch[0], record.batch[1] + 1)
+        if not any(self.records[offset].leader == self.leader for offset in batch if offset in self.records):
+            what = (
+                f"{member} gets offset {record.offset}, with which a log batch begins, while {locks} records are "
+                f"acquired; max_record_locks is {self.settings.max_record_locks}"
+            )
+            self._broken(Guarantee.RECORD_LOCKS, record.offset, what)
+
     def _expect_deliverable(self, member: str, record: KnownRecord) -> None:
         offset = record.offset
         if self._is_acquired(record):
@@ -439,6 +462,14 @@ class ClientModel:
         else:
             message = f"unknown acknowledge type {type_}"
             raise ValueError(message)
+
+    def _perhaps_acknowledged(self, record: KnownRecord, type_: str) -> None:
+        """Note an acknowledgement below the log start offset: it does what it says, or nothing."""
+        record.earliest_ms = self.now_ms
+        if type_ == "RENEW":
+            record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
+        record.may_be_unwritten = True
+        self._note(record, f"{type_} by {record.owner}, below the log start offset: it succeeds, and may do nothing")
 
     def _refused(self, member: str, types: Mapping[int, str]) -> None:
         """Note that nothing has changed; but a broker does not take a renewal back if a later part is refused."""
