@@ -29,3 +29,52 @@ class KeepsBatchOfLogStart(MockShareGroup):
         readable = [*super().readable()]
         self.log_start = log_start
         yield from readable
+
+
+@define
+class PassesOneBatch(MockShareGroup):
+    """A fetch goes as far as the end of one batch: it brings nothing where that is aborted, or a marker."""
+
+    batches_of_log: list[range] = field(factory=list)
+    passed: set[int] = field(factory=set)
+    """The batches that fetches have passed."""
+
+    def produce(self, count: int, producer: str | None) -> list[int]:
+        offsets = super().produce(count, producer)
+        self.batches_of_log.append(range(offsets[0], offsets[-1] + 1))
+        return offsets
+
+    def end_transaction(self, producer: str) -> int:
+        marker = super().end_transaction(producer)
+        self.batches_of_log.append(range(marker, marker + 1))
+        return marker
+
+    def fail_over(self) -> None:
+        super().fail_over()
+        self.passed.clear()
+
+    def readable(self) -> Iterator[tuple[int, MockRecord]]:
+        readable = dict(super().readable())
+        for number, batch in enumerate(self.batches_of_log):
+            if self.is_next(number, batch, readable):
+                self.passed.add(number)
+                yield from ((offset, readable[offset]) for offset in batch if offset in readable)
+                return
+
+    def is_next(self, number: int, batch: range, readable: dict[int, MockRecord]) -> bool:
+        """Return whether a batch is where the next fetch begins: something of it is available, or it is not passed."""
+        records = [readable[offset] for offset in batch if offset in readable]
+        is_open = any(self.log[offset].producer is not None for offset in batch)
+        is_deleted = batch[-1] < self.log_start
+        return any(self.may_acquire("", record) for record in records) or not (
+            records or is_open or is_deleted or number in self.passed
+        )
+
+
+class LooksAtOneBatch(PassesOneBatch):
+    """The next fetch looks at the next batch, and after the last one at the first again, whatever there is in it."""
+
+    def is_next(self, number: int, batch: range, readable: dict[int, MockRecord]) -> bool:  # noqa: ARG002 - as above
+        if len(self.passed) == len(self.batches_of_log):
+            self.passed.clear()
+        return number not in self.passed

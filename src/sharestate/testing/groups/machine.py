@@ -141,6 +141,12 @@ class ShareGroupMachine(ProgramMachine):
     acquire_mode: ClassVar[AcquireMode] = AcquireMode.BATCH_OPTIMIZED
     """What ``max_records`` means: about as many, by batches of the log, or with RECORD_LIMIT no more (KIP-1206)."""
 
+    reads_one_batch: ClassVar[bool] = False
+    """
+    Whether a fetch looks at one batch of the log only, whoever has that: then it may bring nothing although there is
+    something further on. Fetches that pass a batch of aborted records, or a marker, may bring nothing anyway.
+    """
+
     clock_tolerance_ms: ClassVar[int] = 0
     """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
 
@@ -223,6 +229,7 @@ class ShareGroupMachine(ProgramMachine):
             clock_tolerance_ms=self.clock_tolerance_ms,
             delivers_ranges=self.delivers_ranges,
             is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
+            reads_one_batch=self.reads_one_batch,
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
         self._events = ClientEvents(

@@ -41,6 +41,7 @@ class ClientModel:
         delivers_ranges: Whether responses are ranges of acquired offsets, in which control records and holes of the log
             may be, as a broker answers; else they are the records that an application gets.
         is_record_limit: Whether a response has at most as many records as were asked for.
+        reads_one_batch: Whether a fetch may find nothing because it looks at one batch of the log only.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class ClientModel:
         clock_tolerance_ms: int = 0,
         delivers_ranges: bool = False,
         is_record_limit: bool = False,
+        reads_one_batch: bool = False,
     ) -> None:
         """Begin with an empty log."""
         self.settings = settings
         self.clock_tolerance_ms = clock_tolerance_ms
         self.delivers_ranges = delivers_ranges
         self.is_record_limit = is_record_limit
+        self.reads_one_batch = reads_one_batch
         self.now_ms = 0
         self.log_start = 0
         self.log_end = 0
@@ -295,11 +298,18 @@ class ClientModel:
         """
         Return how many fetches in a row have to bring nothing for the next one to bring nothing either.
 
-        One may only find out that the log start has moved, and others pass aborted records and markers: as few at a
-        time as there is room for.
+        One may only find out that the log start has moved. Others pass what lies before what is left over and is not to
+        be delivered: a log batch each, or as few records as there is room for.
         """
-        passed = sum(record.is_aborted or record.content is not Content.RECORD for record in self.records.values())
-        return 2 + passed // self.settings.max_record_locks
+        if self.reads_one_batch:
+            return 2 + len({record.batch for record in self.records.values()})
+        last = max((record.offset for record in self.left_over()), default=-1)
+        passed = [
+            record
+            for record in self.records.values()
+            if record.offset < last and (record.content is not Content.RECORD or record.is_aborted)
+        ]
+        return 2 + len({record.batch for record in passed}) + len(passed) // self.settings.max_record_locks
 
     def expect_delivered(self, member: str, waiting: Iterable[int]) -> None:
         """

@@ -8,13 +8,24 @@ from sharestate.testing.groups import Delivery, GroupSettings, Guarantee, Guaran
 from sharestate.testing.groups.model import ClientModel
 from tests.support.mock_machine import broken_by, machine_of
 from tests.support.mock_share_group import MockShareGroup
-from tests.support.open_share_groups import KeepsBatchOfLogStart
+from tests.support.open_share_groups import KeepsBatchOfLogStart, LooksAtOneBatch, PassesOneBatch
 
 
-@pytest.mark.parametrize("group_type", [KeepsBatchOfLogStart])
+@pytest.mark.parametrize("group_type", [KeepsBatchOfLogStart, PassesOneBatch])
 def test_nothing_is_found_in_what_is_left_open(group_type: type[MockShareGroup]) -> None:
     """Every guarantee holds."""
     assert broken_by(machine_of(group_type), max_examples=400) is None
+
+
+def test_a_fetch_may_look_at_one_batch_if_that_is_declared() -> None:
+    """Such a fetch brings nothing where others have all of the batch; undeclared, what comes after it is missed."""
+    machine = machine_of(LooksAtOneBatch)
+    undeclared = broken_by(machine, max_examples=400)
+    machine.reads_one_batch = True
+
+    assert undeclared is not None
+    assert undeclared.guarantee is Guarantee.NOTHING_LOST
+    assert broken_by(machine, max_examples=400) is None
 
 
 def test_the_rest_of_a_batch_may_be_acquired_at_the_limit() -> None:
