@@ -90,6 +90,14 @@ class OneRecordLockMore(MockShareGroup):
         return super().room() + 1
 
 
+class ClosedSessionByPrefix(MockShareGroup):
+    """The session of a member that leaves is closed for members too whose id begins with its id."""
+
+    def close_session(self, member: str) -> None:
+        for name in {record.owner for record in self.log.values() if record.owner.startswith(member)}:
+            super().close_session(name)
+
+
 LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ClosedSessionCancelsOtherLocks,
     LockJoinsTheEarliest,
@@ -98,4 +106,5 @@ LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     UnwrittenTakenForAccepted,
     FullWindowHidesItsGaps,
     OneRecordLockMore,
+    ClosedSessionByPrefix,
 )

@@ -150,8 +150,8 @@ class ShareGroupMachine(ProgramMachine):
     clock_tolerance_ms: ClassVar[int] = 0
     """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
 
-    members: ClassVar[Sequence[str]] = ("m1", "m2")
-    """The member ids."""
+    members: ClassVar[Sequence[str]] = ("m1", "m10")
+    """The member ids; one of them begins as another one does, since they are no prefixes."""
 
     allowances: ClassVar[Sequence[Allowance]] = ()
     """The known bugs: a guarantee that one of them breaks ends the run, and not the test."""

@@ -30,6 +30,7 @@ from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.partitions.adapter import OPTIONAL, SharePartitionAdapter
 from sharestate.testing.partitions.differences import KAFKA_BUGS, SharePartitionDiffersError
 from sharestate.testing.partitions.events import (
+    CHOICES,
     CONFIGURED,
     SMALL,
     Coordinator,
@@ -40,6 +41,7 @@ from sharestate.testing.partitions.events import (
     ReadState,
     by_record,
     in_words,
+    kinds_of_a_run,
     name_of,
     stored_state,
 )
@@ -126,6 +128,7 @@ class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
         self._so_far: list[Event] = []
         self._starts: list[Event] = []
         self._settings = PartitionSettings()
+        self._choices: Sequence[str] = CHOICES
         self._has_ended = False
         self._begin()
 
@@ -135,7 +138,9 @@ class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
         self._numbers: dict[int, int] = {}
         self._letters: dict[int, int] = {}
         changeable = frozenset(name for name in CONFIGURED if self._declared()[name] is None)
-        self._events = EventPicker(self._model, self._log, self._settings, self.members, self._has, changeable)
+        self._events = EventPicker(
+            self._model, self._log, self._settings, self.members, self._has, changeable, self._choices
+        )
         self._references = References()
 
     # ---- what happens
@@ -402,6 +407,7 @@ class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
         super().__init_subclass__(**named)
 
     def _happens_at_random(self, pick: Pick, count: int) -> None:
+        self._choices = kinds_of_a_run(pick)
         self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
         for _ in range(count):
             self.happens(self.pick_event(pick))
