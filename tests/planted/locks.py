@@ -98,6 +98,17 @@ class ClosedSessionByPrefix(MockShareGroup):
             super().close_session(name)
 
 
+class ReleaseOfPartReleasesAll(MockShareGroup):
+    """A member that releases one record loses all that it owns."""
+
+    def release(self, offset: int, record: MockRecord) -> None:
+        owner = record.owner
+        super().release(offset, record)
+        for other, theirs in self.log.items():
+            if theirs.state is MockState.ACQUIRED and theirs.owner == owner:
+                super().release(other, theirs)
+
+
 LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ClosedSessionCancelsOtherLocks,
     LockJoinsTheEarliest,
@@ -107,4 +118,5 @@ LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     FullWindowHidesItsGaps,
     OneRecordLockMore,
     ClosedSessionByPrefix,
+    ReleaseOfPartReleasesAll,
 )

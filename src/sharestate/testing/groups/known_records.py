@@ -8,6 +8,7 @@ may have expired or not, and a new leader may count the last delivery or not.
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from attrs import define, field
 
@@ -78,3 +79,16 @@ class KnownRecord:
     may_be_unwritten: bool = False
     why: Guarantee | None = None
     life: list[str] = field(factory=list)
+
+
+class GroupHappening(NamedTuple):
+    """
+    Something that has happened to a share group.
+
+    Attributes:
+        what: It in words, with the time.
+        offsets: The offsets whose life tells of it.
+    """
+
+    what: str
+    offsets: set[int]

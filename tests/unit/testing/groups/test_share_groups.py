@@ -51,6 +51,8 @@ def test_a_broken_guarantee_says_what_has_happened() -> None:
     for _ in range(2):
         machine.happens(event=("member_fetches", "m1", 10))
         machine.happens(event=("member_acknowledges", "m1", [(0, 0, ["RELEASE"])]))
+    machine.happens(event=("producer_sends", 2, None))
+    machine.happens(event=("time_passes", 5))
 
     with pytest.raises(GuaranteeBrokenError) as caught:
         machine.happens(event=("member_fetches", "m2", 10))
@@ -67,8 +69,28 @@ def test_a_broken_guarantee_says_what_has_happened() -> None:
         "    at 0 ms: released by m1",
         "    at 0 ms: delivered to m1, delivery count 2; its lock expires after 1000 ms",
         "    at 0 ms: released by m1, after its last delivery",
+        "  Besides, last of all:",
+        "    at 0 ms: 1-2 are produced",
+        "    at 0 ms: 5 ms pass",
+        "    at 5 ms: m2 fetches, and gets 0-0, 1-1, 2-2",
         f"  Look at: {Guarantee.DELIVERY_LIMIT.look_at}.",
     ]
+
+
+def test_what_has_happened_to_others_is_told() -> None:
+    """The life of a record does not say what has freed it if that was meant for another record."""
+    machine = machine_of(BUGS["release of part releases all"])()
+    machine.group_starts(settings=SETTINGS, count=3)
+    machine.happens(event=("member_fetches", "m1", 10))
+    machine.happens(event=("member_acknowledges", "m1", [(2, 2, ["RELEASE"])]))
+
+    with pytest.raises(GuaranteeBrokenError) as caught:
+        machine.happens(event=("member_fetches", "m10", 1))
+
+    machine.teardown()
+    text = str(caught.value)
+    assert caught.value.offset == 0
+    assert "  Besides, last of all:\n    at 0 ms: m1 acknowledges 2 RELEASE: ok\n    at 0 ms: m10 fetches" in text
 
 
 def test_what_is_printed_can_be_pasted() -> None:
