@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sharestate.testing.groups import AcknowledgementBatch
+from tests.planted.bulk import MANY
 from tests.planted.healed_by_failover import HEALED_BY_FAILOVER
 from tests.planted.locks import LOCK_BUGS
 from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
@@ -512,7 +513,7 @@ class LockLostByFailedWrite(MockShareGroup):
         return super().failed(changes)
 
 
-for further_bug in (*LOCK_BUGS, *HEALED_BY_FAILOVER):
+for further_bug in (*LOCK_BUGS, *HEALED_BY_FAILOVER, *MANY):
     planted(further_bug)
 
 BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)

@@ -4,16 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attrs import define, field
 
-from tests.support.mock_share_group import MockRecord, MockShareGroup
+from sharestate.testing.groups import AcknowledgementBatch
+from tests.support.mock_share_group import MockRecord, MockShareGroup, MockState
 
 
 @define
 class KeepsBatchOfLogStart(MockShareGroup):
-    """The log keeps the batch in which it starts as a whole, and a new leader delivers all of it that is not done."""
+    """
+    The log keeps the batch in which it starts as a whole, and delivers all of it that is not done.
+
+    What is acknowledged below the log start offset is not stored: a new leader knows nothing of it.
+    """
 
     firsts: dict[int, int] = field(factory=dict)
     """The first offset of the batch of each offset."""
@@ -22,6 +27,14 @@ class KeepsBatchOfLogStart(MockShareGroup):
         offsets = super().produce(count, producer)
         self.firsts.update(dict.fromkeys(offsets, offsets[0]))
         return offsets
+
+    def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        code = super().acknowledge(member, batches)
+        for offset, _ in self.changes(batches):
+            record = self.log.get(offset)
+            if code == 0 and offset < self.log_start and record is not None and record.owner == member:
+                record.state, record.owner = MockState.TERMINAL, ""
+        return code
 
     def readable(self) -> Iterator[tuple[int, MockRecord]]:
         log_start = self.log_start

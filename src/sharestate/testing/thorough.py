@@ -33,7 +33,7 @@ THOROUGH: Final = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # it is meant to be long
 )
-"""20,000 runs of up to 60 events each: two to three minutes for what is in memory, longer for a broker."""
+"""20,000 runs of up to 60 events each: some minutes for what is in memory, longer for a broker."""
 
 THOROUGH_SEEDS: Final = range(60_000)
 """The sequences of a thorough `compare`: some two million requests."""

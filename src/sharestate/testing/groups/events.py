@@ -36,6 +36,12 @@ EVERYTHING: Final = 1_000
 MOST_LEFT_OVER: Final = 10
 """Nothing more is produced while as many records are to be delivered: what matters happens to few. [records]"""
 
+BULK: Final = (150, 300)
+"""How many records come at once now and then: fewer than there are record locks by default, or more. [records]"""
+
+RARELY: Final = 16
+"""In one of so many runs that happens which is rare: with many records a run takes ten times as long. [runs]"""
+
 MOST_PASSED_OVER: Final = 20
 """After as many kinds of events that may not happen, a member fetches. [kinds]"""
 
@@ -242,12 +248,14 @@ class EventKind(NamedTuple):
         weight: How often it happens, beside the others.
         may_happen: Whether it may happen now.
         arguments: Picks the arguments of the method.
+        is_rare: Whether most runs do without it.
     """
 
     method: str
     weight: int
     may_happen: Callable[[ClientEvents], object]
     arguments: Callable[[ClientEvents, Pick], tuple[Any, ...]]
+    is_rare: bool = False
 
 
 _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
@@ -289,6 +297,13 @@ KINDS: Final = (
     ),
     EventKind("member_acknowledges", 3, lambda events: events.model.records, ClientEvents.acknowledgement),
     EventKind("producer_sends", 2, ClientEvents.may_produce, ClientEvents.batch),
+    EventKind(
+        "producer_sends",
+        2,
+        lambda events: events.model.log_end < min(BULK),
+        lambda _, pick: (pick(BULK), None),
+        is_rare=True,
+    ),
     EventKind(
         "transaction_ends",
         2,
@@ -349,7 +364,9 @@ _ALWAYS: Final = frozenset({"member_fetches", "member_acknowledges", "producer_s
 
 
 def left_out(pick: Pick) -> frozenset[int]:
-    """Pick the kinds of events that a run does without: none, or about half of those that it can do without."""
+    """Pick the kinds of events that a run does without: those that are rare, and perhaps half of the others."""
+    rare = {number for number, kind in enumerate(KINDS) if kind.is_rare and pick((True,) * (RARELY - 1) + (False,))}
     if pick((True, False)):
-        return frozenset()
-    return frozenset(number for number, kind in enumerate(KINDS) if kind.method not in _ALWAYS and pick((True, False)))
+        return frozenset(rare)
+    others = {number for number, kind in enumerate(KINDS) if kind.method not in _ALWAYS and pick((True, False))}
+    return frozenset(rare | others)

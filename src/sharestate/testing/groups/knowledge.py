@@ -170,7 +170,8 @@ class ClientKnowledge:
 
     def _may_be_passed(self, offset: int) -> bool:
         """Return whether the SPSO may lie above *offset*: there a broker ignores acknowledgements."""
-        return all(self._may_be_terminal(record) for record in self.records.values() if record.offset <= offset)
+        owed = (record.offset for record in self.records.values() if not self._may_be_terminal(record))
+        return offset < next(owed, self.log_end)  # records are in the order of their offsets, but for holes
 
     def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:
         if code == ErrorCode.INVALID_REQUEST:  # what no leader has delivered yet lies past what is in flight

@@ -455,11 +455,14 @@ class ShareGroupMachine(ProgramMachine):
 
     def _fetch_until_nothing(self, member: str, fetch: Callable[[str, int], list[int]]) -> None:
         empty = 0
-        most = 4 * len(self._model.records) + 10
-        for _ in range(most):
-            empty = 0 if fetch(member, EVERYTHING) else empty + 1
-            if empty == self._model.empty_fetches():
-                return
+        most = left = 4 * len(self._model.records) + 10
+        while left:
+            if fetch(member, EVERYTHING):
+                empty, left = 0, left - 1
+            else:
+                empty += 1
+                if empty == self._model.empty_fetches():
+                    return
         self._judge(self._model.expect_end, most)
 
     def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
