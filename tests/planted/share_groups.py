@@ -12,6 +12,7 @@ from sharestate.testing.groups import AcknowledgementBatch
 from tests.planted.bulk import MANY
 from tests.planted.healed_by_failover import HEALED_BY_FAILOVER
 from tests.planted.locks import LOCK_BUGS
+from tests.planted.overlapping import OVERLAPPING
 from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
 
 PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
@@ -513,7 +514,7 @@ class LockLostByFailedWrite(MockShareGroup):
         return super().failed(changes)
 
 
-for further_bug in (*LOCK_BUGS, *HEALED_BY_FAILOVER, *MANY):
+for further_bug in (*LOCK_BUGS, *HEALED_BY_FAILOVER, *MANY, *OVERLAPPING):
     planted(further_bug)
 
 BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)

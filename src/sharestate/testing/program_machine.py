@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
@@ -17,7 +19,16 @@ except ModuleNotFoundError as error:
     message = "the machines of sharestate.testing need the extra 'testing': pip install 'sharestate[testing]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
-from sharestate.testing.programs import Event, ProgramPass, ProgramRun, ProgramSearch, ProgramStep, add_events
+from sharestate.testing.program_files import EventChecks, read_program, write_program
+from sharestate.testing.programs import (
+    Event,
+    ProgramPass,
+    ProgramRun,
+    ProgramSearch,
+    ProgramStep,
+    add_events,
+    events_of,
+)
 from sharestate.testing.thorough import PHASES
 
 
@@ -31,13 +42,28 @@ class ProgramMachine(RuleBasedStateMachine):
     shrink_s: ClassVar[float] = 60.0
     """How long the program of an error is made shorter at most. [s]"""
 
+    programs: ClassVar[Path | None] = None
+    """A folder in which the program of what is found is kept, as a file for ``replay``; None to keep none."""
+
+    reached: ClassVar[Counter[str]]
+    """How many events and situations of each kind the last search has come to, of all runs."""
+
+    _door: ClassVar[str]
+    """What kind of machine runs the programs."""
+
+    _event_checks: ClassVar[EventChecks]
+    """What their events may be in a file."""
+
     _runs: ClassVar[int]
     """Runs of a search at least, but only so many more of them than the profile has examples as follows."""
 
     _runs_for_an_example: ClassVar[int]
 
+    _start: ClassVar[str]
+    """The name of the first event."""
+
     _start_arguments: ClassVar[tuple[str, ...]]
-    """The names of the arguments of the first event."""
+    """The names of its arguments."""
 
     # ---- what a door says
 
@@ -77,7 +103,8 @@ class ProgramMachine(RuleBasedStateMachine):
         return type(error).__qualname__
 
     def note(self, situation: str) -> None:
-        """Take note of a situation that the run comes into: Hypothesis counts it in its statistics."""
+        """Take note of a situation that the run comes into: it is counted, in Hypothesis's statistics too."""
+        type(self).reached[situation] += 1
         if currently_in_test_context():
             count_event(situation)
 
@@ -86,6 +113,7 @@ class ProgramMachine(RuleBasedStateMachine):
     def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
         """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
         super().__init_subclass__(**named)
+        cls.reached = Counter()
         if not hasattr(cls, "_runs"):
             return
         case = cls.TestCase
@@ -103,15 +131,43 @@ class ProgramMachine(RuleBasedStateMachine):
         case.runTest = run  # type: ignore[method-assign] # Hypothesis has no other way to act on what it has found
 
     @classmethod
+    def replay(cls, file: Path) -> None:
+        """
+        Run the program in a file; what it finds is raised.
+
+        Args:
+            file: A file that a search has left in ``programs``.
+
+        Raises:
+            MalformedInputError: It is no program for this kind of machine.
+            OSError: It cannot be read.
+        """
+        events = read_program(file, cls._door, cls._start, cls._event_checks)
+        machine = cls()
+        try:
+            for number, event in enumerate(events):
+                machine._run(number, event)
+        finally:
+            machine.teardown()
+
+    @classmethod
     def _search(cls, settings: hypothesis_settings) -> None:
-        ProgramSearch(
-            run=lambda seed: cls._run_at_random(seed, settings.stateful_step_count),
-            replay=cls._replay,
-            kind_of=cls._kind_of,
-            passes=cls._passes(),
-            shrink_s=cls.shrink_s,
-            text=cls._text,
-        ).search(settings)
+        cls.reached.clear()
+        try:
+            ProgramSearch(
+                run=lambda seed: cls._run_at_random(seed, settings.stateful_step_count),
+                replay=cls._replay,
+                kind_of=cls._kind_of,
+                passes=cls._passes(),
+                shrink_s=cls.shrink_s,
+                text=cls._text,
+            ).search(settings)
+        except Exception as error:
+            if cls.programs is not None and (events := events_of(error)):
+                file = cls.programs / f"{cls.__name__}-{type(error).__name__}.json"
+                write_program(file, cls._door, events)
+                error.add_note(f"The program is in {file}: {cls.__name__}.replay() runs it.")
+            raise
 
     @classmethod
     def _run_at_random(cls, seed: int, count: int) -> None:

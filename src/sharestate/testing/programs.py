@@ -34,6 +34,9 @@ MOST_SEEDS: Final = 100
 MOST_OTHERS: Final = 4
 """How many other programs are made short. [programs]"""
 
+HEADING: Final = "Failing test case: <state machine>"
+"""What comes before a program, as in the notes of Hypothesis."""
+
 _EVENTS: Final = "sharestate_events"
 """The attribute of an error that has the events that led to it."""
 
@@ -128,10 +131,13 @@ class ProgramSearch:
             run_one()
         except Exception as error:
             found = self._short(error) if Phase.shrink in settings.phases else None
-            if found is None or found.error is None:
-                raise
-            found.error.add_note(f"Failing test case: <state machine>\n{self.text(found.events)}")
-            raise found.error from None
+            if found is not None and found.error is not None:
+                add_events(found.error, found.events)
+                found.error.add_note(f"{HEADING}\n{self.text(found.events)}")
+                raise found.error from None
+            if events_of(error):  # as it was found; run again, it may end otherwise
+                error.add_note(f"{HEADING}\n{self.text(events_of(error))}")
+            raise
 
     def _short(self, error: Exception) -> ProgramRun | None:
         """Return a short program that fails as *error* says; None if it does not when it is run again."""

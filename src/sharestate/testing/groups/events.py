@@ -56,6 +56,7 @@ class ClientEvents:
         members: The member ids.
         has: The methods that the implementation has, of those that it may lack.
         renews: Whether members send RENEW.
+        overlaps: Whether events may overlap: the implementation has coroutines.
         left_out: The kinds of events that do not happen in this run: those that do then happen more often, and events
             that are rare come together. [numbers of `KINDS`]
     """
@@ -64,6 +65,7 @@ class ClientEvents:
     members: Sequence[str]
     has: frozenset[str]
     renews: bool
+    overlaps: bool = False
     left_out: frozenset[int] = frozenset()
 
     def next(self, pick: Pick) -> Event:
@@ -154,7 +156,10 @@ class ClientEvents:
 
     def some(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement of what a member owns: of one or two ranges, each with one type or with many."""
-        member = pick(self.owners())
+        return self.some_of(pick, pick(self.owners()))
+
+    def some_of(self, pick: Pick, member: str) -> tuple[str, list[Range]]:
+        """Pick an acknowledgement of what *member* owns."""
         left = runs(self.model.owned(member))
         ranges = []
         for _ in range(min(pick((1, 2)), len(left))):
@@ -173,7 +178,10 @@ class ClientEvents:
 
     def wrong(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement of a record that a member does not own, perhaps with some that it owns."""
-        member = pick(self.members)
+        return self.wrong_of(pick, pick(self.members))
+
+    def wrong_of(self, pick: Pick, member: str) -> tuple[str, list[Range]]:
+        """Pick an acknowledgement of a record that *member* does not own, perhaps with some that it owns."""
         owned = self.model.owned(member)
         groups: dict[Knowledge | None, list[int]] = {None: [self.model.log_end]}
         for offset, record in self.model.records.items():
@@ -184,12 +192,46 @@ class ClientEvents:
         how = pick(("alone", "alone", "in two ranges", "in one range")) if owned else "alone"
         first, last = sorted((offset, offset if how == "alone" else pick(owned)))
         if how == "in two ranges":
-            return member, [(offset, offset, [self.type(pick)]) for offset in (first, last)]
+            return member, [(each, each, self.names(each, each, [self.type(pick)])) for each in (first, last)]
         return member, [(first, last, self.names(first, last, [self.type(pick)]))]
 
     def acknowledgement(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement: more often one that is right than one that is wrong."""
         return self.some(pick) if pick((True, True, False)) and self.owners() else self.wrong(pick)
+
+    def overlapping(self, pick: Pick) -> tuple[list[int], list[Event]]:
+        """Pick what the members do at once, perhaps while time passes, and which of them goes on when."""
+        events = [self.of_member(pick, member) for member in self.members]
+        durations = [ms for ms in self.durations_until_expiry_ms() if self.may_pass_meanwhile(ms, events)]
+        if "advance_clock" in self.has and durations and pick((True, True, False)):
+            events = [("time_passes", pick(durations)), *events]
+        return [pick(delays) for delays in DELAYS], events
+
+    def may_pass_meanwhile(self, ms: int, events: Iterable[Event]) -> bool:
+        """Return whether no lock that is renewed in *events* may have expired when a time has passed."""
+        renews = any(
+            "RENEW" in names for name, *rest in events if name == "member_acknowledges" for *_, names in rest[1]
+        )
+        return not renews or ms <= self.model.settings.lock_duration_ms
+
+    def durations_until_expiry_ms(self) -> list[int]:
+        """Return how much time may pass: half of a lock, or until a lock has surely expired. [ms]"""
+        expired = [latest_ms - self.model.now_ms + 1 for _, latest_ms in sorted(self.model.deadlines_ms())]
+        return [ms for ms in (self.model.settings.lock_duration_ms // 2, *expired) if ms > 0]
+
+    def of_member(self, pick: Pick, member: str) -> Event:
+        """Pick what a member does while others do something."""
+        owned = self.model.owned(member)
+        how = pick(("fetch", "fetch", "some", "all", "leave") if owned else ("fetch", "fetch", "wrong"))
+        if how == "leave" and "close_session" in self.has:
+            return "member_leaves", member
+        if how == "all":
+            return "member_acknowledges", member, self.everything(member, self.type(pick))
+        if how == "some":
+            return "member_acknowledges", *self.some_of(pick, member)
+        if how == "wrong" and self.model.records:
+            return "member_acknowledges", *self.wrong_of(pick, member)
+        return "member_fetches", member, pick(_MAX_RECORDS)
 
     def everything(self, member: str, name: str) -> list[Range]:
         """Return the ranges that acknowledge all that *member* owns in the same way."""
@@ -260,6 +302,12 @@ class EventKind(NamedTuple):
 
 _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
 
+DELAYS: Final = (0, 1), (0, 1), (0, 1), (0, 3), (0, 3)
+"""
+How many turns of the event loop may pass before one of several calls goes on: as many of them begin, and then the first
+ones go on after what they have awaited, while others come in between. [turns]
+"""
+
 _SHARES: Final = (1, 2, 3)
 """So few that something is left for the next member: several own records at the same time, from the same time on."""
 
@@ -294,6 +342,12 @@ KINDS: Final = (
         2,
         ClientEvents.owners_for_a_while,
         lambda events, pick: (pick(events.owners_for_a_while()), "RENEW"),
+    ),
+    EventKind(
+        "at_once",
+        10,
+        lambda events: events.overlaps and not events.model.writes_fail,
+        ClientEvents.overlapping,
     ),
     EventKind("member_acknowledges", 3, lambda events: events.model.records, ClientEvents.acknowledgement),
     EventKind("producer_sends", 2, ClientEvents.may_produce, ClientEvents.batch),
@@ -344,7 +398,15 @@ KINDS: Final = (
 )
 """What may happen around a share group; the first may always happen."""
 
+
+def _overlap_is_possible(events: ClientEvents, _delays: Sequence[int], overlapping: Sequence[Event]) -> bool:
+    durations = [ms for name, ms, *_ in overlapping if name == "time_passes"]
+    may_pass = all(events.may_pass_meanwhile(ms, overlapping) for ms in durations)
+    return events.overlaps and not events.model.writes_fail and may_pass and all(map(events.is_possible, overlapping))
+
+
 _POSSIBLE: Final[Mapping[str, Callable[..., object]]] = {
+    "at_once": _overlap_is_possible,
     "member_acknowledges": lambda events, _, ranges: all(events.is_range(*each) for each in ranges),
     "member_acknowledges_all": lambda events, member, _: member in events.owners(),
     "member_renews_later": ClientEvents.may_renew_after,

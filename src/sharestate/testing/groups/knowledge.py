@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Final
+from copy import copy
+from typing import Final, Self
+
+from attrs import evolve
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
@@ -54,6 +57,15 @@ class ClientKnowledge:
         self.records: dict[int, KnownRecord] = {}
         self.largest_batch = 1
         self.happenings: deque[GroupHappening] = deque(maxlen=MOST_HAPPENINGS)
+
+    def copy(self) -> Self:
+        """Return the same knowledge, which changes by itself."""
+        other = copy(self)
+        other.records = {offset: evolve(record, life=[*record.life]) for offset, record in self.records.items()}
+        other.happenings = deque(
+            [GroupHappening(what, {*offsets}) for what, offsets in self.happenings], MOST_HAPPENINGS
+        )
+        return other
 
     # ---- questions
 

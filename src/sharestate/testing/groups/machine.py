@@ -7,9 +7,10 @@ the leader fails over, in random order, and every response is judged by what cli
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 try:
@@ -23,15 +24,17 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.coroutines import CoroutineRunner, at_once
+from sharestate.testing.coroutines import CoroutineRunner, at_once, overlapping
+from sharestate.testing.groups.event_checks import EVENT_CHECKS
 from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
 from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.model import ClientModel, Delivery
+from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of
 from sharestate.testing.groups.programs import Offsets, passes
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
 from sharestate.testing.program_machine import ProgramMachine
 from sharestate.testing.programs import Event, ProgramPass
-from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquireMode
 
 T = TypeVar("T")
@@ -68,6 +71,10 @@ OPTIONAL: Final = (
     "fail_writes",
 )
 """The methods that an implementation may lack, and with them what they do."""
+
+
+OVERLAPPING: Final = ("fetch", "acknowledge", "close_session", "advance_clock")
+"""The methods whose calls overlap if one of them is a coroutine."""
 
 
 @cache
@@ -113,6 +120,9 @@ class ShareGroupMachine(ProgramMachine):
 
     _runs = RUNS
     _runs_for_an_example = 16
+    _door = "groups"
+    _event_checks = EVENT_CHECKS
+    _start = "group_starts"
     _start_arguments = ("settings", "count")
 
     # ---- declarations
@@ -233,7 +243,12 @@ class ShareGroupMachine(ProgramMachine):
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
         self._events = ClientEvents(
-            model=self._model, members=self.members, has=has, renews=self.renews, left_out=self._left_out
+            model=self._model,
+            members=self.members,
+            has=has,
+            renews=self.renews,
+            overlaps=any(iscoroutinefunction(getattr(self, name)) for name in OVERLAPPING),
+            left_out=self._left_out,
         )
         self._call(self.start, settings)
         self._is_started = True
@@ -278,9 +293,19 @@ class ShareGroupMachine(ProgramMachine):
 
     def member_acknowledges(self, member: str, ranges: Iterable[Range]) -> None:
         """Acknowledge ranges, with one type for all offsets or one for each; it may be wrong of the member to do so."""
-        batches = [AcknowledgementBatch(first, last, _types(names)) for first, last, names in ranges]
-        code = self._call(self._answer, member, batches)
-        self._judge(self._model.acknowledged, member, _by_offset(batches), code)
+        ranges = [*ranges]
+        code = self._call(self._answer, member, batches_of(ranges))
+        self._judge(self._model.acknowledged, member, by_offset(ranges), code)
+
+    def at_once(self, delays: Sequence[int], events: Sequence[Event]) -> None:
+        """Let fetches, acknowledgements, closed sessions and time overlap: *delays* says which of them goes on when."""
+        calls = [partial(OVERLAPS[name].begin, self, *arguments) for name, *arguments in events]
+        returned = self._call(overlapping, calls, delays)
+        judgements = [
+            partial(_judge_overlap, OVERLAPS[name].judge, result, arguments)
+            for (name, *arguments), result in zip(events, returned, strict=True)
+        ]
+        self._judge(self._model.happened_at_once, judgements)
 
     def member_acknowledges_all(self, member: str, name: str) -> None:
         """Acknowledge all that a member owns in the same way."""
@@ -403,11 +428,8 @@ class ShareGroupMachine(ProgramMachine):
         """Return the error code of an acknowledgement, however the implementation reports it."""
         try:
             return int(self._runner.result_of(self.acknowledge(member, batches)) or ErrorCode.NONE)
-        except Exception as error:
-            code = getattr(error, "code", None)
-            if isinstance(code, int):
-                return code
-            raise
+        except Exception as error:  # noqa: BLE001 - those without a code are raised again
+            return code_of(error)
 
     def _fetch_for_all(self, max_records: int) -> Any:  # noqa: ANN401 - what users return, or an awaitable
         return at_once([self.fetch(member, max_records) for member in self.members])
@@ -465,7 +487,7 @@ class ShareGroupMachine(ProgramMachine):
                     return
         self._judge(self._model.expect_end, most)
 
-    def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - what users return
         """Call a method of the implementation; whatever it raises ends the run."""
         self._is_over = True
         result = self._runner.result_of(method(*args))
@@ -485,14 +507,5 @@ class ShareGroupMachine(ProgramMachine):
         return result
 
 
-def _types(names: Iterable[str]) -> tuple[AcknowledgeType, ...]:
-    return tuple(AcknowledgeType[name] for name in names)
-
-
-def _by_offset(batches: Iterable[AcknowledgementBatch]) -> Mapping[int, str]:
-    """Return the name of the type of each offset."""
-    types = {}
-    for first, last, names in batches:
-        for index, offset in enumerate(range(first, last + 1)):
-            types[offset] = AcknowledgeType(names[0 if len(names) == 1 else index]).name
-    return types
+def _judge_overlap(judge: Callable[..., Any], result: Any, arguments: Sequence[Any], model: ClientModel) -> None:  # noqa: ANN401 - what users return
+    judge(model, result, *arguments)

@@ -6,7 +6,9 @@ No code of the library is used here either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import permutations
 from typing import Final, NamedTuple, NoReturn
 
 from sharestate.error_codes import ErrorCode
@@ -192,6 +194,44 @@ class ClientModel(ClientKnowledge):
             if not is_failing and record.state is Knowledge.ACQUIRED and not self._is_acquired(record):
                 record.may_be_unwritten = True
 
+    # ---- what overlaps
+
+    def happened_at_once(self, judgements: Sequence[Callable[[ClientModel], object]]) -> None:
+        """
+        Judge events that have overlapped, and note them: they have to be right in some order, one after the other.
+
+        Args:
+            judgements: The events, as functions that note one in the knowledge that they are given; that time passes
+                comes first, since a lock that begins afterwards lasts.
+
+        Raises:
+            GuaranteeBrokenError: They are not; it says what is wrong in the order in which they stand.
+        """
+        self._happens("what comes next has overlapped; it is right in no order")
+        found = []
+        for order in permutations(judgements):
+            known = self.copy()
+            known.happenings.pop()
+            with suppress(GuaranteeBrokenError):
+                for judge in order:
+                    judge(known)
+                found.append(known)
+        if not found:
+            for judge in judgements:
+                judge(self)
+        found[0].leave_deadlines_open(self, found)
+        vars(self).update(vars(found[0]))
+
+    def leave_deadlines_open(self, before: ClientKnowledge, found: Sequence[ClientKnowledge]) -> None:
+        """Let locks that were taken or renewed while time has passed begin as in any of the orders that are right."""
+        passed_ms = self.now_ms - before.now_ms if self.clock_tolerance_ms else 0  # where time is real, at any moment
+        for offset, record in self.records.items():
+            if record.locks != (before.records[offset].locks if offset in before.records else 0):
+                others = [known.records[offset] for known in found if offset in known.records]
+                locked = [other for other in others if other.locks == record.locks]
+                record.earliest_ms = min(other.earliest_ms for other in locked) - passed_ms
+                record.latest_ms = max(other.latest_ms for other in locked)
+
     # ---- the end
 
     def expect_nothing_left(self) -> None:
@@ -350,6 +390,7 @@ class ClientModel(ClientKnowledge):
         record.earliest_ms = self._deadline_ms - self.clock_tolerance_ms
         record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
         record.renewed_ms = 0
+        record.locks += 1
         record.may_be_unwritten = False
 
     def _release(self, record: KnownRecord, event: str, *, is_persisted: bool = False) -> None:

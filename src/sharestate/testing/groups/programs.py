@@ -36,6 +36,8 @@ class Offsets:
     def named(self, event: Event) -> Event:
         """Return *event* with origins in the place of offsets; those that the log does not have yet stay."""
         match event:
+            case ("at_once", delays, events):
+                return "at_once", delays, [*map(self.named, events)]
             case ("member_acknowledges", member, ranges):
                 return "member_acknowledges", member, _with(ranges, lambda offset: self.origins.get(offset, offset))
             case ("records_are_deleted", before):  # by the last one that is deleted: the next one need not be there
@@ -46,15 +48,20 @@ class Offsets:
     def numbered(self, event: Event) -> Event | None:
         """Return *event* with offsets in the place of origins; None if one of them is not there now."""
         try:
-            match event:
-                case ("member_acknowledges", member, ranges):
-                    return "member_acknowledges", member, _with(ranges, self._number)
-                case ("records_are_deleted", Origin() as last):
-                    return "records_are_deleted", self.numbers[last] + 1
-                case _:
-                    return event
+            return self._numbered(event)
         except KeyError:
             return None
+
+    def _numbered(self, event: Event) -> Event:
+        match event:
+            case ("at_once", delays, events):
+                return "at_once", delays, [*map(self._numbered, events)]
+            case ("member_acknowledges", member, ranges):
+                return "member_acknowledges", member, _with(ranges, self._number)
+            case ("records_are_deleted", Origin() as last):
+                return "records_are_deleted", self.numbers[last] + 1
+            case _:
+                return event
 
     def _number(self, offset: int | Origin) -> int:
         return self.numbers[offset] if isinstance(offset, Origin) else offset
@@ -161,6 +168,14 @@ def _plainer_batches(count: int, producer: str | None = None) -> Iterator[Event]
         yield "producer_sends", count, None
 
 
+def _plainer_overlaps(delays: Sequence[int], events: Sequence[Event]) -> Iterator[Event]:
+    for left_out in range(len(events)):
+        fewer = [*events[:left_out], *events[left_out + 1 :]]
+        yield fewer[0] if len(fewer) == 1 else ("at_once", delays, fewer)
+    if any(delays):
+        yield "at_once", [0], events
+
+
 def _no_plainer(*_: object) -> Iterator[Event]:
     return iter(())
 
@@ -178,6 +193,7 @@ _OF_MEMBERS: Final = frozenset(
 """The events that begin with a member."""
 
 _PLAINER: Final[Mapping[str, Callable[..., Iterator[Event]]]] = {
+    "at_once": _plainer_overlaps,
     "member_fetches": _plainer_fetches,
     "member_fetches_all": lambda member: iter([("member_fetches", member, EVERYTHING)]),
     "member_acknowledges": _plainer_acknowledgements,

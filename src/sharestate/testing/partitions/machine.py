@@ -29,6 +29,7 @@ from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.partitions.adapter import OPTIONAL, SharePartitionAdapter
 from sharestate.testing.partitions.differences import KAFKA_BUGS, SharePartitionDiffersError
+from sharestate.testing.partitions.event_checks import EVENT_CHECKS
 from sharestate.testing.partitions.events import (
     CHOICES,
     CONFIGURED,
@@ -113,6 +114,9 @@ class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
 
     _runs = RUNS
     _runs_for_an_example = 16
+    _door = "partitions"
+    _event_checks = EVENT_CHECKS
+    _start = "partition_starts"
     _start_arguments = ("settings", "log", "state")
 
     def __init__(self) -> None:
