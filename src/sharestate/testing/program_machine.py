@@ -102,11 +102,11 @@ class ProgramMachine(RuleBasedStateMachine):
         """Return what stays the same of an error when its program becomes shorter."""
         return type(error).__qualname__
 
-    def note(self, situation: str) -> None:
-        """Take note of a situation that the run comes into: it is counted, in Hypothesis's statistics too."""
-        type(self).reached[situation] += 1
+    def note(self, what: str) -> None:
+        """Take note of an event, or of a situation that it comes into: it is counted, by Hypothesis too."""
+        type(self).reached[what] += 1
         if currently_in_test_context():
-            count_event(situation)
+            count_event(what)
 
     # ---- the search
 

@@ -32,6 +32,7 @@ from sharestate.testing.groups.model import ClientModel, Delivery
 from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of
 from sharestate.testing.groups.programs import Offsets, passes
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
+from sharestate.testing.groups.situations import situations
 from sharestate.testing.program_machine import ProgramMachine
 from sharestate.testing.programs import Event, ProgramPass
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -260,6 +261,8 @@ class ShareGroupMachine(ProgramMachine):
         name, *arguments = event
         if not self._is_over:
             self._so_far.append(event)
+            for noted in (name, *situations(self._model, event)):
+                self.note(noted)
             with suppress(_AllowedError):
                 getattr(self, name)(*arguments)
 

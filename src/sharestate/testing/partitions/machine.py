@@ -165,8 +165,8 @@ class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
         """Let one of the following events happen: its name, and its arguments."""
         if self._has_ended:
             return
-        for situation in situations(self._model, event):
-            self.note(situation)
+        for noted in (event[0], *situations(self._model, event)):
+            self.note(noted)
         self._so_far.append(event)
         name, *arguments = event
         with self._failing():

@@ -23,6 +23,8 @@ from sharestate.testing.groups import (
 )
 from sharestate.testing.groups.events import KINDS, left_out
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.groups.situations import SITUATIONS
+from tests.planted.overlapping import SlowShareGroup
 from tests.planted.share_groups import BUGS
 from tests.support.mock_machine import MockMachine, broken_by, machine_of
 from tests.support.mock_share_group import MockShareGroup
@@ -260,6 +262,16 @@ def test_what_a_run_is_nothing_without_is_not_left_out() -> None:
     left = {kind.method for number, kind in enumerate(KINDS) if number not in missing}
     assert left == {"member_fetches", "member_acknowledges", "producer_sends", "writes_succeed"}
     assert left_out(lambda options: options[0]) == {number for number, kind in enumerate(KINDS) if kind.is_rare}
+
+
+def test_a_search_comes_into_every_situation_that_matters() -> None:
+    """Each kind of event happens, and each situation is reached; what a machine has reached says how often."""
+    machine = machine_of(SlowShareGroup)
+
+    assert broken_by(machine, max_examples=100) is None
+    expected = {kind.method for kind in KINDS} | {each for judges in SITUATIONS.values() for each in judges}
+    assert machine.reached.keys() == expected
+    assert machine.reached["member_fetches"] > machine.reached["writes_fail"] > 10
 
 
 def test_many_records_come_in_some_runs() -> None:
