@@ -117,7 +117,7 @@ class ClientKnowledge:
             record
             for record in self.records.values()
             if record.content is Content.RECORD
-            and not self._may_be_terminal(record)
+            and not self.may_be_terminal(record)
             and (record.producer == "" or not self._is_read_committed)
         ]
 
@@ -171,7 +171,8 @@ class ClientKnowledge:
         record = self.records.get(offset)
         return record is not None and record.state is Knowledge.ACQUIRED and record.owner == member
 
-    def _may_be_terminal(self, record: KnownRecord) -> bool:
+    def may_be_terminal(self, record: KnownRecord) -> bool:
+        """Return whether nobody need get a record any more."""
         if record.state is Knowledge.TERMINAL or record.content is not Content.RECORD or record.offset < self.log_start:
             return True
         if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
@@ -182,7 +183,7 @@ class ClientKnowledge:
 
     def _may_be_passed(self, offset: int) -> bool:
         """Return whether the SPSO may lie above *offset*: there a broker ignores acknowledgements."""
-        owed = (record.offset for record in self.records.values() if not self._may_be_terminal(record))
+        owed = (record.offset for record in self.records.values() if not self.may_be_terminal(record))
         return offset < next(owed, self.log_end)  # records are in the order of their offsets, but for holes
 
     def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 try:
     from hypothesis import strategies as st
@@ -25,9 +25,11 @@ except ModuleNotFoundError as error:
 
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner, at_once, overlapping
+from sharestate.testing.groups.allowances import Allowance
 from sharestate.testing.groups.event_checks import EVENT_CHECKS
 from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
-from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.testing.groups.guarantees import GuaranteeBrokenError
+from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.model import ClientModel, Delivery
 from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of
 from sharestate.testing.groups.programs import Offsets, passes
@@ -43,21 +45,6 @@ T = TypeVar("T")
 
 class _AllowedError(Exception):
     """A guarantee was broken by a known bug."""
-
-
-class Allowance(NamedTuple):
-    """
-    A known bug of an implementation.
-
-    Attributes:
-        bug: Its name.
-        guarantee: The guarantee that it breaks.
-        applies: Whether it has broken it now, given the machine.
-    """
-
-    bug: str
-    guarantee: Guarantee
-    applies: Callable[[Any], bool]
 
 
 RUNS: Final = 1_600
@@ -424,6 +411,11 @@ class ShareGroupMachine(ProgramMachine):
         else:
             self.happens(event)
         self._offsets.appended(number, range(end, self._model.log_end))
+
+    @property
+    def known(self) -> ClientKnowledge:
+        """What clients know at this moment."""
+        return self._model
 
     # ---- behind the events
 
