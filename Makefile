@@ -14,8 +14,8 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz lint check package release
-.PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state clean spark-archive
+.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz fuzz-connections lint check package release
+.PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -80,6 +80,13 @@ fuzz: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 fuzz: $(READY) ## Try damaged inputs with every decoder, a million with each; INPUTS=, SEED=, JOBS=, DECODER=
 	$(call judge,fuzz, $(call step,damaged inputs, \
 	  $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED) --jobs $(JOBS) $(if $(DECODER),--decoder '$(DECODER)')))
+
+# A failure names the life of the broker in which it has happened, and what its last clients have sent.
+fuzz-connections: FRAMES ?= 1000000
+fuzz-connections: SEED ?= 0
+fuzz-connections: $(READY) ## Send damaged frames to test brokers, over many connections; FRAMES=, SEED=
+	$(call judge,fuzz-connections, $(call step,damaged frames, \
+	  $(BIN)/python -m tests.fuzz.connections --frames $(FRAMES) --seed $(SEED)))
 
 # RUNS are directories with a request.log or request.log.gz, segments and server.properties.
 falsified: RUNS ?= tests/data/broker-log/k431-seq
@@ -307,6 +314,13 @@ bench-state: $(READY) ## Measure what records of the state topic cost to read, a
 	  $(call step,records of a broker, $(BIN)/python -m bench.state_topic); \
 	  $(call step,writes to a file, $(BIN)/python -m bench.state_log); \
 	  $(call step,how long they hold up an event loop, $(BIN)/python -m bench.event_loop))
+
+# KFAKE is the program that `go build main.go` makes in franz-go's pkg/kfake; without it kfake is left out.
+bench-broker: $(READY) ## Measure the test broker beside Kafka 4.3.1 as clients see them, and as a test grows; KFAKE=, ROUNDS=
+	$(call judge,bench-broker, \
+	  $(call step,the same clients at each broker, $(BIN)/python -m bench.test_broker $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(KFAKE),--kfake '$(KFAKE)')); \
+	  $(call step,few and many, $(BIN)/python -m bench.test_broker_growth))
 
 # The events of a replay are 2,000 share partitions', a tenth of them one's. GROWTH=1 adds other sizes and streams.
 bench-spark: RECORDS ?= 1000000

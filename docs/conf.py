@@ -51,6 +51,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
 nitpick_ignore_regex = [
     ("py:class", r"Mapping\[str|Any\]( \| None)?"),  # annotations that cannot be evaluated without PySpark
     ("py:class", r"sharestate\.persister\.\w+\.[PR]"),  # type variables
+    ("py:class", r"sharestate\.audit\.recorder\.Client"),  # a type variable
     ("py:class", r"sharestate\.broker\.groups\.(state\.R_co|timeline_map\.V|record_order\.V)"),  # type variables
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
     ("py:class", r"sharestate\.broker\.server\.test_broker\.T"),  # a type variable

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from generate import (
+    broker_apis,
     configuration,
     history_format,
     how_we_know,
@@ -41,6 +42,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "spark-tables.md": spark_tables.page,
         "stability.md": stability.page,
         "state-machines.md": state_machines.page,
+        "test-broker-apis.md": broker_apis.page,
         "where-rules-live.md": where_rules_live.page,
     }
 )

@@ -54,6 +54,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.history.synthetic": Room(PROVISIONAL, "spark-analysis"),
         "sharestate.broker_log": Room(PROVISIONAL, "broker-log"),
         "sharestate.log_check": Room(PROVISIONAL, "broker-log"),
+        "sharestate.audit": Room(PROVISIONAL, "audit"),
         "sharestate.explain": Room(PROVISIONAL, "why"),
         "sharestate.report": Room(PROVISIONAL, "report"),
         "sharestate.plots": Room(PROVISIONAL, "plots"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.clients.java_clients import close_idle
 from tests.clients.scenes import Scene
 from tests.clients.targets import OURS, RELEASES, Target, started
 
@@ -16,6 +17,13 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A broker that runs."""
     with started(request.param, tmp_path_factory.mktemp("broker")) as target:
         yield target
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jvms() -> Iterator[None]:
+    """JVMs that are lent to one test after the other."""
+    yield
+    close_idle()
 
 
 @pytest.fixture

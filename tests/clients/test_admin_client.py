@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewPartitions,
     NewTopic,
     OffsetSpec,
@@ -73,6 +74,29 @@ def test_partitions_are_added(scene: Scene) -> None:
         assert time.monotonic() < give_up_s
     fewer = scene.admin.create_partitions([NewPartitions(topic, 3)])[topic]
     assert refusal(fewer) == KafkaError.INVALID_PARTITIONS
+
+
+def test_what_is_only_to_be_seen(scene: Scene) -> None:
+    """Whether a topic or partitions could be made can be asked without making them."""
+    topic = scene.topic()
+    new = f"{topic}-new"
+
+    scene.admin.create_topics([NewTopic(new, 1, 1)], validate_only=True)[new].result(PATIENCE_S)
+    scene.admin.create_partitions([NewPartitions(topic, 3)], validate_only=True)[topic].result(PATIENCE_S)
+
+    topics = scene.admin.list_topics(timeout=PATIENCE_S).topics
+    assert new not in topics
+    assert len(topics[topic].partitions) == 1
+
+
+def test_partitions_that_are_assigned(scene: Scene) -> None:
+    """Who makes a topic may say where its partitions are, if there is such a broker."""
+    topic = scene.name
+    here, elsewhere = (NewTopic(f"{topic}-{n}", 2, replica_assignment=[[n], [n]]) for n in (1, 9))
+    made = scene.admin.create_topics([here, elsewhere])
+
+    made[here.topic].result(PATIENCE_S)
+    assert refusal(made[elsewhere.topic]) == KafkaError.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_a_topic_is_described(scene: Scene) -> None:
@@ -149,6 +173,25 @@ def test_offsets_are_listed(scene: Scene, spec: str, offset: int) -> None:
     assert future.result(PATIENCE_S).offset == offset
 
 
+def test_offsets_of_what_is_committed(scene: Scene) -> None:
+    """What is committed ends where a transaction is open."""
+    topic = scene.topic()
+    producer = scene.producer(transactional_id=scene.name)
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(topic, value="v", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+
+    def end(level: IsolationLevel) -> int:
+        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        (future,) = scene.admin.list_offsets(asked, isolation_level=level).values()
+        offset: int = future.result(PATIENCE_S).offset
+        return offset
+
+    assert [end(level) for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)] == [0, 1]
+    producer.abort_transaction(PATIENCE_S)
+
+
 def test_a_plain_consumer_reads_what_it_is_assigned(scene: Scene) -> None:
     """A consumer without a group's help reads a partition from an offset on."""
     topic = scene.topic()
@@ -190,6 +233,29 @@ def test_settings_of_a_topic(scene: Scene) -> None:
     assert described["max.message.bytes"].value == "5000"
     wrong = scene.admin.create_topics([NewTopic(f"{topic}-wrong", 1, 1, config={"max.message.bytes": "many"})])
     assert refusal(wrong[f"{topic}-wrong"]) == KafkaError.INVALID_CONFIG
+
+
+def test_settings_that_are_lists(scene: Scene) -> None:
+    """A setting of several values gets one more, loses one, and is what it was before."""
+    resource = ConfigResource(ResourceType.TOPIC, scene.topic(config={"cleanup.policy": "delete"}))
+
+    for operation, value, found in (
+        (AlterConfigOpType.APPEND, "compact", ("delete,compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)),
+        (AlterConfigOpType.SUBTRACT, "delete", ("compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)),
+        (AlterConfigOpType.DELETE, None, ("delete", ConfigSource.DEFAULT_CONFIG)),
+    ):
+        entry = ConfigEntry("cleanup.policy", value, incremental_operation=operation)
+        changed = ConfigResource(ResourceType.TOPIC, resource.name, incremental_configs=[entry])
+        scene.admin.incremental_alter_configs([changed])[changed].result(PATIENCE_S)
+        give_up_s = time.monotonic() + PATIENCE_S
+        while described_as(scene, resource, "cleanup.policy") != (found[0], found[1].value):
+            assert time.monotonic() < give_up_s
+
+
+def described_as(scene: Scene, resource: ConfigResource, name: str) -> tuple[str | None, int]:
+    """Return the value of a setting, and where it comes from."""
+    entry = scene.admin.describe_configs([resource])[resource].result(PATIENCE_S)[name]
+    return entry.value, entry.source
 
 
 # ---- groups

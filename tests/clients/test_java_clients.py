@@ -8,7 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.clients.java_clients import CONSOLE, PRODUCER, SHARE_CONSUMER, SHARE_GROUPS, ShareMember, printed
+from tests.clients.java_clients import (
+    CONSOLE,
+    PRODUCER,
+    SHARE_CONSUMER,
+    SHARE_GROUPS,
+    ShareMember,
+    printed,
+    printed_alone,
+)
 from tests.clients.scenes import PATIENCE_S, Scene, nothing, numbered, seen, take, values, work
 
 pytestmark = pytest.mark.clients
@@ -77,7 +85,7 @@ def test_locks_are_renewed(scene: Scene) -> None:
 
 
 def test_a_lock_that_expires(scene: Scene) -> None:
-    """What is acknowledged too late is refused."""
+    """What is acknowledged too late is refused, and the callback hears of it."""
     topic, group = scene.topic(), scene.group(record_lock_duration_ms="1000")
     scene.produce(topic, numbered(1))
     with member(scene, group, topic) as consumer:
@@ -87,6 +95,7 @@ def test_a_lock_that_expires(scene: Scene) -> None:
         consumer.acknowledge(0)
 
         assert consumer.commit() == {"0": "InvalidRecordStateException"}
+        assert consumer.commits() == [{"partition": 0, "offsets": [0], "error": "InvalidRecordStateException"}]
 
 
 @pytest.mark.parametrize(("mode", "count"), [("batch_optimized", 10), ("record_limit", 3)])
@@ -134,7 +143,7 @@ def test_the_verifiable_tools(scene: Scene) -> None:
     to = ("--bootstrap-server", scene.target.address, "--topic", topic, "--max-messages", "200")
 
     written = [
-        json.loads(line) for line in printed(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"
+        json.loads(line) for line in printed_alone(PRODUCER, *to, "--throughput", "-1").splitlines() if line[:1] == "{"
     ]
     read = [
         json.loads(line)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 from tests.clients.scenes import PATIENCE_S, Scene, numbered, values, work
 
@@ -95,6 +105,91 @@ def test_a_producer_that_is_replaced(scene: Scene) -> None:
     new.begin_transaction()
     new.produce(topic, value="new", partition=0)
     new.commit_transaction(PATIENCE_S)
+
+
+def test_empty_transactions(scene: Scene) -> None:
+    """A transaction without a record is committed and aborted."""
+    producer = scene.producer(transactional_id=scene.name)
+    producer.init_transactions(PATIENCE_S)
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        end(PATIENCE_S)
+
+
+def test_the_timeout_of_a_transaction(scene: Scene) -> None:
+    """It is refused if it is longer than brokers have it."""
+    producer = scene.producer(transactional_id=scene.name, transaction_timeout_ms=900_001)
+
+    with pytest.raises(KafkaException) as refused:
+        producer.init_transactions(PATIENCE_S)
+
+    assert refused.value.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_what_plain_consumers_read_of_transactions(scene: Scene) -> None:
+    """What was aborted comes only to those that read what is not committed, and markers to nobody."""
+    topic = scene.topic()
+    producer = scene.producer(transactional_id=scene.name)
+    producer.init_transactions(PATIENCE_S)
+    for value, end in (("aborted", producer.abort_transaction), ("committed", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value=value, partition=0)
+        assert producer.flush(PATIENCE_S) == 0
+        end(PATIENCE_S)
+
+    for level, expected in (
+        ("read_committed", [(2, b"committed")]),
+        ("read_uncommitted", [(0, b"aborted"), (2, b"committed")]),
+    ):
+        settings = {"isolation.level": level, "enable.partition.eof": True, "log_level": 0, "group.id": "reader"}
+        reader = Consumer({"bootstrap.servers": scene.target.address, **settings})
+        reader.assign([TopicPartition(topic, 0, 0)])
+        found: list[tuple[int | None, bytes | str | None]] = []
+        while (message := reader.poll(PATIENCE_S)) is not None and message.error() is None:
+            found.append((message.offset(), message.value()))
+        assert message is not None
+        assert message.error().code() == KafkaError._PARTITION_EOF  # type: ignore[union-attr]  # noqa: SLF001 - librdkafka's own codes
+        reader.close()
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "code"),
+    [
+        ({"cleanup.policy": "compact"}, {"key": None}, KafkaError.INVALID_RECORD),
+        ({}, {"timestamp": 4_000_000_000_000}, KafkaError.INVALID_TIMESTAMP),
+    ],
+    ids=["no key", "year 2096"],
+)
+def test_records_that_are_refused(scene: Scene, config: dict[str, str], given: dict[str, Any], code: int) -> None:
+    """A compacted topic takes no record without a key, and no topic takes one from the future."""
+    topic = scene.topic(config=config)
+    codes: list[int | None] = []
+    producer = scene.producer()
+    producer.produce(
+        topic,
+        value="v",
+        partition=0,
+        on_delivery=lambda error, _: codes.append(error.code() if error else None),
+        **given,
+    )
+    assert producer.flush(PATIENCE_S) == 0
+
+    assert codes == [code]
+
+
+def test_times_of_the_log(scene: Scene) -> None:
+    """A topic may give records the time at which they were appended."""
+    topic, group = scene.topic(config={"message.timestamp.type": "LogAppendTime"}), scene.group()
+    producer = scene.producer()
+    producer.produce(topic, value="v", partition=0, timestamp=1_760_000_000_000)
+    assert producer.flush(PATIENCE_S) == 0
+
+    (message,) = work(scene.consumer(group, [topic]), 1)
+
+    kind, time_ms = message.timestamp()
+    assert kind == TIMESTAMP_LOG_APPEND_TIME
+    assert abs(time_ms - time.time() * 1000) < 60_000
 
 
 def test_an_unknown_topic(scene: Scene) -> None:

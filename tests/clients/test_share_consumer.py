@@ -321,6 +321,99 @@ def test_a_transaction_that_is_open(scene: Scene) -> None:
     assert values(work(consumer, 2)) == ["inside", "behind"]
 
 
+# ---- what changes meanwhile
+
+
+def test_a_lock_duration_that_changes(scene: Scene) -> None:
+    """A shorter lock is that of what is delivered from then on."""
+    topic, group = scene.topic(), scene.group(record_lock_duration_ms="30000")
+    scene.produce(topic, ["a"])
+    consumer = scene.consumer(group, [topic])
+    work(consumer, 1)
+    configure(scene.target, group, {"share.record.lock.duration.ms": "1000"})
+    time.sleep(0.5)  # until brokers have it
+    scene.produce(topic, ["b"])
+    take(consumer)
+
+    assert seen(take(scene.consumer(group, [topic]))) == [(1, 2)]
+
+
+def test_an_isolation_level_that_changes(scene: Scene) -> None:
+    """A group that reads what is not committed any more gets what it has waited for."""
+    topic, group = scene.topic(), scene.group(isolation_level="read_committed")
+    producer = scene.producer(transactional_id=scene.name)
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(topic, value="inside", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    consumer = scene.consumer(group, [topic])
+    nothing(consumer, 1)
+
+    configure(scene.target, group, {"share.isolation.level": "read_uncommitted"})
+
+    assert values(work(consumer, 1)) == ["inside"]
+    producer.abort_transaction(PATIENCE_S)
+
+
+def test_a_delivery_limit_that_changes(scene: Scene) -> None:
+    """A higher limit lets records come again that are in flight."""
+    topic, group = scene.topic(), scene.group(delivery_count_limit="2")
+    scene.produce(topic, ["a"])
+    consumer = scene.consumer(group, [topic])
+    work(consumer, 1, lambda _: RELEASE)
+    configure(scene.target, group, {"share.delivery.count.limit": "4"})
+    time.sleep(0.5)  # until brokers have it
+
+    assert seen(work(consumer, 3, lambda _: RELEASE)) == [(0, 2), (0, 3), (0, 4)]
+    scene.produce(topic, ["b"])
+    assert seen(work(consumer, 1)) == [(1, 1)]
+
+
+def test_a_topic_that_is_made_again(scene: Scene) -> None:
+    """A member of a topic that was deleted gets the records of the next one of that name, from its beginning."""
+    topic, group = scene.topic(), scene.group()
+    scene.produce(topic, numbered(2))
+    consumer = scene.consumer(group, [topic], topic_metadata_refresh_interval_ms=500)
+    work(consumer, 2)
+    scene.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    time.sleep(1)  # until nobody knows of it
+    scene.topic()
+    scene.produce(topic, ["new"])
+
+    give_up_s = time.monotonic() + PATIENCE_S
+    messages: list[Message] = []
+    while not messages:
+        assert time.monotonic() < give_up_s
+        messages = [message for message in consumer.poll(0.5) if message.error() is None]
+    assert seen(messages) == [(0, 1)]
+    assert values(messages) == ["new"]
+
+
+def test_a_member_that_unsubscribes(scene: Scene) -> None:
+    """What it holds goes to another one when its lock expires."""
+    topic, group = scene.topic(), scene.group(record_lock_duration_ms="1000")
+    scene.produce(topic, numbered(2))
+    consumer = scene.consumer(group, [topic])
+    take(consumer, 2)
+    consumer.unsubscribe()
+
+    assert consumer.subscription() == []
+    assert seen(take(scene.consumer(group, [topic]), 2)) == [(0, 2), (1, 2)]
+
+
+def test_a_group_that_begins_some_time_ago(scene: Scene) -> None:
+    """A group begins at records that are no older than it says."""
+    topic, group = scene.topic(), scene.group()
+    configure(scene.target, group, {"share.auto.offset.reset": "by_duration:PT2H30M"})
+    now_ms = int(time.time() * 1000)
+    producer = scene.producer()
+    for hours in (5, 4, 3, 2, 1):
+        producer.produce(topic, value=str(hours), partition=0, timestamp=now_ms - hours * 3_600_000)
+    assert producer.flush(PATIENCE_S) == 0
+
+    assert values(take(scene.consumer(group, [topic]), 2)) == ["2", "1"]
+
+
 # ---- dead letters
 
 

@@ -9,6 +9,7 @@ from typing import get_args
 
 import sharestate
 from sharestate import (
+    audit,
     broker,
     broker_log,
     coordinator,
@@ -23,6 +24,8 @@ from sharestate import (
     spark,
     state_topic,
 )
+from sharestate.audit import importers, recorder
+from sharestate.audit.operations import OPERATION_FIELDS
 from sharestate.broker import groups, node, server, sessions
 from sharestate.broker.groups import metadata_hash, records
 from sharestate.leader import observed
@@ -64,6 +67,27 @@ def test_every_name_of_the_test_broker_is_documented_once() -> None:
     """What `sharestate.broker.server` exports has its directive on its page; `sharestate.broker` has nothing else."""
     assert documented("test-broker.md") == sorted(server.__all__)
     assert set(broker.__all__) < set(server.__all__)
+
+
+def test_every_name_of_the_audit_is_documented_once() -> None:
+    """What `sharestate.audit` exports has its directive on the page of the audit or on that of operations."""
+    pages = [documented(page) for page in ("audit.md", "operations.md")]
+
+    assert sorted(itertools.chain(*pages)) == sorted(audit.__all__)
+
+
+def test_the_page_of_operations_has_every_field() -> None:
+    """In the row of its operation, or where fields are explained that all of them have."""
+    text = (DOCS / "operations.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE))
+    in_all = {"begin_ms", "end_ms", "client", "code"}
+
+    assert OPERATION_FIELDS.keys() <= rows.keys()
+    missing = {
+        op: [name for name in names if name not in in_all and f"`{name}`" not in rows[op]]
+        for op, names in OPERATION_FIELDS.items()
+    }
+    assert {op: names for op, names in missing.items() if names} == {}
 
 
 def test_every_name_of_groups_is_documented_once() -> None:
@@ -110,6 +134,11 @@ def test_every_name_of_segments_is_documented_once() -> None:
 def test_every_name_of_the_state_topic_is_documented_once() -> None:
     """What `sharestate.state_topic` and its `cluster` export has its directive on its page."""
     assert documented("state-topic.md") == sorted([*state_topic.__all__, *cluster.__all__])
+
+
+def test_every_name_of_the_recorder_is_documented_once() -> None:
+    """What `sharestate.audit.recorder` and `sharestate.audit.importers` export has its directive on one page."""
+    assert documented("recorder.md") == sorted([*recorder.__all__, *importers.__all__])
 
 
 def test_every_name_of_histories_is_documented_once() -> None:

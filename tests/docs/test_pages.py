@@ -68,12 +68,13 @@ def test_each_kip_that_is_spoken_of_has_a_status() -> None:
 
 
 def test_the_readme_begins_with_a_short_sample() -> None:
-    """A stranger sees on one screen what the library is, what it looks like, and which two commands try it."""
+    """A stranger sees what the library is, what it and its broker look like, and which two commands try it."""
     begin, _, _ = README.read_text().partition("## ")
-    (sample,) = re.findall(r"```python\n(.*?)\n```", begin, re.DOTALL)
+    samples = re.findall(r"```python\n(.*?)\n```", begin, re.DOTALL)
 
     assert "(docs/share-partition.svg)" in begin
-    assert 0 < len(sample.strip().splitlines()) <= 12
+    assert [("SharePartition" in each, "TestBroker" in each) for each in samples] == [(True, False), (False, True)]
+    assert all(0 < len(sample.strip().splitlines()) <= 12 for sample in samples)
     assert re.findall(r"^\$ (make \w+)", begin, re.MULTILINE) == ["make demo", "make test"]
 
 

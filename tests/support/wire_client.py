@@ -25,9 +25,9 @@ CLIENT_ID: Final = "wire"
 class WireClient:
     """A connection to a broker on loopback."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, patience_s: float = PATIENCE_S) -> None:
         """Connect."""
-        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), patience_s)
         self._buffer = FrameBuffer()
         self._correlation_id = 0
 

@@ -28,8 +28,12 @@ VERSION: Final = 2
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
 
-def filled(broker: TestBroker, count: int, *, topic: str = TOPIC, group_id: str = GROUP) -> str:
-    """Have a topic made with *count* records, each a batch, and a group begin at the first; return the topic's id."""
+def filled(broker: TestBroker, count: int, *, topic: str = TOPIC, group_id: str = GROUP, partition: int = 0) -> str:
+    """
+    Have *count* records written, each a batch, and a group begin at the first; return the topic's id.
+
+    A topic that there is not is made, with one partition.
+    """
 
     def fill(node: ShareBroker) -> str:
         now_ms = broker.now_ms
@@ -39,9 +43,9 @@ def filled(broker: TestBroker, count: int, *, topic: str = TOPIC, group_id: str 
         assert made is not None
         for number in range(count):
             batch = ProducedBatch(records=[LogRecord(b"key", b"%d" % number)])
-            partition = ProducedPartition(made.topic_id, 0, batch)
-            node.call(ProduceRequest(partitions=[partition]), now_ms=now_ms)
-        state = PartitionStateData(partition=0, start_offset=0)
+            place = ProducedPartition(made.topic_id, partition, batch)
+            node.call(ProduceRequest(partitions=[place]), now_ms=now_ms)
+        state = PartitionStateData(partition=partition, start_offset=0)
         begin = InitializeStateParameters.of(group_id, made.topic_id, state)
         node.send(begin, connection_id="", now_ms=now_ms)  # it may take its time, and comes before the read
         return made.topic_id

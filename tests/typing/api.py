@@ -213,7 +213,7 @@ def fetched() -> FetchedRecords:
         aborted_transactions=(AbortedTransaction(producer_id=1, first_offset=5) for _ in range(1)),
         isolation=IsolationLevel.READ_COMMITTED,
     )
-    assert_type(answer.batches, tuple[RecordBatch, ...])
+    assert_type(answer.batches, Sequence[RecordBatch])
     assert_type(answer.batches[0].control, ControlType | None)
     return answer
 

@@ -57,15 +57,14 @@ def test_the_dead_letters_end_well() -> None:
     ]
 
 
-def test_the_tests_of_a_consumer_pass() -> None:
+@pytest.mark.parametrize(("script", "count"), [("test_your_consumer.py", 5), ("test_with_kio.py", 2)])
+def test_the_tests_of_clients_pass(script: str, count: int) -> None:
     """With the plugin for pytest, in a process of its own."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "sharestate.broker.pytest_plugin", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    result = subprocess.run(
-        [*command, EXAMPLES / "test_your_consumer.py"], capture_output=True, text=True, check=False, env=environment
-    )
+    result = subprocess.run([*command, EXAMPLES / script], capture_output=True, text=True, check=False, env=environment)
 
-    assert result.stdout.splitlines()[-1].startswith("5 passed"), result.stdout
+    assert result.stdout.splitlines()[-1].startswith(f"{count} passed"), result.stdout
 
 
 def test_partitions_share_the_most_records_of_a_fetch() -> None:

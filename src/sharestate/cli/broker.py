@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -60,7 +60,7 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.sqlite",
-    help="Keep the state of share partitions in a file; records are in memory.",
+    help="Keep the state of share partitions in a new file, to look at; records and groups are in memory.",
 )
 @click.option(
     "--history",
@@ -152,8 +152,16 @@ def _file_settings(properties: Path | None) -> Mapping[str, str]:
 
 def _stored_in(path: Path, profile: Profile) -> Any:  # noqa: ANN401 - a class that is loaded only then
     from sharestate.broker.node.share_broker import coordinator_profile  # noqa: PLC0415 - needs an extra
-    from sharestate.persister import SqlitePersister, ThreadedPersister  # noqa: PLC0415 - only if it is asked for
+    from sharestate.coordinator import SqliteLog  # noqa: PLC0415 - only if it is asked for
+    from sharestate.persister import SqlitePersister, ThreadedPersister  # noqa: PLC0415 - as above
 
+    with closing(SqliteLog(path)) as log:
+        has_state = log.offsets().end > 0
+    if has_state:  # its topics had the ids that those of this broker will have
+        message = (
+            f"{path} has the state of an earlier broker, whose topics, records and groups are gone: use a new file"
+        )
+        raise NoVerdict(message)
     return ThreadedPersister(SqlitePersister, path, profile=coordinator_profile(profile))
 
 

@@ -17,6 +17,7 @@ from sharestate import __version__
 from sharestate.broker.groups import GROUP_PROFILES
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.assign import assign_command
+from sharestate.cli.audit import audit_command
 from sharestate.cli.broker import broker_command
 from sharestate.cli.broker_log import log_group
 from sharestate.cli.compare import compare_command
@@ -68,6 +69,7 @@ def sharestate() -> None:
 
 
 sharestate.add_command(assign_command)
+sharestate.add_command(audit_command)
 sharestate.add_command(broker_command)
 sharestate.add_command(compare_command)
 sharestate.add_command(history_group)

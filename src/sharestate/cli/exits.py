@@ -28,6 +28,15 @@ def exit_code_of(verdicts: Container[str]) -> int:
     return next((code for verdict, code in _OF_VERDICTS.items() if verdict in verdicts), 0)
 
 
+_OF_AUDITS: Final = {"broken": 1, "cannot tell": 2}
+"""The exit codes of the verdicts of an audit that are not 0, the gravest first."""
+
+
+def exit_code_of_audit(verdicts: Container[str]) -> int:
+    """Return the exit code of an audit of what clients wrote down that has come to *verdicts*, by their names."""
+    return next((code for verdict, code in _OF_AUDITS.items() if verdict in verdicts), 0)
+
+
 class NoVerdict(click.ClickException):
     """Input that cannot be read, or output that cannot be written."""
 

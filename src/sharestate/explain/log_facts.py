@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import attrgetter
 
 from sharestate.history.columns import AppendedBatch
 from sharestate.history.events import Event
@@ -50,12 +52,13 @@ class LogFacts:
         elif event.kind == "fetch" and "batches" in request:
             self._look(request["batches"], begin=request.get("fetch_offset"))
 
-    def _look(self, batches: Iterable[AppendedBatch], begin: int | None) -> None:
+    def _look(self, batches: Sequence[AppendedBatch], begin: int | None) -> None:
         """Look for the record in *batches*, between which and from *begin* on the log has nothing."""
-        for batch in batches:
-            if batch.first_offset <= self.offset <= batch.last_offset:
-                self.batch, self.is_absent = batch, False
-                return
-            if begin is not None and begin <= self.offset < batch.first_offset and self.batch is None:
-                self.is_absent = True
-            begin = batch.last_offset + 1
+        index = bisect_left(batches, self.offset, key=attrgetter("last_offset"))
+        if index == len(batches):
+            return
+        is_covered = index > 0 or (begin is not None and begin <= self.offset)
+        if batches[index].first_offset <= self.offset:
+            self.batch, self.is_absent = batches[index], False
+        elif is_covered and self.batch is None:
+            self.is_absent = True

@@ -8,9 +8,9 @@ in Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 from attrs import frozen
 
@@ -19,6 +19,7 @@ from sharestate.error_codes import ErrorCode
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.dead_letters import DeadLetterCause
 from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.list_slices import TupleLike
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
@@ -91,6 +92,39 @@ class AppendedBatch(NamedTuple):
         producer_id = -1 if self.producer_id is None else self.producer_id
         is_transactional = bool(self.transactional) or control is not None
         return RecordBatch(self.first_offset, self.last_offset, producer_id, is_transactional, control)
+
+
+class ReadBatches(TupleLike[AppendedBatch]):
+    """
+    The batches that a fetch has read, each made when it is asked for: fetches of a long log share what they have read.
+
+    Attributes:
+        record_batches: The batches as the fetch has them.
+    """
+
+    __slots__ = ("record_batches",)
+
+    def __init__(self, record_batches: Sequence[RecordBatch]) -> None:
+        """Take the batches of a fetch."""
+        self.record_batches = record_batches
+
+    def __len__(self) -> int:
+        """Return how many batches there are."""
+        return len(self.record_batches)
+
+    @overload
+    def __getitem__(self, index: int) -> AppendedBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[AppendedBatch, ...]: ...
+    def __getitem__(self, index: int | slice) -> AppendedBatch | tuple[AppendedBatch, ...]:
+        """Return a batch, or a tuple of several."""
+        if isinstance(index, slice):
+            return tuple(map(AppendedBatch.of, self.record_batches[index]))
+        return AppendedBatch.of(self.record_batches[index])
+
+    def __iter__(self) -> Iterator[AppendedBatch]:
+        """Iterate over the batches."""
+        return map(AppendedBatch.of, self.record_batches)
 
 
 # ---- names of Kafka in lower case

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from sharestate.errors import ErrorCode, ShareStateError
-from sharestate.history.columns import ERROR_NAMES, AppendedBatch
+from sharestate.history.columns import ERROR_NAMES, ReadBatches
 from sharestate.history.events import Event
 from sharestate.leader import observed
 from sharestate.leader.answers import Loaded, ReadAnswer, Refused, WriteAnswer, Written
@@ -160,7 +160,7 @@ def _fetch(event: observed.Acquired) -> dict[str, Any]:
         "batch_size": event.batch_size,
         "mode": event.mode.value,
         "fetch_offset": event.fetched.fetch_offset,
-        "batches": tuple(map(AppendedBatch.of, event.fetched.batches)),
+        "batches": ReadBatches(event.fetched.batches),
         "aborted": event.fetched.aborted_transactions,
     }
 

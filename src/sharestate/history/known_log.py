@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sharestate.errors import MalformedInputError
-from sharestate.history.columns import LOG_BATCHES, AppendedBatch
+from sharestate.history.columns import LOG_BATCHES, AppendedBatch, ReadBatches
 from sharestate.history.events import check_of, json_of
 from sharestate.json_checks import Field, integer, list_of, record, row
 from sharestate.json_lines import Json
@@ -151,7 +151,8 @@ class KnownLog:
 
     def given(self, fetch_offset: int, isolation: IsolationLevel, request: Mapping[str, Any]) -> FetchedRecords:
         """Return what a fetch has read by its own account; which transactions were aborted may follow from the log."""
-        batches = [batch.record_batch for batch in request["batches"]]
+        read = request["batches"]
+        batches = read.record_batches if isinstance(read, ReadBatches) else [batch.record_batch for batch in read]
         aborted = request.get("aborted")
         if aborted is None:
             aborted = self.aborted_in(batches) if isolation is IsolationLevel.READ_COMMITTED else ()

@@ -14,10 +14,10 @@ from attrs import Factory, define, evolve, field, frozen
 from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history.events import Event
 from sharestate.history.files import HistoryReader, expect_causal, named_at_last, open_history, parquet_files
-from sharestate.history.json_files import JsonLinesFile
 from sharestate.history.replay import Replay
 from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import DEFAULT_OUTPUTS, ROWS_MARK, ROWS_VERSION, OutputRow, outputs_of
+from sharestate.json_line_files import JsonLinesFile
 from sharestate.json_lines import Json
 from sharestate.values.config import ShareConfig
 from sharestate.values.profiles import LATEST, Profile

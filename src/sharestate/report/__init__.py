@@ -1,16 +1,30 @@
 """
-Reports: what happened to share partitions as one page with pictures, to open in a browser (extra ``plots``).
+Reports: pages to open in a browser, of what happened to share partitions, and of what an audit found out.
 
-They are made of histories of any writer.
+Those of share partitions are made of histories of any writer, and have pictures that need the extra ``plots``.
 """
 
-try:
-    from sharestate.report.page import report_history, report_page
-except ModuleNotFoundError as error:
-    if error.name not in {"altair", "vl_convert"}:
-        raise
-    message = "sharestate.report needs the extra 'plots': pip install 'sharestate[plots]'"
-    raise ModuleNotFoundError(message, name=error.name) from error
+from typing import TYPE_CHECKING
+
+from sharestate.report.audit_page import audit_page
 from sharestate.report.timeline import PartitionTimeline, ReportedPartition
 
-__all__ = ["PartitionTimeline", "ReportedPartition", "report_history", "report_page"]
+__all__ = ["PartitionTimeline", "ReportedPartition", "audit_page", "report_history", "report_page"]
+
+if TYPE_CHECKING:
+    from sharestate.report.page import report_history, report_page
+else:  # hidden from type checkers, for which every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Load the page with pictures on first use, which needs an extra that the page of an audit does not need."""
+        if name not in __all__:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        try:
+            from sharestate.report import page  # noqa: PLC0415 - on first use
+        except ModuleNotFoundError as error:
+            if error.name not in {"altair", "vl_convert"}:
+                raise
+            message = f"sharestate.report.{name} needs the extra 'plots': pip install 'sharestate[plots]'"
+            raise ModuleNotFoundError(message, name=error.name) from error
+        return getattr(page, name)

@@ -6,14 +6,12 @@ import json
 import zlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from html import escape
-from importlib.resources import files
 from shlex import quote
 from string import Template
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlencode
 
 import vl_convert
@@ -24,6 +22,7 @@ from sharestate.explain.totals import LISTS
 from sharestate.explain.words import counted, duration, instant
 from sharestate.json_lines import printable
 from sharestate.report.charts import ENDS, HELD, OUTCOME_NAMES, STATES, charts
+from sharestate.report.elements import Link, list_of, read_part, table_of, text_of
 from sharestate.report.timeline import KEPT, PartitionTimeline, ReportedPartition
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile
@@ -38,11 +37,6 @@ _LISTED: Final = 10
 _LEAST_KEPT: Final = 1000
 """The least number of spans that are kept of a share partition, however many of them there are. [spans]"""
 
-_LONG: Final = 60
-"""The length from which on the text of a cell goes on in a new line. [characters]"""
-
-_FILES: Final = files("sharestate.report") / "page"
-
 
 def report_page(partitions: Iterable[ReportedPartition], *, title: str, command: str = "history explain") -> str:
     """
@@ -56,16 +50,16 @@ def report_page(partitions: Iterable[ReportedPartition], *, title: str, command:
         command: The command of ``sharestate`` that explains records of that file.
     """
     shown = sorted(partitions, key=lambda each: not each.overview.is_stalled)
-    library, script = _library(), _read("page.js")
+    library, script = _library(), read_part("page.js")
     events = sum(each.overview.events for each in shown)
-    return Template(_read("page.html")).substitute(
+    return Template(read_part("page.html")).substitute(
         policy=f"{_POLICY} {_hashes(library, script)}",
-        title=_text(f"Share partitions of {title}"),
-        subtitle=_text(f"{len(shown):,} share {'partition' if len(shown) == 1 else 'partitions'}, {events:,} events"),
-        style=_read("page.css"),
+        title=text_of(f"Share partitions of {title}"),
+        subtitle=text_of(f"{len(shown):,} share {'partition' if len(shown) == 1 else 'partitions'}, {events:,} events"),
+        style=read_part("page.css"),
         index=_index(shown) if len(shown) > 1 else "",
         sections="\n".join(_section(place, each) for place, each in enumerate(shown)),
-        options="".join(f'<option value="{place}">{_text(each.name)}</option>' for place, each in enumerate(shown)),
+        options="".join(f'<option value="{place}">{text_of(each.name)}</option>' for place, each in enumerate(shown)),
         data=_data(shown, f"sharestate {command} {_argument(title)}"),
         library=library,
         script=script,
@@ -109,10 +103,6 @@ def report_history(
     return report_page(shown, title=survey.source.name, command=command)
 
 
-def _read(name: str) -> str:
-    return (_FILES / name).read_text(encoding="utf-8")
-
-
 def _library() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as a script that does not end its element."""
     bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;")
@@ -122,11 +112,6 @@ def _library() -> str:
 def _hashes(*scripts: str) -> str:
     """Return what allows *scripts*, and no other one, to run."""
     return " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
-
-
-def _text(text: str) -> str:
-    """Return *text*, which may come from anywhere, for HTML."""
-    return escape(printable(text))
 
 
 # ---- what the script is given
@@ -173,7 +158,7 @@ def _argument(part: object) -> str:
 def _index(shown: Sequence[ReportedPartition]) -> str:
     rows = [
         (
-            _Link(each.name, _address(each)),
+            Link(each.name, urlencode(_address(each))),
             each.overview.start_offset,
             each.overview.end_offset,
             each.overview.lag,
@@ -194,27 +179,20 @@ def _index(shown: Sequence[ReportedPartition]) -> str:
         "",
         "at the SPSO",
     )
-    return f"<h2>All share partitions</h2>{_table(heads, rows)}"
-
-
-class _Link(NamedTuple):
-    """What leads to the pictures of a share partition, or of a record if the address has its offset."""
-
-    text: str
-    address: Mapping[str, str]
+    return f"<h2>All share partitions</h2>{table_of(heads, rows)}"
 
 
 def _section(place: int, each: ReportedPartition) -> str:
     overview = each.overview
     badge, mark = ('<p class="badge">stalled</p>', " stalled") if overview.is_stalled else ("", "")
-    findings = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.start_findings)
-    beyond = "".join(f"<li>{_text(finding.text)}</li>" for finding in overview.new_findings)
-    facts = "".join(f"<p>{_text(line)}</p>" for line in overview.facts())
+    findings = list_of([finding.text for finding in overview.start_findings])
+    beyond = list_of([finding.text for finding in overview.new_findings])
+    facts = "".join(f"<p>{text_of(line)}</p>" for line in overview.facts())
     return (
-        f'<section class="partition" id="partition-{place}"><h2>{_text(each.name[0].upper() + each.name[1:])}</h2>'
+        f'<section class="partition" id="partition-{place}"><h2>{text_of(each.name[0].upper() + each.name[1:])}</h2>'
         f"{badge}{_happened(overview)}"
-        f'<div class="standing{mark}"><h3>At the SPSO</h3><ul>{findings}</ul>'
-        f"{f'<h3>Next new record, {overview.new_offset}</h3><ul>{beyond}</ul>' if beyond else ''}"
+        f'<div class="standing{mark}"><h3>At the SPSO</h3>{findings}'
+        f"{f'<h3>Next new record, {overview.new_offset}</h3>{beyond}' if beyond else ''}"
         f"{facts}</div>{''.join(_titled(*table) for table in _tables(each))}</section>"
     )
 
@@ -222,7 +200,7 @@ def _section(place: int, each: ReportedPartition) -> str:
 def _happened(overview: Overview) -> str:
     rows = [(each.records, each.what, _counted(each.how), _counted(each.by)) for each in overview.happened_lines()]
     heads = ("records", "what happened to them", "how deliveries ended", "clients")
-    return f"<h3>{overview.happened_title}</h3>{_table(heads, rows)}" if rows else ""
+    return f"<h3>{overview.happened_title}</h3>{table_of(heads, rows)}" if rows else ""
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> str:
@@ -234,7 +212,7 @@ def _titled(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], 
     if not rows:
         return ""
     more = f"<p>and {more} more</p>" if more else ""
-    return f"<h3>{title}</h3>{_table(heads, rows[:_LISTED])}{more}"
+    return f"<h3>{title}</h3>{table_of(heads, rows[:_LISTED])}{more}"
 
 
 Tables = Iterator[tuple[str, tuple[str, ...], Sequence[Sequence[object]], str]]
@@ -288,9 +266,10 @@ def _listed(each: ReportedPartition, records: ListedRecords) -> tuple[object, ..
     )
 
 
-def _record(each: ReportedPartition, first: int, last: int) -> _Link:
+def _record(each: ReportedPartition, first: int, last: int) -> Link:
     """Return a range of records that leads to the life of the first one."""
-    return _Link(str(first) if first == last else f"{first}-{last}", {**_address(each), "offset": str(first)})
+    address = urlencode({**_address(each), "offset": str(first)})
+    return Link(str(first) if first == last else f"{first}-{last}", address)
 
 
 def _since(overview: Overview, us: int | None) -> str:
@@ -299,20 +278,3 @@ def _since(overview: Overview, us: int | None) -> str:
 
 def _at(us: int | None) -> str:
     return "" if us is None else instant(us)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    head = "".join(f"<th>{each}</th>" for each in heads)
-    body = "".join(f"<tr>{''.join(map(_cell, heads, row))}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _cell(head: str, value: object) -> str:
-    """Return a cell, with the head of its column for narrow windows, in which it stands beside it."""
-    name = f' data-head="{head}"' if head else ""
-    if isinstance(value, _Link):
-        return f'<td class="link"{name}><a href="#{escape(urlencode(value.address))}">{_text(value.text)}</a></td>'
-    if isinstance(value, int):
-        return f'<td class="number"{name}>{value}</td>'
-    text = "" if value is None else _text(str(value))
-    return f'<td class="text"{name}>{text}</td>' if len(text) > _LONG else f"<td{name}>{text}</td>"

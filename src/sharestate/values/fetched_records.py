@@ -10,6 +10,7 @@ from typing import Self
 from attrs import field, frozen
 
 from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
+from sharestate.values.list_slices import CheckedBatches
 from sharestate.values.records import AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
 from sharestate.values.transaction_index import TransactionIndex
 
@@ -24,7 +25,9 @@ class IsolationLevel(Enum):
     """They are archived as they are acquired."""
 
 
-def _record_batches(batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
+def _record_batches(batches: Iterable[RecordBatch]) -> Sequence[RecordBatch]:
+    if isinstance(batches, CheckedBatches):  # which fetches of one record after the other share
+        return batches
     batches = rows(batches, RecordBatch, "batches")
     previous = -1
     for index, batch in enumerate(batches):
@@ -77,7 +80,7 @@ class FetchedRecords:
     """
 
     fetch_offset: int = field(converter=_fetch_offset)
-    batches: tuple[RecordBatch, ...] = field(converter=_record_batches)
+    batches: Sequence[RecordBatch] = field(converter=_record_batches)
     aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=_aborted_transactions)
     isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, converter=_isolation)
 

@@ -89,6 +89,12 @@ def test_a_consumer_in_another_process_gets_its_records(tmp_path: Path) -> None:
     assert (segments / "orders-0" / f"{0:020}.log").stat().st_size > 61
     assert state.read_bytes().startswith(b"SQLite format 3\0")
 
+    before = state.read_bytes()
+    again = command("--state", state)  # records and groups are gone, and other topics would get these ids
+    assert again.exit_code == 2
+    assert "state.sqlite has the state of an earlier broker" in again.stderr
+    assert state.read_bytes() == before
+
 
 def asked(address: str, request: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """Return what a control port answers."""
@@ -158,6 +164,14 @@ def test_what_cannot_be_is_refused_before_it_listens(arguments: list[str], said:
 
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_file_without_state_is_as_good_as_none(tmp_path: Path) -> None:
+    """A broker for which nobody came has left nothing that the next one would mistake."""
+    for _ in range(2):
+        with serving("--state", tmp_path / "state.sqlite") as process:
+            assert line_of(process).startswith("127.0.0.1:")
+            assert ended(process, signal.SIGTERM) == (0, "", "")
 
 
 def test_it_ends_when_nobody_reads_its_lines() -> None:

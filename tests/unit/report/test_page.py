@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from sharestate.cli.commands import sharestate
 from sharestate.history import Event, Header, create_history
 from tests.support.browser import Browser, Page
 from tests.support.recorded_histories import KEY, LACKS, history_of
-from tests.support.report_pages import drawn
+from tests.support.report_pages import Text, drawn
 
 STALL = Path(__file__).parents[2] / "data/vectors/found/found-stall-in-a-full-window.jsonl"
 EVIL = "<script>document.title='ran'</script>"
@@ -29,36 +28,6 @@ def html(page: Page) -> str:
     """Return a page as it is now."""
     text: str = page.run("document.documentElement.outerHTML")
     return text
-
-
-class Text(HTMLParser):
-    """The text of each table of a page, by the id of the element that is around it."""
-
-    def __init__(self, page: str) -> None:
-        """Take the texts out of *page*."""
-        super().__init__()
-        self.cells: dict[str, list[str]] = {}
-        self._around: list[str] = []
-        self._is_cell = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element."""
-        name = dict(attrs).get("id")
-        if tag in {"table", "section"} and name:
-            self._around.append(name)
-        self._is_cell = tag == "td"
-        if self._is_cell and self._around:
-            self.cells.setdefault(self._around[-1], []).append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        """End an element."""
-        self._is_cell = self._is_cell and tag != "td"
-
-    def handle_data(self, data: str) -> None:
-        """Add the text of a cell."""
-        if self._is_cell and self._around:
-            self.cells[self._around[-1]][-1] += data
 
 
 @pytest.fixture(scope="module")

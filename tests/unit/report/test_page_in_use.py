@@ -15,7 +15,7 @@ from sharestate.history import AppendedBatch, Event, Header, create_history
 from sharestate.report import report_history
 from tests.support.browser import Browser, Page
 from tests.support.recorded_histories import KEY, LACKS
-from tests.support.report_pages import WIDE, drawn, settle
+from tests.support.report_pages import WIDE, drawn, lightness, settle
 
 NOON_S = 1_800_000_000
 NARROW = 400
@@ -305,15 +305,3 @@ def test_states_can_be_told_apart_without_color(browser: Browser, report: Path, 
 
     assert shades == sorted(shades, reverse=True)
     assert all((light + 0.05) / (dark + 0.05) > 1.25 for light, dark in pairwise(shades))
-
-
-def lightness(color: str) -> float:
-    """
-    Return the relative luminance of a color such as ``#14171a``.
-
-    Source:
-        WCAG 2.2, "relative luminance".
-    """
-    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

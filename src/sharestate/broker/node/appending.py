@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import Final, NamedTuple
 
 from attrs import evolve
 
-from sharestate.broker.node.log_batches import (
-    NO_TIMESTAMP,
-    Decoder,
-    LogRecord,
-    LogRecords,
-    ProducedBatch,
-    latest_of,
-)
+from sharestate.broker.node.log_batches import NO_TIMESTAMP, Decoder, LogRecord, ProducedBatch
 from sharestate.broker.node.partition_log import PartitionLog
 from sharestate.broker.node.topic_configs import MessageTimestampType, TopicConfig
 from sharestate.broker.node.topics import Topic
@@ -94,38 +89,46 @@ def _check_sequence(batch: ProducedBatch) -> None:
 
 def _checked_records(topic: Topic, batch: ProducedBatch, decode: Decoder | None, now_ms: int) -> ProducedBatch:
     """Refuse what no record may be, and return *batch* with the highest timestamp that its records have."""
-    config = topic.config
     if not isinstance(batch.records, bytes):
-        records: LogRecords = batch.records
+        records: Iterable[LogRecord | None] = batch.records
     elif decode is not None:
         records = decode(batch.records)
-        if len(records) != batch.record_count:
-            message = f"Inconsistent count of records: {batch.record_count} in the batch, which has {len(records)}"
-            raise NodeError(message, ErrorCode.INVALID_RECORD)
-        batch = evolve(batch, max_timestamp_ms=latest_of(records))
     else:
         records = (LogRecord(b"", timestamp_ms=batch.max_timestamp_ms),)
-    keyless = {
-        index: f"Compacted topic cannot accept message without key in topic {topic.name}"
-        for index, record in enumerate(records)
-        if config.is_compacted and record is not None and record.key is None
-    }
-    is_create_time = config.message_timestamp_type is MessageTimestampType.CREATE_TIME
-    untimely = _untimely(config, records, now_ms) if is_create_time else {}
+    is_compacted = topic.config.is_compacted
+    earliest, latest = _timely(topic.config, now_ms)
+    keyless: dict[int, str] = {}
+    untimely: dict[int, str] = {}
+    count, max_timestamp = 0, NO_TIMESTAMP
+    # One after the other: if all were kept until the last one is decoded, the garbage collector would look at all that
+    # there is, for each large batch.
+    for index, record in enumerate(records):
+        count += 1
+        if record is None:
+            continue
+        timestamp = record.timestamp_ms
+        max_timestamp = max(max_timestamp, timestamp)
+        if is_compacted and record.key is None:
+            keyless[index] = f"Compacted topic cannot accept message without key in topic {topic.name}"
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            untimely[index] = (
+                f"Timestamp {timestamp} of message with offset {index} is out of range. The timestamp should be within "
+                f"[{earliest}, {latest}]"
+            )
+    if isinstance(batch.records, bytes) and decode is not None:
+        if count != batch.record_count:
+            message = f"Inconsistent count of records: {batch.record_count} in the batch, which has {count}"
+            raise NodeError(message, ErrorCode.INVALID_RECORD)
+        batch = evolve(batch, max_timestamp_ms=max_timestamp)
     _refuse_records({**untimely, **keyless}, has_untimely=bool(untimely.keys() - keyless.keys()))
     return batch
 
 
-def _untimely(config: TopicConfig, records: LogRecords, now_ms: int) -> dict[int, str]:
-    """Return the places of records whose timestamps are too far from *now_ms*, and what is wrong with each."""
-    earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = now_ms + config.message_timestamp_after_max_ms
-    return {
-        index: f"Timestamp {record.timestamp_ms} of message with offset {index} is out of range. The timestamp "
-        f"should be within [{earliest}, {latest}]"
-        for index, record in enumerate(records)
-        if record is not None and record.timestamp_ms != NO_TIMESTAMP and not earliest <= record.timestamp_ms <= latest
-    }
+def _timely(config: TopicConfig, now_ms: int) -> tuple[float, float]:
+    """Return the earliest and the latest timestamp that a record of a producer may have."""
+    if config.message_timestamp_type is not MessageTimestampType.CREATE_TIME:
+        return -inf, inf
+    return now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
 
 
 def _refuse_records(errors: dict[int, str], *, has_untimely: bool) -> None:

@@ -91,7 +91,7 @@ class WaitingFetches(Generic[T]):
         Complexity:
             O(k + log n) in its keys and in the fetches that wait.
         """
-        watched = tuple(keys)
+        watched = tuple(dict.fromkeys(keys))  # clients may name a partition twice
         self._waiting[number] = _Waiting(number, deadline_ms, watched, fetch)
         self._deadlines[deadline_ms, number] = None
         for key in watched:

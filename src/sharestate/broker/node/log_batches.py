@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from attrs import Factory, field, frozen
@@ -54,9 +54,9 @@ class LogRecord(NamedTuple):
 LogRecords: TypeAlias = tuple[LogRecord | None, ...]
 """The records of a batch, one for each of its offsets; None where compaction has deleted it."""
 
-Decoder: TypeAlias = Callable[[bytes], LogRecords]
+Decoder: TypeAlias = Callable[[bytes], Iterable[LogRecord | None]]
 """
-Returns the records of a batch that a log keeps as the bytes of the wire.
+Returns the records of a batch that a log keeps as the bytes of the wire, at once or one after the other.
 
 For bytes that have none it raises a ``NodeError``, which a producer gets for its answer.
 """
@@ -239,7 +239,7 @@ class LogRead(NamedTuple):
     """
 
     fetched: FetchedRecords
-    batches: tuple[LogBatch, ...]
+    batches: Sequence[LogBatch]
     size_in_bytes: int
     filled_bytes: int
     log_start_offset: int

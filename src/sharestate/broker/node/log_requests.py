@@ -6,7 +6,7 @@ They mirror the requests of the wire; what is nested by topic there is flat here
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from attrs import field, frozen, validators
@@ -361,7 +361,7 @@ class FetchResult(NamedTuple):
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     aborted_transactions: tuple[AbortedTransaction, ...] = ()
-    batches: tuple[LogBatch, ...] = ()
+    batches: Sequence[LogBatch] = ()
 
 
 class FetchResponse(NamedTuple):

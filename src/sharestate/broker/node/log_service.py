@@ -74,6 +74,8 @@ class LogService:
         decode: Returns the records of batches that come as bytes; see ``PartitionLog``.
         auto_create_topics_enable: Whether Metadata may make topics (``auto.create.topics.enable``).
         max_transaction_timeout_ms: The longest transaction (``transaction.max.timeout.ms``). [ms]
+        marked: Called with each transaction that has ended, when those of its partitions that there still are have
+            their markers.
 
     Attributes:
         topics: Its topics.
@@ -104,11 +106,13 @@ class LogService:
         decode: Decoder | None = None,
         auto_create_topics_enable: bool = True,
         max_transaction_timeout_ms: int = MAX_TIMEOUT_MS,
+        marked: Callable[[EndedTransaction], None] | None = None,
     ) -> None:
         """Begin without records."""
         self.topics = Topics() if topics is None else expect(topics, Topics, "topics")
         self.transactions = Transactions(max_timeout_ms=max_transaction_timeout_ms)
         self._decode = decode
+        self._marked = marked
         self.topic_service = TopicService(
             self.topics,
             auto_create_topics_enable=expect(auto_create_topics_enable, bool, "auto_create_topics_enable"),
@@ -430,6 +434,7 @@ class LogService:
 
     def _write_markers(self, ended: EndedTransaction, now_ms: int) -> None:
         """Append the markers of a transaction to those of its partitions that there still are."""
+        written = []
         for name, partition in ended.partitions:
             found = self._by_name(name, partition)
             if found is not None:
@@ -437,6 +442,9 @@ class LogService:
                 producer = {"producer_id": ended.producer_id, "producer_epoch": ended.producer_epoch}
                 log.append_marker(ended.control, **producer, now_ms=now_ms)
                 self._changes[topic.topic_id, partition] = None
+                written.append((name, partition))
+        if self._marked is not None and written:
+            self._marked(ended._replace(partitions=tuple(written)))
 
     @staticmethod
     def _clean(topic: Topic, log: PartitionLog, now_ms: int) -> bool:

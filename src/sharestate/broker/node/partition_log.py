@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
@@ -24,6 +25,7 @@ from sharestate.errors import ErrorCode, NodeError
 from sharestate.values.checks import a_callable, expect, integer, refuse
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.least_of_blocks import LeastOfBlocks
+from sharestate.values.list_slices import CheckedBatches, ListSlice
 from sharestate.values.records import MAX_OFFSET, ControlType, RecordBatch
 from sharestate.values.transaction_index import TransactionIndex
 
@@ -37,6 +39,10 @@ FEWEST_DELETED: Final = 64
 def last_offset(batch: LogBatch) -> int:
     """Return the last offset of *batch*."""
     return batch.batch.last_offset
+
+
+def _first_offset(batch: RecordBatch) -> int:
+    return batch.first_offset
 
 
 class PartitionLog:
@@ -79,7 +85,10 @@ class PartitionLog:
         self._decoded: tuple[bytes, LogRecords] = b"", ()
         self._log_start_offset = integer(log_start_offset, "log_start_offset", 0, MAX_OFFSET)
         self._end_offset = log_start_offset
+        # Reads share these lists: something is appended to them, or another list takes their place.
         self._batches: list[LogBatch] = []
+        self._places: list[RecordBatch] = []
+        self._bytes: list[int] = []  # what the batches take up to the end of each
         # Batches below the log start stay in the list until they are the larger part of it: so each is moved once, at
         # most, for each that is deleted. And the indexes of those behind them stay what they are.
         self._first = 0
@@ -222,31 +231,24 @@ class PartitionLog:
             MalformedInputError: An argument is of the wrong type or out of bounds.
 
         Complexity:
-            O(log n) in the batches of the log, O(n) in those that are returned, and as ``TransactionIndex.aborted_in``.
+            O(log n) in the batches of the log, and as ``TransactionIndex.aborted_in``.
 
         Source:
             UnifiedLog.read, LocalLog.read, LogSegment.read, ReplicaManager.readFromLog (Kafka 4.4).
         """
         integer(fetch_offset, "fetch_offset", 0)
         is_committed = expect(isolation, IsolationLevel, "isolation") is IsolationLevel.READ_COMMITTED
-        left = integer(max_bytes, "max_bytes", 0, MAX_BYTES)
+        most = integer(max_bytes, "max_bytes", 0, MAX_BYTES)
         if not self._log_start_offset <= fetch_offset <= self._end_offset:
             return OffsetOutOfRange(fetch_offset, self._log_start_offset, self._end_offset)
         end_offset = self.last_stable_offset if is_committed else self._end_offset
-        found: list[LogBatch] = []
-        is_full = False
+        first = self._index(fetch_offset)
         # The log start may be the last stable offset, and inside of a batch.
-        end = len(self._batches) if fetch_offset < end_offset else 0
-        for index in range(self._index(fetch_offset), end):
-            batch = self._batches[index]
-            if batch.batch.first_offset >= end_offset:
-                break
-            left -= batch.size_in_bytes
-            is_full = left < 0 and (bool(found) or not at_least_one)
-            if is_full:
-                break
-            found.append(batch)
-        return self._read(fetch_offset, isolation, tuple(found), max_bytes if is_full and found else 0)
+        end = first if fetch_offset >= end_offset else bisect_left(self._places, end_offset, first, key=_first_offset)
+        full = bisect_right(self._bytes, self._bytes_before(first) + most, first, end)
+        if at_least_one and first == full < end:
+            full += 1
+        return self._read(fetch_offset, isolation, first, full, max_bytes if first < full < end else 0)
 
     def record_at(self, offset: int) -> LogRecord | None:
         """
@@ -449,7 +451,9 @@ class PartitionLog:
             refuse("the log has no offsets left", "batch")
         self._transactions.append(batch.batch)
         self.producers.write(batch)
+        self._bytes.append(self._bytes_before(len(self._batches)) + batch.size_in_bytes)
         self._batches.append(batch)
+        self._places.append(batch.batch)
         self._timestamps.append(-batch.max_timestamp_ms)
         self._size += batch.size_in_bytes
         self._end_offset = batch.batch.last_offset + 1
@@ -458,6 +462,8 @@ class PartitionLog:
     def _replace(self, batches: list[LogBatch]) -> None:
         """Put *batches* in the place of all."""
         self._batches, self._first = batches, 0
+        self._places = [batch.batch for batch in batches]
+        self._bytes = [*accumulate(batch.size_in_bytes for batch in batches)]
         self._timestamps = LeastOfBlocks()
         for batch in batches:
             self._timestamps.append(-batch.max_timestamp_ms)
@@ -466,24 +472,24 @@ class PartitionLog:
         """Return the index of the first batch that does not end before *offset*."""
         return bisect_left(self._batches, offset, self._first, key=last_offset)
 
-    def _read(
-        self, fetch_offset: int, isolation: IsolationLevel, batches: tuple[LogBatch, ...], filled_bytes: int
-    ) -> LogRead:
+    def _bytes_before(self, index: int) -> int:
+        return self._bytes[index - 1] if index else 0
+
+    def _read(self, fetch_offset: int, isolation: IsolationLevel, first: int, end: int, filled_bytes: int) -> LogRead:
         is_committed = isolation is IsolationLevel.READ_COMMITTED
+        has_aborted = is_committed and first < end
         fetched = FetchedRecords(
             fetch_offset=fetch_offset,
-            batches=[batch.batch for batch in batches],
+            batches=CheckedBatches(self._places, first, end),
             aborted_transactions=(
-                self._transactions.aborted_in(fetch_offset, last_offset(batches[-1]))
-                if is_committed and batches
-                else ()
+                self._transactions.aborted_in(fetch_offset, self._places[end - 1].last_offset) if has_aborted else ()
             ),
             isolation=isolation,
         )
-        size = sum(batch.size_in_bytes for batch in batches)
+        size = self._bytes_before(end) - self._bytes_before(first)
         return LogRead(
             fetched,
-            batches,
+            ListSlice(self._batches, first, end),
             size,
             max(size, filled_bytes),
             self._log_start_offset,
@@ -497,7 +503,7 @@ class PartitionLog:
         if self._decode is None:
             refuse("the records of a batch that is bytes take a decoder", "decode")
         if self._decoded[0] is not batch.records:
-            self._decoded = batch.records, self._decode(batch.records)
+            self._decoded = batch.records, tuple(self._decode(batch.records))
         records = self._decoded[1]
         if not batch.has_append_time:
             return records

@@ -29,6 +29,7 @@ from sharestate.broker.node.share_service import NodeAnswer, Response, ShareServ
 from sharestate.broker.node.state_rpcs import STATE_REQUESTS, NodeCoordinator, StateRpcs
 from sharestate.broker.node.topic_requests import CreatePartitionsRequest, DeleteTopicsRequest
 from sharestate.broker.node.topics import Topics
+from sharestate.broker.node.transactions import EndedTransaction
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.state_log import MemoryLog
@@ -89,6 +90,7 @@ class ShareBroker:
         decode: Returns the records of batches that come as bytes; see ``PartitionLog``.
         observer: Gets what happens to share partitions, as from a ``Leader``.
         notify: Called, in whatever thread, when a persister that answers later has answered: call ``advance`` then.
+        marked: Called with each transaction that has ended, when its markers are written; a copy has none.
 
     Not thread-safe: one caller at a time.
 
@@ -96,7 +98,7 @@ class ShareBroker:
         KafkaApis, SharePartitionManager, DelayedShareFetch (Kafka 4.4).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a node is made of
         self,
         config: NodeConfig | None = None,
         *,
@@ -104,6 +106,7 @@ class ShareBroker:
         decode: Decoder | None = None,
         observer: Observer | None = None,
         notify: Callable[[], None] | None = None,
+        marked: Callable[[EndedTransaction], None] | None = None,
     ) -> None:
         """Begin without topics and groups."""
         self._config = NodeConfig() if config is None else expect(config, NodeConfig, "config")
@@ -113,6 +116,7 @@ class ShareBroker:
         )
         self._decode = decode
         self._notify = notify
+        self._marked = marked
         self._next_number = 0
         self._unanswered: dict[int, str] = {}
         self._of_connection: dict[str, dict[int, None]] = {}
@@ -122,6 +126,7 @@ class ShareBroker:
             topics=Topics(default_partition_count=self._config.default_partition_count),
             decode=decode,
             auto_create_topics_enable=self._config.auto_create_topics_enable,
+            marked=marked,
         )
         self._dead_letters = DeadLetterTopic(self._logs, self._groups.dead_letters_of)
         self._share_partitions = SharePartitions(
@@ -322,8 +327,15 @@ class ShareBroker:
             "observer": self._share_partitions.observer,
             "notify": self._notify,
             "persister": None if persister is None else self._persister,
+            "marked": self._marked,
         }
-        others = {"decode": self._decode, "observer": observer, "notify": notify, "persister": persister}
+        others = {
+            "decode": self._decode,
+            "observer": observer,
+            "notify": notify,
+            "persister": persister,
+            "marked": None,
+        }
         return copied(self, shared, others)
 
     @property

@@ -347,7 +347,7 @@ def _acquired(  # noqa: PLR0913 - what one partition is acquired with
     """Acquire from what was *read* of a partition; of one that begins later by now, only learn that."""
     error = NO_ERROR
     acquired: tuple[AcquiredRecords, ...] = ()
-    batches: tuple[LogBatch, ...] = ()
+    batches: Sequence[LogBatch] = ()
     try:
         if isinstance(read, OffsetOutOfRange):
             led.leader.advance_log_start(read.log_start_offset, now_ms=now_ms)
@@ -372,7 +372,7 @@ def _acquired(  # noqa: PLR0913 - what one partition is acquired with
     )
 
 
-def sliced(batches: tuple[LogBatch, ...], acquired: Sequence[AcquiredRecords]) -> tuple[LogBatch, ...]:
+def sliced(batches: Sequence[LogBatch], acquired: Sequence[AcquiredRecords]) -> tuple[LogBatch, ...]:
     """
     Return those of *batches* that have what was *acquired*, from its first offset to its last.
 
@@ -384,7 +384,7 @@ def sliced(batches: tuple[LogBatch, ...], acquired: Sequence[AcquiredRecords]) -
     """
     start = max(1, bisect_right(batches, acquired[0].first_offset, key=_first_offset)) - 1
     stop = bisect_right(batches, acquired[-1].last_offset, start, key=_first_offset)
-    return batches[start : max(stop, start + 1)]
+    return tuple(batches[start : max(stop, start + 1)])
 
 
 def _first_offset(batch: LogBatch) -> int:

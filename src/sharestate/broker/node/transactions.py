@@ -32,6 +32,9 @@ MAX_TIMEOUT_MS: Final = 900_000
 EXHAUSTED_EPOCH: Final = MAX_INT16 - 1
 """The epoch from which on a producer gets another id (TransactionMetadata.isEpochExhausted, Kafka 4.4)."""
 
+_SECOND_VERSION: Final = 2
+"""The second version of the protocol as markers have it (TransactionVersion.TV_2, Kafka 4.4)."""
+
 TopicPartition: TypeAlias = tuple[str, int]
 """A partition of a topic, by its name."""
 
@@ -105,12 +108,15 @@ class EndedTransaction(NamedTuple):
         producer_id: The producer id of the markers.
         producer_epoch: The producer epoch of the markers.
         partitions: The partitions that get one.
+        version: The version of the protocol of its producer as markers have it: 0, or 2 for the second one; 0 also if
+            the coordinator has aborted it.
     """
 
     control: ControlType
     producer_id: int
     producer_epoch: int
     partitions: tuple[TopicPartition, ...]
+    version: int = 0
 
 
 class ProducerAnswer(NamedTuple):
@@ -306,6 +312,7 @@ class Transactions:
         ended = self._end(known, control, bumps_epoch=bumps_epoch) if end is EndOutcome.WRITE else None
         if not bumps_epoch:
             return ProducerAnswer(ended=ended)
+        ended = None if ended is None else ended._replace(version=_SECOND_VERSION)
         return ProducerAnswer(producer_id=known.producer_id, producer_epoch=known.producer_epoch, ended=ended)
 
     def advance(self, now_ms: int) -> tuple[EndedTransaction, ...]:

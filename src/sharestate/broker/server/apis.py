@@ -1,4 +1,4 @@
-"""The APIs that the server has: by its key, what answers each."""
+"""The APIs that the server has: by its key, what answers each, and in what it is simpler than a broker's."""
 
 from __future__ import annotations
 
@@ -68,3 +68,32 @@ HANDLERS: Final[Mapping[int, Handler]] = MappingProxyType({
 })
 # fmt: on
 """What answers each API."""
+
+_AT_ONCE: Final = (
+    "Done at once, whatever the timeout. Of a controller that takes longer a broker says REQUEST_TIMED_OUT."
+)
+_MARKERS: Final = (
+    "Transactions end in one step, markers included; nobody comes between and gets CONCURRENT_TRANSACTIONS."
+)
+
+SIMPLIFIED: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        0: _MARKERS,
+        1: "There are no fetch sessions: every fetch names all its partitions. A broker may refuse one, too. There are"
+        " no segments, either: a fetch reads on where a broker's ends with a segment.",
+        10: "Every coordinator is there from the beginning. A broker makes its internal topics when one is first asked"
+        " for, and answers COORDINATOR_NOT_AVAILABLE meanwhile.",
+        18: "Announces what is here, and never has another epoch of features.",
+        19: f"{_AT_ONCE} Ids of topics are counted; Kafka draws them.",
+        20: _AT_ONCE,
+        22: f"{_MARKERS} One that takes too long is aborted at once; a broker looks for those every ten seconds.",
+        24: _MARKERS,
+        26: _MARKERS,
+        32: "Has no documentation of configs, for who asks for it. Of the broker it describes the settings below, of a"
+        " group those of share groups.",
+        37: _AT_ONCE,
+        44: "Alters topics and groups. What Kafka can change of a broker while it runs, or of its loggers and of client"
+        " metrics, is refused.",
+    }
+)
+"""In what the answer to an API is simpler than a broker's; that of any other is the same."""

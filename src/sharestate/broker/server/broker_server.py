@@ -101,7 +101,12 @@ class BrokerServer:
         self.config = ServerConfig() if config is None else config
         self.clock = SystemClock() if clock is None else clock
         self.node = ShareBroker(
-            self.config.node, persister=persister, decode=decode, observer=observer, notify=self._notify
+            self.config.node,
+            persister=persister,
+            decode=decode,
+            observer=observer,
+            notify=self._notify,
+            marked=None if request_log is None else request_log.marked,
         )
         self.activity = 0
         self._request_log = request_log
@@ -109,6 +114,7 @@ class BrokerServer:
         self._versions = served_versions(self.config.release, HANDLERS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: asyncio.Server | None = None
+        self._has_stopped = False
         self._connections: dict[ClientConnection, str | None] = {}
         self._waiting: dict[ClientConnection, None] = {}
         self._connection_count = 0
@@ -137,12 +143,15 @@ class BrokerServer:
         return self._listener is not None
 
     async def stop(self) -> None:
-        """Close the socket and all connections; the node stays as it is."""
-        if self._listener is not None:
-            self._listener.close()
-            self.disconnect()
-            await self._listener.wait_closed()
-        self._listener = None
+        """Close the socket and all connections, and return when they are closed; the node stays as it is."""
+        listener, self._listener = self._listener, None
+        self._has_stopped = True
+        self.disconnect()
+        if listener is not None:
+            listener.close()
+            await listener.wait_closed()
+        while self._connections:  # noqa: ASYNC110 - asyncio says that each is lost in the next turns of its loop
+            await asyncio.sleep(0)
         self._set_timer(None)
 
     def disconnect(self, client_id: str | None = None) -> int:
@@ -175,8 +184,10 @@ class BrokerServer:
     # ---- what connections say
 
     def opened(self, connection: ClientConnection) -> None:
-        """Take note of a new connection."""
+        """Take note of a new connection; of one that was accepted while the server ended, close it."""
         self._connections[connection] = None
+        if self._has_stopped:
+            connection.close()
 
     def closed(self, connection: ClientConnection) -> None:
         """End a connection for the node, too."""

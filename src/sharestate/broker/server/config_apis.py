@@ -28,7 +28,13 @@ from sharestate.broker.node import (
 from sharestate.broker.node.topic_config_keys import TOPIC_CONFIG_KEYS
 from sharestate.broker.node.topics import invalid_name
 from sharestate.broker.server.calls import Asked, Call, Response
-from sharestate.broker.server.config_entries import ConfigEntry, broker_entries, group_entries, topic_entries
+from sharestate.broker.server.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    cluster_entries,
+    group_entries,
+    topic_entries,
+)
 from sharestate.broker.server.server_config import read_group_config
 from sharestate.errors import ErrorCode, InvalidConfigurationError, NodeError
 from sharestate.persister.kafka.frames import Fields
@@ -150,7 +156,7 @@ def _describe_group(call: Call, name: str) -> Iterable[ConfigEntry]:
 
 def _describe_broker(call: Call, name: str) -> Iterable[ConfigEntry]:
     if not name:
-        return ()  # what is set for all brokers while they run
+        return cluster_entries()
     _check_broker(call, name, " or empty string, ")
     return broker_entries(call.config)
 

@@ -24,6 +24,9 @@ class ConfigSource(IntEnum):
     TOPIC_CONFIG = 1
     """It was given for the topic."""
 
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    """It was given to all brokers while they ran."""
+
     STATIC_BROKER_CONFIG = 4
     """It is in the broker's ``server.properties``."""
 
@@ -87,7 +90,9 @@ def topic_entries(given: Mapping[str, str], release: str) -> Iterator[ConfigEntr
     """
     for key in TOPIC_CONFIG_KEYS.values():
         if key.is_in(release):
-            defaults = [Synonym(key.broker_name, key.default, ConfigSource.DEFAULT_CONFIG)] if key.broker_name else []
+            of_all = [_OF_ALL_BROKERS] if key.name == _OF_ALL_BROKERS.name else []
+            of_broker = [Synonym(key.broker_name, key.default, ConfigSource.DEFAULT_CONFIG)] if key.broker_name else []
+            defaults = [*of_all, *of_broker]
             own = Synonym(key.name, given[key.name], ConfigSource.TOPIC_CONFIG) if key.name in given else None
             yield _entry(key.name, key.type, own, defaults, key.default)
 
@@ -116,17 +121,27 @@ def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[Co
 # ---- the broker
 
 
+_OF_ALL_BROKERS: Final = Synonym("min.insync.replicas", "1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+"""What a controller gives to all brokers of a new cluster (ConfigurationControlManager.maybeGenerateElrSafetyRecords,
+Kafka 4.4.0)."""
+
+
+def cluster_entries() -> Iterator[ConfigEntry]:
+    """Yield what was given to all brokers while they ran."""
+    yield _entry(_OF_ALL_BROKERS.name, "INT", None, [_OF_ALL_BROKERS])
+
+
 def broker_entries(config: ServerConfig) -> Iterator[ConfigEntry]:
     """Yield the settings of the broker: those of share groups, and those that do something to a server."""
     for key in config_keys(config.release).values():
         if key.scope == "broker" and not key.is_internal:
             entry = _entry(key.name, key.type.value, None, _broker_synonyms(key, config.texts))
             yield entry._replace(is_read_only=not key.is_dynamic)
-    for name, (kind, default) in _OTHERS.items():
+    for name, (kind, default) in OTHER_SETTINGS.items():
         yield _entry(name, kind, None, _synonyms(name, default, config.texts))._replace(is_read_only=True)
 
 
-_OTHERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+OTHER_SETTINGS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "auto.create.topics.enable": ("BOOLEAN", "true"),
         "broker.id": ("INT", "1"),
@@ -139,6 +154,34 @@ _OTHERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 """The types and the defaults of settings that are not of share groups: those that ``ServerConfig`` reads, and what
 clients ask for before they make topics."""
+
+DESCRIBED_ONLY: Final = frozenset(
+    {
+        "broker.id",
+        "default.replication.factor",
+        "group.share.assignor.offload.enable",
+        "group.share.assignors",
+        "group.share.dlq.manager.class.name",
+        "group.share.enable",
+        "group.share.persister.class.name",
+        "share.assignor.offload.enable",
+        "share.coordinator.append.linger.ms",
+        "share.coordinator.cached.buffer.max.bytes",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.load.buffer.size",
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        "share.coordinator.state.topic.compression.codec",
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.prune.interval.ms",
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.segment.bytes",
+        "share.coordinator.threads",
+        "share.coordinator.write.timeout.ms",
+        "share.fetch.purgatory.purge.interval.requests",
+    }
+)
+"""The settings that are described, and do nothing: what they are about is not there, or there is one way of it."""
 
 
 # ---- parts

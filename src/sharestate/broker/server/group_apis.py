@@ -47,6 +47,9 @@ _NO_OPERATIONS: Final = -(2**31)
 _NOT_FOUND_DESCRIBE: Final = 6
 """The version of DescribeGroups from which on a group that is not found is an error."""
 
+_NOTHING_TO_DELETE: Final = "There is no offset information to delete."
+"""Why nothing is deleted of a topic of which the group has no state
+(GroupMetadataManager.sharePartitionsEligibleForOffsetDeletion, Kafka 4.3.1 and 4.4.0)."""
 
 _TEXTS: Final = {int(code): text for code, text in ERROR_MESSAGES.items()}
 
@@ -268,11 +271,12 @@ def delete_share_group_offsets(call: Call) -> Asked:
 
 def _deleted(call: Call, name: str, error: int) -> Response:
     topic = call.node.topics.by_name(name)
+    has_nothing = topic is not None and error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return {
         "topic_name": name,
-        "topic_id": None if topic is None else topic.topic_id,
+        "topic_id": None if topic is None or has_nothing else topic.topic_id,
         "error_code": error,
-        "error_message": _message(error),
+        "error_message": _NOTHING_TO_DELETE if has_nothing else _message(error),
     }
 
 

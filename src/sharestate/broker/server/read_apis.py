@@ -121,9 +121,12 @@ def fetch(call: Call) -> Asked | Response:
     topics = call.node.topics
     has_ids = call.version >= TOPIC_IDS
     key, find = ("topic_id", topics.by_id) if has_ids else ("topic", topics.by_name)
-    asked = [
-        _Asked(topic[key], find(topic[key]), each) for topic in call.fields["topics"] for each in topic["partitions"]
-    ]
+    # Of a partition that is named twice the last place counts, and the first turn (FetchRequest.fetchData).
+    asked = {
+        (topic[key], each["partition"]): _Asked(topic[key], find(topic[key]), each)
+        for topic in call.fields["topics"]
+        for each in topic["partitions"]
+    }.values()
     errors = [_refusal(call, each) for each in asked]
     request = FetchRequest(
         partitions=tuple(

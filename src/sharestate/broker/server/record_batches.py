@@ -11,6 +11,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn
 
@@ -21,6 +22,7 @@ from sharestate.broker.node import LogBatch, LogRecord, LogRecords, ProducedBatc
 from sharestate.errors import ErrorCode, NodeError, SegmentError
 from sharestate.segments.batches import BEFORE_LENGTH, HEADER, decode_batch
 from sharestate.segments.compression import Compression, Excess
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import NO_PRODUCER_ID
 
 MAGIC: Final = 2
@@ -192,19 +194,19 @@ def _refuse(message: str) -> NoReturn:
     raise NodeError(message, ErrorCode.INVALID_RECORD)
 
 
-def decode(data: bytes) -> LogRecords:
+def decode(data: bytes) -> Iterator[LogRecord]:
     """
-    Return the records of a batch that was produced.
+    Yield the records of a batch that was produced.
 
     Raises:
         NodeError: It has none that can be read, or their offsets do not ascend within the batch: INVALID_RECORD. A
             broker replaces such offsets if the batch is compressed, and takes them as they are if it is not.
     """
     try:
-        records = tuple(decode_batch(data, _PRODUCED, 0, Excess()).records())
+        for _, at_ms, key, value, headers in decode_batch(data, _PRODUCED, 0, Excess()).records():
+            yield new_tuple(LogRecord, (key, value, headers, at_ms))
     except SegmentError as error:
         raise NodeError(str(error), ErrorCode.INVALID_RECORD) from error
-    return tuple(LogRecord(record.key, record.value, record.headers, record.timestamp_ms) for record in records)
 
 
 def to_wire(batch: LogBatch, leader_epoch: int) -> bytes:

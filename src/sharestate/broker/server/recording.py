@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -26,8 +28,7 @@ MAX_BYTES: Final = 256 * 2**20
 
 _EVENT_BYTES: Final = 2_000
 _BATCH_BYTES: Final = 250
-_ENTRY_BYTES: Final = 8
-"""What an event takes, a record batch that none before has named, and an entry of a list (measured: CPython 3.11)."""
+"""What an event takes, and a record batch that none before has named (measured: CPython 3.11)."""
 
 LISTED: Final = 10_000
 """The most ranges of each list of records: a message of a test that lists more is not read. [ranges]"""
@@ -126,9 +127,10 @@ class Recording:
         self._name_of = name_of
         self._observer = observer
         self._events: list[Event] = []
+        self._by_key: dict[Key, list[Event]] = {}
         self._room = max_bytes
         self._is_full = False
-        self._batches: dict[AppendedBatch, AppendedBatch] = {}
+        self._read_to: dict[tuple[str, int], int] = {}  # the last offset that was read, by topic id and partition
         self._names: dict[str, str] = {}
         self._writer = HistoryWriter(self._take)
         self._file: HistoryFile | None = None if path is None else create_history(path, self._header())
@@ -165,11 +167,10 @@ class Recording:
 
     def keys(self, group_id: str | None, topic: str | None, partition: int | None = None) -> list[Key]:
         """Return the share partitions of which something is known; of a topic that was made again those of the last."""
-        known = dict.fromkeys(event.key for event in self._events)
         latest = {name: topic_id for topic_id, name in self._names.items()}
         return [
             key
-            for key in known
+            for key in self._by_key
             if group_id in {None, key[0]}
             and topic in {None, self.topic(key[1])}
             and latest.get(self.topic(key[1]), key[1]) == key[1]
@@ -208,9 +209,8 @@ class Recording:
 
     def _replayed(self, life: Life, key: Key) -> Life:
         self._expect_whole()
-        for event in self._events:
-            if event[:3] == key:
-                life.apply(event)
+        for event in self._by_key.get(key, ()):
+            life.apply(event)
         return life
 
     def _expect_whole(self) -> None:
@@ -228,18 +228,25 @@ class Recording:
         if self._file is not None:
             self._file.write(events)
         if not self._is_full:
-            self._events += map(self._kept, events)
+            for event in events:
+                self._keep(event)
             self._is_full = self._room < 0
 
-    def _kept(self, event: Event) -> Event:
-        """Return *event* with the record batches that events before it have: each fetch names all that it has read."""
+    def _keep(self, event: Event) -> None:
+        """Keep *event*, and count what it takes: fetches share the record batches of a log."""
+        self._events.append(event)
+        self._by_key.setdefault(event.key, []).append(event)
         self._room -= _EVENT_BYTES
         request = event.request
         if event.kind == "fetch" and request and "batches" in request:
-            known = len(self._batches)
-            batches = tuple(self._batches.setdefault(batch, batch) for batch in request["batches"])
-            self._room -= _ENTRY_BYTES * len(batches) + _BATCH_BYTES * (len(self._batches) - known)
-            return event._replace(request={**request, "batches": batches})
+            self._room -= _BATCH_BYTES * self._new_batches(event.key[1:], request["batches"])
+            return
         named = (value for fields in (request, event.response) if fields for value in fields.values())
         self._room -= _BATCH_BYTES * sum(len(value) for value in named if isinstance(value, tuple | list))
-        return event
+
+    def _new_batches(self, place: tuple[str, int], batches: Sequence[AppendedBatch]) -> int:
+        """Return how many of the *batches* that were read no fetch before has read."""
+        count = len(batches) - bisect_right(batches, self._read_to.get(place, -1), key=attrgetter("last_offset"))
+        if count:
+            self._read_to[place] = batches[-1].last_offset
+        return count

@@ -20,19 +20,24 @@ from typing import Any, Final, NamedTuple, get_args
 
 import attrs
 
-from sharestate.broker.node import LogBatch, ShareBroker
+from sharestate.broker.node import EndedTransaction, LogBatch, ShareBroker
 from sharestate.broker.server.api_versions import ANNOUNCED
 from sharestate.broker.server.faults import STATE_APIS
 from sharestate.broker.server.record_batches import to_wire
 from sharestate.json_lines import Json, write_json
 from sharestate.persister.kafka.frames import Fields
 from sharestate.persister.requests import Parameters, Result
+from sharestate.values.records import ControlType
 from sharestate.values.requests import StateBatch
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _PERSISTER: Final = "Persister-client-1"
 """What the persister of broker 1 calls itself (BrokerServer.createShareStatePersister, Kafka 4.4)."""
+
+_MARKER_SENDER: Final = "broker-1-txn-marker-sender"
+"""What the transaction coordinator of broker 1 calls itself to have markers written (TransactionMarkerChannelManager,
+Kafka 4.4)."""
 
 _NAMED: Final = {api.name: (key, re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).upper()) for key, api in ANNOUNCED.items()}
 """The key of each API, and its name in ApiKeys, by its other name."""
@@ -79,7 +84,7 @@ class RequestLogWriter:
         self._handled_us: dict[str, int] = {}
         self._ready_us: dict[str, int] = {}
         self._software: dict[str, Mapping[str, Json]] = {}
-        self._stored = self._stored_us = 0
+        self._stored = self._stored_us = self._marks = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -143,6 +148,36 @@ class RequestLogWriter:
 
         return answered
 
+    # ---- requests of its transaction coordinator
+
+    def marked(self, ended: EndedTransaction) -> None:
+        """
+        Write the line of the request by which the markers of a transaction were written.
+
+        A broker sends it to itself, as it would to another one that leads the partitions.
+        """
+        api = "WriteTxnMarkers"
+        version = (ANNOUNCED[_NAMED[api][0]].v4_4 or (0, 0))[1]
+        topics: dict[str, list[int]] = {}
+        for name, partition in ended.partitions:
+            topics.setdefault(name, []).append(partition)
+        request: Json = {
+            "producerId": ended.producer_id,
+            "producerEpoch": ended.producer_epoch,
+            "transactionResult": ended.control is ControlType.COMMIT,
+            "topics": [{"name": name, "partitionIndexes": [*indexes]} for name, indexes in topics.items()],
+            "coordinatorEpoch": 0,
+            "transactionVersion": ended.version,
+        }
+        written: list[Json] = [
+            {"name": name, "partitions": [{"partitionIndex": index, "errorCode": 0} for index in indexes]}
+            for name, indexes in topics.items()
+        ]
+        response: Json = {"producerId": ended.producer_id, "topics": written}
+        sent = _Open(api, version, self._marks, _MARKER_SENDER, {"markers": [request]}, self._next_us())
+        self._marks += 1
+        self._write(f"{self._broker()}-{_MARKERS_END}", sent, {"markers": [response]}, self._own)
+
     # ---- inside
 
     def _next_us(self) -> int:
@@ -205,7 +240,9 @@ _VERSIONS: Final = {"4.2": "4.2.1", "4.3": "4.3.1", "4.4": "4.4.0"}
 """The version of each release that the library was compared with: what its persister says of itself."""
 
 _PERSISTER_END: Final = "127.0.0.1:1-0-0"
-"""The other end of the connection of the persister, at a port from which no client connects."""
+_MARKERS_END: Final = "127.0.0.1:2-0-0"
+"""The other ends of the connections of the persister and of the transaction coordinator, at ports from which no client
+connects."""
 
 
 # ---- JSON

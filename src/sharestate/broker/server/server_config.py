@@ -102,7 +102,7 @@ def _text(_: str, value: str) -> str:
     return value.strip()
 
 
-_OF_NODES: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
+NODE_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
     {
         "auto.create.topics.enable": ("auto_create_topics_enable", _boolean),
         "fetch.max.bytes": ("fetch_max_bytes", _whole),
@@ -112,7 +112,7 @@ _OF_NODES: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingP
 )
 """The settings of a node that are not of share groups: what they are called there, and what reads them."""
 
-_OF_SERVERS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
+SERVER_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
     {"broker.rack": ("rack", _text), "socket.request.max.bytes": ("max_request_bytes", _whole)}
 )
 """Those of a server."""
@@ -173,7 +173,7 @@ class ServerConfig:
             max_share_sessions=values["group.share.max.share.sessions"],
             dead_letter_auto_create_topics_enable=values.get("errors.deadletterqueue.auto.create.topics.enable", False),
             dead_letter_topic_name_prefix=values.get("errors.deadletterqueue.topic.name.prefix", ""),
-            **{name: read(key, texts[key]) for key, (name, read) in _OF_NODES.items() if key in texts},
+            **{name: read(key, texts[key]) for key, (name, read) in NODE_SETTINGS.items() if key in texts},
         )
-        of_server = {name: read(key, texts[key]) for key, (name, read) in _OF_SERVERS.items() if key in texts}
+        of_server = {name: read(key, texts[key]) for key, (name, read) in SERVER_SETTINGS.items() if key in texts}
         return cls(node=node, port=port, texts=MappingProxyType(dict(texts)), **of_server)

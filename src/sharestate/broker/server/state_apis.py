@@ -50,7 +50,8 @@ class _StateApi:
         request: Makes the request of a persister.
         asked: Makes an entry of it of a partition of the request.
         answered: Makes a partition of the response of an entry of the answer.
-        needs_topic: Whether it is the first question if there is such a partition; a write asks for its state first.
+        needs_topic: Whether it is the first question if there is such a partition; reads and writes ask for its state
+            first.
     """
 
     request: type[Parameters[Any, Any]]
@@ -148,6 +149,8 @@ def _outcome(entry: PartitionErrorData) -> dict[str, Any]:
 
 
 def _state(entry: PartitionAllData) -> Response:
+    if entry.error_code:
+        return _outcome(entry)
     return {
         **_outcome(entry),
         "state_epoch": entry.state_epoch,
@@ -169,7 +172,7 @@ def _summary(entry: PartitionStateSummaryData) -> Response:
 _STATE_APIS: Final[Mapping[int, _StateApi]] = MappingProxyType(
     {
         83: _StateApi(InitializeStateParameters, _initialized, _outcome),
-        84: _StateApi(ReadStateParameters, _read, _state),
+        84: _StateApi(ReadStateParameters, _read, _state, needs_topic=False),
         85: _StateApi(WriteStateParameters, _written, _outcome, needs_topic=False),
         86: _StateApi(DeleteStateParameters, _deleted, _outcome),
         87: _StateApi(ReadSummaryParameters, _read, _summary),

@@ -66,7 +66,8 @@ class TestBroker:
             and are for all groups that have none of their own.
         port: The port where it listens; 0 for one that is free.
         clock: Its time; the computer's by default.
-        persister: Stores the state of share partitions; None for a share coordinator of its own, in memory.
+        persister: Stores the state of share partitions, and has none of an earlier broker, whose topics had the same
+            ids; None for a share coordinator of its own, in memory.
         observer: Gets what happens to share partitions, as from a ``Leader``.
         seed: Decides what is left to chance: which requests a fault happens to, and the order of answers.
         history_file: Where to write the history of the share partitions, as it happens; None for nowhere.
@@ -538,9 +539,18 @@ class TestBroker:
                 return
             started.set_result(None)
             loop.run_forever()
-            loop.run_until_complete(self._server.stop())
+            self._stop(loop)
         finally:
             loop.close()
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop the server, with the connections that are just being accepted, each of which is a task of asyncio's."""
+        loop.run_until_complete(self._server.stop())
+        if accepting := asyncio.all_tasks(loop):
+            for task in accepting:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(accepting))
+            loop.run_until_complete(self._server.stop())
 
     def _in_loop(self, function: Callable[[], T]) -> T:
         """Return what *function* does in the loop of the broker, and answer what follows from it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from sharestate.testing.groups.guarantees import Guarantee
+from sharestate.audit.guarantees import Guarantee
 from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.known_records import Content, Knowledge, KnownRecord
 

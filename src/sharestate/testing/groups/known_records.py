@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from attrs import define, field
 
-from sharestate.testing.groups.guarantees import Guarantee
+from sharestate.audit.guarantees import Guarantee
 
 
 class Content(Enum):

@@ -23,12 +23,12 @@ except ModuleNotFoundError as error:
     message = "sharestate.testing.groups needs the extra 'testing': pip install 'sharestate[testing]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
+from sharestate.audit.guarantees import GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner, at_once, overlapping
 from sharestate.testing.groups.allowances import Allowance
 from sharestate.testing.groups.event_checks import EVENT_CHECKS
 from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
-from sharestate.testing.groups.guarantees import GuaranteeBrokenError
 from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.model import ClientModel, Delivery
 from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of

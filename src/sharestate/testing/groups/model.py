@@ -11,8 +11,8 @@ from contextlib import suppress
 from itertools import permutations
 from typing import Final, NamedTuple, NoReturn
 
+from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.groups.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from sharestate import AcknowledgementBatch, InMemoryPersister, LeaderStateError, MalformedInputError
+from sharestate import AcknowledgementBatch, ControlType, InMemoryPersister, LeaderStateError, MalformedInputError
 from sharestate.broker.groups import ShareGroupHeartbeat
-from sharestate.broker.node import NodeConfig, ShareBroker
+from sharestate.broker.node import (
+    AddPartitionsToTxnRequest,
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    EndedTransaction,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    NodeConfig,
+    ShareBroker,
+)
 from sharestate.leader import Observation
 from tests.support.nodes import GROUP_CONFIG, Member, Node, acquired
 
@@ -35,6 +47,26 @@ def test_a_copy_goes_on_by_itself() -> None:
     assert [partition.start_offset for partition in partitions if partition is not None] == [0, 1]
     assert original.groups.state.tables.groups.values.keys() == copy.groups.state.tables.groups.values.keys()
     assert node.persister.stored("g", node.topic_id, 0).start_offset == -1  # type: ignore[union-attr]
+
+
+def test_a_copy_tells_nobody_of_markers() -> None:
+    """Of the original it is known which transactions have ended, with those partitions that there still are."""
+    told: list[EndedTransaction] = []
+    broker = ShareBroker(marked=told.append)
+    names = ("orders", "gone")
+    broker.call(CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in names]), now_ms=0)
+    begun: Any = broker.call(InitProducerIdRequest(transactional_id="x"), now_ms=0)
+    producer: Any = {"transactional_id": "x", "producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+    partitions = [(name, 0) for name in names]
+    broker.call(AddPartitionsToTxnRequest(**producer, partitions=partitions), now_ms=0)
+    broker.call(DeleteTopicsRequest(names=["gone"]), now_ms=0)
+    end = EndTxnRequest(**producer, committed=True, version=4)
+    copy = broker.copy()
+
+    copy.call(end, now_ms=0)
+    assert (copy.log("orders", 0).high_watermark, told) == (1, [])
+    broker.call(end, now_ms=0)
+    assert told == [EndedTransaction(ControlType.COMMIT, 0, 0, (("orders", 0),))]
 
 
 def test_a_copy_has_an_observer_and_a_persister_of_its_own() -> None:

@@ -23,6 +23,16 @@ def test_fetches_are_found_by_each_of_their_keys() -> None:
     assert (waiting.watching(ORDERS), waiting.watching(OF_GROUP), 2 in waiting) == ((1,), (), False)
 
 
+def test_a_key_may_be_named_twice() -> None:
+    """A fetch waits for it once."""
+    waiting = WaitingFetches[str]()
+    waiting.add(1, "one", deadline_ms=10, keys=[ORDERS, OF_GROUP, ORDERS])
+
+    assert waiting.watching(ORDERS) == (1,)
+    assert waiting.remove(1) == "one"
+    assert (waiting.watching(ORDERS), len(waiting)) == ((), 0)
+
+
 @pytest.mark.parametrize(("now_ms", "due"), [(9, None), (10, 2), (99, 2)])
 def test_the_earliest_deadline_is_first(now_ms: int, due: int | None) -> None:
     """A fetch is due at its deadline; of two with the same one that with the lower number is first."""

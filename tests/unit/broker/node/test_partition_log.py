@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +209,26 @@ def test_bytes_without_a_decoder_are_not_looked_into() -> None:
             look(1)
 
 
+def test_a_decoder_may_yield_records_one_by_one() -> None:
+    """They are asked for again and again, and yielded once."""
+    yielded: list[int] = []
+
+    def decode(data: bytes) -> Iterator[LogRecord]:
+        for number in data:
+            yielded.append(number)
+            yield LogRecord(b"k", b"%d" % number, (), number)
+
+    log = PartitionLog(decode=decode)
+    log.append(ProducedBatch(records=b"\1\2\3", record_count=3, max_timestamp_ms=3))
+
+    assert [log.record_at(offset) for offset in (2, 0)] == [
+        LogRecord(b"k", b"3", (), 3),
+        LogRecord(b"k", b"1", (), 1),
+    ]
+    assert log.find_timestamp(2) == TimestampedOffset(1, 2)
+    assert yielded == [1, 2, 3]
+
+
 def test_a_decoder_may_find_fewer_records() -> None:
     """Offsets that it has nothing for are no records."""
     log = PartitionLog(decode=lambda _: (LogRecord(b"a"),))
@@ -257,6 +277,18 @@ def test_a_long_log_forgets_what_was_deleted() -> None:
         assert found is not None
         assert found.offset == start
     assert len(log.batches) == 3
+
+
+def test_what_was_read_stays_what_it_is() -> None:
+    """Whatever is appended, deleted and compacted later: it shares memory with the log, and not its fate."""
+    log = log_of(*[1] * 200)
+    read = log.read(10, max_bytes=5 * produced().size_in_bytes)
+    log.append(produced())
+    log.advance_log_start(150)
+    log.append(produced())
+    log.compact(0)
+
+    assert offsets(read) == [(10, 10), (11, 11), (12, 12), (13, 13), (14, 14)]
 
 
 # ---- timestamps

@@ -178,7 +178,7 @@ def test_the_second_version_gives_another_epoch(control: ControlType) -> None:
     other = ABORT if control is COMMIT else COMMIT
     again = ProducerAnswer(producer_id=0, producer_epoch=1)
 
-    assert node.finish(0, 0, control) == again._replace(ended=EndedTransaction(control, 0, 1, (T0,)))
+    assert node.finish(0, 0, control) == again._replace(ended=EndedTransaction(control, 0, 1, (T0,), version=2))
     assert node.finish(0, 0, control) == again
     assert node.finish(0, 0, other).error_code is ErrorCode.INVALID_TXN_STATE
     assert node.finish(0, 1, COMMIT).error_code is ErrorCode.INVALID_TXN_STATE
@@ -196,7 +196,7 @@ def test_nothing_can_be_aborted(state: str) -> None:
         epoch = 1
 
     assert node.finish(0, epoch, ABORT) == ProducerAnswer(
-        producer_id=0, producer_epoch=epoch + 1, ended=EndedTransaction(ABORT, 0, epoch + 1, ())
+        producer_id=0, producer_epoch=epoch + 1, ended=EndedTransaction(ABORT, 0, epoch + 1, (), version=2)
     )
 
 
@@ -219,7 +219,7 @@ def test_the_last_epoch_ends_with_another_id() -> None:
     node.add(0, 32766, T0)
     again = ProducerAnswer(producer_id=1, producer_epoch=0)
 
-    assert node.finish(0, 32766, COMMIT) == again._replace(ended=EndedTransaction(COMMIT, 0, 32767, (T0,)))
+    assert node.finish(0, 32766, COMMIT) == again._replace(ended=EndedTransaction(COMMIT, 0, 32767, (T0,), version=2))
     assert node.finish(0, 32766, COMMIT) == again
     assert node.finish(0, 32766, ABORT).error_code is ErrorCode.INVALID_TXN_STATE
     assert node.finish(0, 32765, COMMIT).error_code is ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -22,8 +22,10 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What is done with a config (AlterConfigOp.OpType)."""
 
-FOR_TOPIC, STATIC, DEFAULT, FOR_GROUP = 1, 4, 5, 8
+FOR_TOPIC, FOR_ALL, STATIC, DEFAULT, FOR_GROUP = 1, 3, 4, 5, 8
 """Where values come from (DescribeConfigsResponse.ConfigSource)."""
+
+MIN_ISR = "min.insync.replicas"
 
 SETTINGS = {"group.share.record.lock.duration.ms": "20000", "share.auto.offset.reset": "earliest"}
 
@@ -176,9 +178,20 @@ def test_what_cannot_be_described(client: WireClient, kind: int, name: str, erro
     assert result.error_message == text or (text and result.error_message.startswith(text))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(BROKER, ""), (BROKER_LOGGER, "1"), (CLIENT_METRICS, "m")])
+def test_what_a_new_cluster_gives_to_all_brokers(client: WireClient) -> None:
+    """It is the first source of a topic's config, before Kafka's default."""
+    (of_all,) = describe(client, BROKER, "", include_synonyms=True).configs
+    (of_topic,) = describe(client, TOPIC, "t", keys=("min.insync.replicas",), include_synonyms=True).configs
+
+    assert (of_all.name, of_all.value, of_all.config_source, of_all.read_only) == (MIN_ISR, "1", FOR_ALL, False)
+    assert [(each.name, each.source) for each in of_all.synonyms] == [(MIN_ISR, FOR_ALL)]
+    assert (of_topic.value, of_topic.config_source) == ("1", FOR_ALL)
+    assert [(each.name, each.source) for each in of_topic.synonyms] == [(MIN_ISR, FOR_ALL), (MIN_ISR, DEFAULT)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(BROKER_LOGGER, "1"), (CLIENT_METRICS, "m")])
 def test_what_has_no_configs_here(client: WireClient, kind: int, name: str) -> None:
-    """Nobody gives this broker settings for all brokers, loggers or metrics."""
+    """Nobody gives this broker settings for loggers or metrics."""
     result = describe(client, kind, name)
 
     assert (code(result), result.configs) == (0, ())

@@ -309,6 +309,19 @@ def test_a_persister_that_fails_fails_the_request() -> None:
         assert alter(client, ("t", 0, 1)) == (UNKNOWN_SERVER_ERROR, [])
 
 
+def test_offsets_that_there_are_not(client: WireClient) -> None:
+    """A topic without state is told from one that there is not, without its id, as 4.3.1 and 4.4.0 answer."""
+    client.ask(DELETE_OFFSETS, 0, group_id="idle", topics=[{"topic_name": "t"}])
+
+    topics = [{"topic_name": "t"}, {"topic_name": "none"}]
+    response = client.ask(DELETE_OFFSETS, 0, group_id="idle", topics=topics)
+
+    assert {topic.topic_name: (code(topic), topic.topic_id, topic.error_message) for topic in response.responses} == {
+        "t": (UNKNOWN_TOPIC_OR_PARTITION, None, "There is no offset information to delete."),
+        "none": (UNKNOWN_TOPIC_OR_PARTITION, None, "This server does not host this topic-partition."),
+    }
+
+
 def test_a_group_has_a_name(client: WireClient) -> None:
     """Else its offsets are neither altered nor deleted."""
     assert alter(client, ("t", 0, 1), group_id="")[0] == INVALID_GROUP_ID

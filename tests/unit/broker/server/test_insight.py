@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import pytest
 from click.testing import CliRunner
@@ -12,16 +15,20 @@ from click.testing import CliRunner
 from sharestate import KAFKA_4_2
 from sharestate.broker import StandingClock, TestBroker
 from sharestate.broker.node import (
+    CreatableTopic,
+    CreateTopicsRequest,
     DeletedRecords,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     EndTxnRequest,
     InitProducerIdRequest,
     LogRecord,
+    PartitionOfRequest,
     ProducedBatch,
     ProducedPartition,
     ProduceRequest,
     ShareBroker,
+    ShareFetchRequest,
 )
 from sharestate.broker.server.clocks import SystemClock
 from sharestate.broker.server.recording import Recording
@@ -30,6 +37,8 @@ from sharestate.errors import HistoryError, MalformedInputError
 from sharestate.history import ReplaySettings, open_history, replay_events
 from sharestate.leader.observed import Observation
 from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, TOPIC, WireMember, filled
+
+TraceFunction: TypeAlias = Callable[[FrameType, str, object], "TraceFunction"]
 
 GAP = 0
 LOCK_MS = 30_000
@@ -177,6 +186,67 @@ def test_what_is_too_much_to_keep_is_not_told_in_part() -> None:
     assert len(seen) == len(observations)
     with pytest.raises(HistoryError, match="more has happened than is kept in memory"):
         recording.history()
+
+
+def test_many_records_one_by_one_cost_no_more_each() -> None:
+    """A fetch names all that it has read of a long log; neither it nor what is asked in the end goes through that."""
+    few, many = (work_of(fetches=count, partitions=1) for count in (30, 120))
+
+    assert all(of_many < 4.4 * of_few for of_few, of_many in zip(few, many, strict=True)), (few, many)
+
+
+def test_many_partitions_cost_no_more_each() -> None:
+    """What is asked in the end looks at each event once, for its own share partition."""
+    (_, *few), (_, *many) = (work_of(fetches=1, partitions=count) for count in (20, 160))
+
+    assert all(of_many < 8.8 * of_few for of_few, of_many in zip(few, many, strict=True)), (few, many)
+
+
+def work_of(*, fetches: int, partitions: int) -> list[int]:
+    """Return how many lines fetches of as many records run, of one of each partition, and each question about them."""
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=TOPIC, partition_count=partitions)])
+    places = range(partitions)
+    with standing() as broker:
+        broker.run(lambda node: node.call(request, now_ms=0))
+        (topic_id,) = {filled(broker, fetches, partition=place) for place in places}
+
+        def fetch_all(node: ShareBroker) -> None:
+            for epoch in range(fetches):
+                fetch = ShareFetchRequest(
+                    group_id=GROUP,
+                    member_id="m",
+                    share_session_epoch=epoch,
+                    partitions=[] if epoch else [PartitionOfRequest(topic_id, place) for place in places],
+                    max_records=partitions,
+                    batch_size=1,
+                )
+                node.call(fetch, now_ms=0)
+
+        lines = [broker.run(lambda node: lines_run(lambda: fetch_all(node)))]
+    questions = (
+        lambda: broker.expect_delivered_once(GROUP, TOPIC),
+        lambda: broker.explain(TOPIC, 0, fetches // 2),
+        broker.not_done,
+    )
+    return lines + [lines_run(question) for question in questions]
+
+
+def lines_run(function: Callable[[], object]) -> int:
+    """Return how many lines *function* runs, in this thread."""
+    count = 0
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 class HurriedClock(SystemClock):

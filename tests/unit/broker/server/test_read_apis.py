@@ -209,6 +209,18 @@ def test_batches_are_sent_as_they_were_compressed(client: WireClient, compressio
     assert offsets(part.records) == list(range(20))
 
 
+@pytest.mark.parametrize(("version", "topic"), [(12, "t"), (17, T1)])
+def test_a_partition_that_is_named_twice_is_read_once(client: WireClient, version: int, topic: str) -> None:
+    """In its first turn, from the last offset, as brokers of 4.3.1 answer; also by a fetch that waits."""
+    response = fetched(client, version, (topic, 0, 0), (topic, 1, 0), (topic, 0, 6))
+    assert [(part.partition_index, code(part)) for part in parts(response)] == [(0, OFFSET_OUT_OF_RANGE), (1, 0)]
+
+    waits = {"max_wait": timedelta(milliseconds=20), "min_bytes": 1}
+    (part,) = parts(fetched(client, version, (topic, 1, 0), (topic, 1, 0), **waits))
+    assert (part.partition_index, code(part), part.records) == (1, 0, b"")
+    assert len(parts(fetched(client, version, (topic, 0, 0)))) == 1
+
+
 def test_a_fetch_has_limits(client: WireClient) -> None:
     """Of bytes in all and for a partition; the first batch comes whatever its size."""
     first = header_of(parts(fetched(client, 18, (T1, 0, 0)))[0].records)["length"] + 12
@@ -228,8 +240,8 @@ def test_a_fetch_has_limits(client: WireClient) -> None:
         (12, ("t", 2, 0), UNKNOWN_TOPIC_OR_PARTITION),
         (18, (UNKNOWN_ID, 0, 0), UNKNOWN_TOPIC_ID),
         (18, (T1, -1, 0), UNKNOWN_TOPIC_OR_PARTITION),
-        (18, (T1, 0, 6), OFFSET_OUT_OF_RANGE),
-        (18, (T1, 0, -1), OFFSET_OUT_OF_RANGE),
+        (18, (T1, 1, 6), OFFSET_OUT_OF_RANGE),
+        (18, (T1, 1, -1), OFFSET_OUT_OF_RANGE),
     ],
 )
 def test_what_cannot_be_read_is_said_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,8 +16,8 @@ from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
 from sharestate.broker import StandingClock, TestBroker
 from sharestate.cli.commands import sharestate
 from tests.support.batch_bytes import ONE, batch_bytes
-from tests.support.wire_client import uuid_of
-from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, WireMember, filled
+from tests.support.wire_client import WireClient, uuid_of
+from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, TOPIC, WireMember, filled
 
 DATA = Path(__file__).parents[3] / "data" / "broker-log"
 GROUP_RESOURCE = 32
@@ -30,7 +31,8 @@ SINCE_4_3 = {
     "share.partition.max.record.locks": "200",
     "share.renew.acknowledge.enable": "true",
 }
-METADATA, API_VERSIONS, ALTER_CONFIGS = 3, 18, 44
+PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
+ADD_PARTITIONS_TO_TXN, END_TXN, ALTER_CONFIGS = 24, 26, 44
 
 
 def live(broker: TestBroker, seed: int, steps: int) -> None:
@@ -115,6 +117,68 @@ def test_the_layout_is_kafkas(tmp_path: Path) -> None:
             list(kafkas["requestHeader"]),
         )
         assert set(kafkas["response"]) - set(ours["response"]) <= {"nodeEndpoints"}  # a tagged field
+
+
+def transact(client: WireClient, topic_id: str, *, version: int, committed: bool) -> None:
+    """Send two records in a transaction, by the first or the second version of the protocol, and end it."""
+    asked = {"transactional_id": "x", "transaction_timeout": timedelta(minutes=1)}
+    begun = client.ask(INIT_PRODUCER_ID, 5, **asked)
+    producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+    if version == 1:
+        topics = [{"name": TOPIC, "partitions": (0,)}]
+        old = {"transactional_id": "x", "topics": topics, **producer}
+        client.ask(ADD_PARTITIONS_TO_TXN, 3, **{f"v3_and_below_{name}": value for name, value in old.items()})
+    records = batch_bytes(ONE, ONE, producer=(*producer.values(), 0), is_transactional=True)
+    key = {"topic_id": uuid_of(topic_id)} if version == 2 else {"name": TOPIC}
+    partitions = [{**key, "partition_data": [{"index": 0, "records": records}]}]
+    client.ask(PRODUCE, 13 if version == 2 else 11, acks=-1, transactional_id="x", topic_data=partitions)
+    end_version = 5 if version == 2 else 4
+    assert client.ask(END_TXN, end_version, transactional_id="x", committed=committed, **producer).error_code.value == 0
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_transactions_are_explained_too(tmp_path: Path, version: int) -> None:
+    """A group that reads what is committed gets records when a marker is written, which has a line as Kafka's has."""
+    with TestBroker(clock=StandingClock(), request_log=tmp_path / "request.log") as broker:
+        topic_id = filled(broker, 0)
+        member = WireMember(broker, topic_id)
+        member.ask(API_VERSIONS, 3, client_software_name="wire", client_software_version="1")
+        member.ask(METADATA, 12, topics=None)
+        settings = SETTINGS | SINCE_4_3 | {"share.isolation.level": "read_committed"}
+        configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
+        resource = {"resource_type": GROUP_RESOURCE, "resource_name": GROUP, "configs": configs}
+        member.ask(ALTER_CONFIGS, 1, resources=[resource])
+        member.fetch()
+        for committed in (True, False, True, False):
+            transact(member, topic_id, version=version, committed=committed)
+            ranges = member.fetch()
+            broker.advance(ms=5)
+            if ranges:
+                member.acknowledge(*((first, last, ACCEPT) for first, last, _ in ranges))
+        broker.write_segments(tmp_path / "data")
+        member.close()
+    logged = [line_of(line) for line in (tmp_path / "request.log").read_text().splitlines()]
+    markers = [line for line in logged if line["requestHeader"]["requestApiKeyName"] == "WRITE_TXN_MARKERS"]
+
+    (verdict,) = verdicts(tmp_path)
+    assert verdict["verdict"] == "explained", verdict["findings"]
+    assert {name: verdict["explained"][name] for name in verdict["observed"]} == verdict["observed"]
+    assert (verdict["moves"], verdict["not_checked"]) == (0, 0)
+    assert verdict["observed"]["fetches_with_records"] > 1
+    request = [
+        {
+            "producerId": 0,
+            "producerEpoch": number if version == 1 else 2 * number + 1,
+            "transactionResult": number % 2 == 0,
+            "topics": [{"name": TOPIC, "partitionIndexes": [0]}],
+            "coordinatorEpoch": 0,
+            "transactionVersion": 0 if version == 1 else 2,
+        }
+        for number in range(4)
+    ]
+    answer = {"producerId": 0, "topics": [{"name": TOPIC, "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]}
+    assert [line["request"] for line in markers] == [{"markers": [each]} for each in request]
+    assert [line["response"] for line in markers] == [{"markers": [answer]}] * 4
 
 
 def line_of(line: str) -> dict[str, Any]:

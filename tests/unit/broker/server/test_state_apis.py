@@ -102,14 +102,23 @@ FIELDS: dict[int, dict[str, Any]] = {
 
 @pytest.mark.parametrize("key", FIELDS)
 def test_share_partitions_that_there_are_not(client: WireClient, key: int) -> None:
-    """Of a topic or a partition that is not there; a write finds no state first (ShareCoordinatorShard)."""
+    """Of a topic or a partition that is not there; reads and writes find no state first, as brokers say."""
     for at in ({"topic": UNKNOWN_ID}, {"partition": 2}):
         answer = ask(client, key, **at, **FIELDS[key])
-        if key == WRITE:
+        if key in {READ, WRITE}:
             assert code(answer) == INVALID_REQUEST
         else:
             text = "This server does not host this topic-partition."
             assert (code(answer), answer.error_message) == (UNKNOWN_TOPIC_OR_PARTITION, text)
+
+
+def test_a_read_that_is_refused(client: WireClient) -> None:
+    """It has neither an epoch nor an offset: 0, as brokers of 4.3.1 and 4.4.0 answer."""
+    ask(client, READ, leader_epoch=3)
+
+    refused = ask(client, READ, leader_epoch=2)
+
+    assert (code(refused), refused.state_epoch, refused.start_offset) == (FENCED_LEADER_EPOCH, 0, 0)
 
 
 @pytest.mark.parametrize("key", FIELDS)

@@ -308,3 +308,24 @@ def test_a_profile_is_that_of_a_release() -> None:
     """Its node follows the rules of the release."""
     with TestBroker(profile=KAFKA_4_2) as broker:
         assert broker.profile is KAFKA_4_2
+
+
+def test_clients_that_connect_as_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """Their connections are closed, and asyncio has nothing to say of what was left behind."""
+    for _ in range(5):
+        with TestBroker() as broker:
+            clients = [socket.create_connection(("127.0.0.1", broker.port), PATIENCE_S) for _ in range(12)]
+        for client in clients:
+            with client:
+                assert is_closed(client)
+    gc.collect()
+
+    assert caplog.records == []
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the other end is closed, with or without having taken what was sent."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharestate import Quirk
-from sharestate.testing.groups.guarantees import Guarantee
+from sharestate.audit.guarantees import Guarantee
 from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN, Door
 from sharestate.testing.protocol.coordinator_invariants import COORDINATOR_4_4, COORDINATOR_HEALED
 

@@ -43,6 +43,11 @@ class Guarantee(StrEnum):
         "A response names no offset twice.",
         "how the ranges of a response are put together",
     )
+    RECORD_ORDER = (
+        "record_order",
+        "A response has the records of a partition in the order of their offsets.",
+        "how the ranges of a response are put together, and what is appended to them later",
+    )
     ONLY_PRODUCED = (
         "only_produced",
         "Only offsets that were produced are delivered.",

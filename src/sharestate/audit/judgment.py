@@ -1,0 +1,403 @@
+"""The judgment of what clients of share groups wrote down: each share partition, then what all of them say together."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from sharestate.audit.circumstances import Act, AuditSettings, Circumstances
+from sharestate.audit.clocks import ClockBounds, ClockOrders, unbounded
+from sharestate.audit.duplicates import DuplicateCounts
+from sharestate.audit.guarantees import Guarantee
+from sharestate.audit.lives import known_bugs, life_in_words
+from sharestate.audit.locks_held import LocksHeld
+from sharestate.audit.lost import LostRecords, Quiet
+from sharestate.audit.operation_log import (
+    ACKNOWLEDGED_AS,
+    NEVER_US,
+    NO_TRANSACTION,
+    Disorder,
+    OperationLog,
+    OperationRowKind,
+    SharePartitionName,
+    read_operations,
+)
+from sharestate.audit.operations import AcknowledgedAs
+from sharestate.audit.produced import (
+    READ_COMMITTED,
+    Fate,
+    ProducedRecords,
+    TransactionEnds,
+    deliveries_of,
+)
+from sharestate.audit.record_histories import RecordHistories, RecordHistory
+from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
+from sharestate.audit.verdicts import Audit, AuditFinding, GuaranteeTally, verdicts_of
+
+_ACCEPT: Final = ACKNOWLEDGED_AS.index(AcknowledgedAs.ACCEPT)
+_REJECTS: Final = {ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.REJECT, AcknowledgedAs.GAP)}
+
+_US_OF_MS: Final = 1000
+
+_BOUND: Final = "too many operations overlap for all orders to be tried"
+
+
+def audit(
+    source: OperationLog | Iterable[Path | str],
+    settings: AuditSettings | None = None,
+    *,
+    group: str | None = None,
+    log_format: str | None = None,
+) -> Audit:
+    """
+    Judge what clients of share groups wrote down.
+
+    Args:
+        source: Files of operations or events, or what ``read_operations`` returns.
+        settings: What is taken for granted; the defaults if None.
+        group: The only share group to judge, and that of events that name none; all if None.
+        log_format: The format of all files, as ``read_operations`` takes it.
+
+    Raises:
+        OperationsError: A file cannot be read.
+
+    Complexity:
+        A sort of the operations, then linear in them where few overlap; 40 µs for each.
+    """
+    if not isinstance(source, OperationLog):
+        source = read_operations(source, group=group, log_format=log_format)
+    return Judgment(source, AuditSettings() if settings is None else settings).audit(group)
+
+
+class Judgment:
+    """
+    Judges an operation log.
+
+    Args:
+        log: The operations.
+        settings: What is taken for granted.
+    """
+
+    def __init__(self, log: OperationLog, settings: AuditSettings) -> None:
+        """Find out by how much clocks may differ."""
+        self._log = log
+        self._notes: list[str] = []
+        self._clocks = self._clock_bounds(settings)
+        self._around = Circumstances(log, self._clocks, settings)
+        self._ends = TransactionEnds(log)
+        self._quiet = Quiet(self._around)
+        self._tallies: defaultdict[Guarantee, GuaranteeTally] = defaultdict(GuaranteeTally)
+        begins = [self._around.shifted_us(time, self._clock(number)) for number, time in enumerate(log.begin_us)]
+        self._begin_us = min(begins, default=0)
+        self._duplicates = DuplicateCounts(self._begin_us, max(begins, default=0))
+        self._records = self._ambiguous = 0
+
+    def _clock(self, operation: int) -> int:
+        return self._log.clients[self._log.client[operation]].clock
+
+    def _clock_bounds(self, settings: AuditSettings) -> ClockBounds:
+        log = self._log
+        max_skew_us = None if settings.max_skew_ms is None else round(settings.max_skew_ms * _US_OF_MS)
+        if len(log.clocks) <= 1:
+            return unbounded(log.clocks)
+        orders, around = ClockOrders(log.clocks), Circumstances(log, unbounded(log.clocks, max_skew_us), settings)
+        for key in log.keys():  # noqa: SIM118 - no mapping
+            for history in RecordHistories(log, key):
+                _bound_clocks(orders, key, history, around)
+        bounds = orders.bounds(max_skew_us)
+        if bounds is None:
+            self._notes.append("what happened contradicts itself whatever the clocks show: they order nothing")
+            return unbounded(log.clocks, max_skew_us)
+        return bounds
+
+    def audit(self, group: str | None = None) -> Audit:
+        """Return what is found out about one *group*, or about all."""
+        log = self._log
+        keys = tuple(log.keys(group))
+        answers = self._tallies[Guarantee.NO_REPEATS], self._tallies[Guarantee.RECORD_ORDER]
+        for tally in answers:
+            tally.checked = sum(log.answers[key] for key in keys)
+        for disorder in log.disorders:
+            if group in {None, disorder.key.group}:
+                self._find_disorder(disorder)
+        for key in keys:
+            self._judge(key)
+        return Audit(
+            operations=len(log),
+            clients=len(log.clients),
+            share_partitions=keys,
+            verdicts=verdicts_of(self._tallies),
+            records=self._records,
+            ambiguous=self._ambiguous,
+            duplicates=self._duplicates.result(),
+            clocks=tuple(self._clocks.lines()),
+            notes=tuple(self._notes),
+        )
+
+    # ---- a share partition
+
+    def _judge(self, key: SharePartitionName) -> None:
+        around = self._around
+        search = LifeSearch(around, key)
+        produced = ProducedRecords(around, key, self._ends)
+        lost = LostRecords(around, key, self._ends, self._quiet)
+        locks = LocksHeld(around, key)
+        refused: Counter[int] = Counter()
+        histories = RecordHistories(self._log, key)
+        for history in histories:
+            deliveries = deliveries_of(history)
+            if history.life:
+                acts = search.as_seen(history)
+                born = history.produced[0] if history.produced else None
+                found = search.found(acts, born, is_new=produced.is_new(history))
+                self._count(key, history, found)
+                self._note(key, history, acts, found, refused)
+                locks.count(acts, history.records)
+            why_not_produced = produced.hindrance(history, deliveries)
+            self._check(
+                Guarantee.ONLY_PRODUCED,
+                key,
+                history,
+                why_not_produced,
+                "it is delivered, and nobody has produced it",
+                is_checked=bool(deliveries),
+            )
+            self._check_committed(key, history, deliveries)
+            self._check(
+                Guarantee.NOTHING_LOST,
+                key,
+                history,
+                lost.hindrance(history),
+                "it was produced, and is neither finished nor delivered again",
+                is_checked=bool(history.produced),
+            )
+        if histories.stopped_at is not None:
+            self._notes.append(f"{key}: from offset {histories.stopped_at} on too much was done to the same records")
+            self._tallies[Guarantee.ONE_OWNER].undecided(_BOUND, 1)
+        self._check_refused(key, refused)
+        self._check_locks(key, locks)
+
+    def _check(  # noqa: PLR0913 - what a finding is made of
+        self,
+        guarantee: Guarantee,
+        key: SharePartitionName,
+        history: RecordHistory,
+        hindrance: str | None,
+        what: str,
+        *,
+        is_checked: bool,
+    ) -> None:
+        """Count records for which a check has no *hindrance*, find what an empty one says, and note any other."""
+        tally = self._tallies[guarantee]
+        if hindrance:
+            tally.undecided(hindrance, history.records)
+            return
+        if is_checked:
+            tally.checked += history.records
+        if hindrance is not None:
+            tally.find(self._finding(guarantee, key, history, what))
+
+    def _check_committed(self, key: SharePartitionName, history: RecordHistory, deliveries: list[Act]) -> None:
+        """Check whether records of transactions were delivered before these were committed."""
+        if not (deliveries and history.produced and history.produced[0].what != NO_TRANSACTION):
+            return
+        isolation = self._around.words_in_force(key.group, "isolation_level")
+        hindrance, what = None, ""
+        if len(isolation) != 1:
+            hindrance = "the isolation level is not known" if not isolation else "the isolation level was changed"
+        elif isolation == {READ_COMMITTED}:
+            hindrance, what = self._uncommitted(history.produced[0], deliveries)
+        else:
+            return
+        self._check(Guarantee.ONLY_COMMITTED, key, history, hindrance, what, is_checked=True)
+
+    def _uncommitted(self, produced: Act, deliveries: list[Act]) -> tuple[str | None, str]:
+        """Return why it is not known whether a delivery was early, empty if it was, None if not; and what was wrong."""
+        fate, operation = self._ends.of(produced)
+        name = self._log.transactions[produced.what][1]
+        if fate is Fate.UNKNOWN:
+            return "the end of a transaction is not known", ""
+        if fate is not Fate.COMMITTED:
+            return "", f"it is delivered, and its transaction {name} {'was ' * (fate is Fate.ABORTED)}{fate.value}"
+        begin = produced._replace(
+            operation=operation, begin_us=self._log.begin_us[operation], end_us=self._log.end_us[operation]
+        )
+        if any(self._around.is_before(act, begin) for act in deliveries):
+            return "", f"it is delivered before its transaction {name} is committed"
+        return None, ""
+
+    # ---- lives
+
+    def _count(self, key: SharePartitionName, history: RecordHistory, found: FoundLife) -> None:
+        """Count what the life of records was checked for."""
+        records, tallies = history.records, self._tallies
+        self._records += records
+        deliveries = deliveries_of(history)
+        if found.is_bound_reached:
+            tallies[Guarantee.ONE_OWNER].undecided(_BOUND, records)
+            return
+        if NO_DURATION in found.unsure:
+            tallies[Guarantee.ONE_OWNER].undecided(NO_DURATION, records)
+        elif deliveries:
+            tallies[Guarantee.ONE_OWNER].checked += records
+        for reason in found.unsure - {NO_DURATION}:
+            tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].undecided(reason, records)
+        answered = [act for act in history.life if act.kind == OperationRowKind.ACKNOWLEDGED and act.code == 0]
+        if answered and not found.unsure - {NO_DURATION}:
+            tallies[Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE].checked += records
+        if any(act.what == _ACCEPT for act in answered):
+            tallies[Guarantee.ACCEPTED_IS_FINAL].checked += records
+        if any(act.what in _REJECTS for act in answered):
+            tallies[Guarantee.REJECTED_IS_FINAL].checked += records
+        if deliveries:
+            self._count_deliveries(key, records, is_counted=any(act.what for act in deliveries))
+
+    def _count_deliveries(self, key: SharePartitionName, records: int, *, is_counted: bool) -> None:
+        counts, limit = self._tallies[Guarantee.DELIVERY_COUNT], self._tallies[Guarantee.DELIVERY_LIMIT]
+        if is_counted:
+            counts.checked += records
+        else:
+            counts.undecided("delivery counts were not seen", records)
+        if self._around.in_force(key.group, "delivery_count_limit") is None:
+            limit.undecided("the delivery count limit is not known", records)
+        else:
+            limit.checked += records
+
+    def _note(
+        self, key: SharePartitionName, history: RecordHistory, acts: list[Act], found: FoundLife, refused: Counter[int]
+    ) -> None:
+        """Note what is broken, what is ambiguous, and what came again."""
+        if found.broken is not None and found.act is not None:
+            finding = self._finding(found.broken, key, history, found.why, found.act)
+            self._tallies[found.broken].find(finding)
+        for act in found.unjustified:
+            refused[act.operation] += history.records
+        is_ambiguous = any(act.end_us == NEVER_US for act in acts)
+        for again in found.redeliveries:
+            is_ambiguous = is_ambiguous or again.is_ambiguous
+            around = self._around
+            at_us = around.shifted_us(again.act.end_us, again.act.clock)
+            held_us = at_us - around.shifted_us(again.before.begin_us, again.before.clock)
+            self._duplicates.count(again.cause, history.records, at_us, held_us)
+        self._ambiguous += history.records * is_ambiguous
+
+    # ---- findings
+
+    def _finding(
+        self, guarantee: Guarantee, key: SharePartitionName, history: RecordHistory, what: str, act: Act | None = None
+    ) -> AuditFinding:
+        log = self._log
+        shown = [act] if act is not None else []
+        shown += [each for each in (*history.life, *history.produced) if each not in shown]
+        return AuditFinding(
+            guarantee=guarantee,
+            key=key,
+            first_offset=history.first_offset,
+            last_offset=history.last_offset,
+            what=what,
+            places=tuple(dict.fromkeys(log.place(each.operation) for each in shown)),
+            life=tuple(life_in_words(self._around, history, self._begin_us)),
+            known_bugs=known_bugs(log, key, guarantee),
+        )
+
+    def _find_disorder(self, disorder: Disorder) -> None:
+        guarantee = Guarantee.NO_REPEATS if disorder.is_repeat else Guarantee.RECORD_ORDER
+        name = self._log.client_of(disorder.operation).name
+        what = f"{name} gets it twice in one answer" if disorder.is_repeat else f"{name} gets it after later offsets"
+        self._tallies[guarantee].find(
+            AuditFinding(
+                guarantee=guarantee,
+                key=disorder.key,
+                first_offset=disorder.first_offset,
+                last_offset=disorder.last_offset,
+                what=what,
+                places=(self._log.place(disorder.operation),),
+            )
+        )
+
+    def _check_refused(self, key: SharePartitionName, refused: Counter[int]) -> None:
+        """Check whether acknowledgements were refused though their client owned all of their records."""
+        log = self._log
+        asked: defaultdict[int, list[int]] = defaultdict(list)
+        for row in log.shared.get(key, ()):
+            if log.kind[row] == OperationRowKind.ACKNOWLEDGED and log.code[row] == REFUSED:
+                asked[log.operation[row]].append(row)
+        tally = self._tallies[Guarantee.OWNER_MAY_ACKNOWLEDGE]
+        tally.checked += len(asked)
+        for operation, rows in asked.items():
+            if refused[operation] != sum(log.last[row] - log.first[row] + 1 for row in rows):
+                continue
+            tally.find(
+                AuditFinding(
+                    guarantee=Guarantee.OWNER_MAY_ACKNOWLEDGE,
+                    key=key,
+                    first_offset=min(log.first[row] for row in rows),
+                    last_offset=max(log.last[row] for row in rows),
+                    what=f"{log.client_of(operation).name} owns all that it acknowledges, and is refused",
+                    places=(log.place(operation),),
+                )
+            )
+
+    def _check_locks(self, key: SharePartitionName, locks: LocksHeld) -> None:
+        """Check whether more records were acquired at once than may be."""
+        log, tally = self._log, self._tallies[Guarantee.RECORD_LOCKS]
+        if key not in log.largest:
+            return
+        most = self._around.in_force(key.group, "max_record_locks")
+        if most is None:
+            tally.undecided("max_record_locks is not known", 1)
+            return
+        if self._around.in_force(key.group, "record_lock_duration_ms") is None:
+            tally.undecided(NO_DURATION, 1)
+            return
+        tally.checked += 1
+        peak = locks.peak()
+        if peak.records > most[1] + log.largest[key] - 1:
+            rows = log.shared[key]
+            at = (peak.at_us - self._begin_us) / 10**6
+            tally.find(
+                AuditFinding(
+                    guarantee=Guarantee.RECORD_LOCKS,
+                    key=key,
+                    first_offset=min(log.first[row] for row in rows),
+                    last_offset=max(log.last[row] for row in rows),
+                    what=(
+                        f"{peak.records} records are acquired at {at:,.3f} s; max_record_locks is {most[1]}, and an "
+                        f"answer has {log.largest[key]} records at the most"
+                    ),
+                )
+            )
+
+
+def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordHistory, around: Circumstances) -> None:
+    """Note which operations on the same records are in order whatever the clocks show."""
+    deliveries = deliveries_of(history)
+    for produced in history.produced:
+        for act in deliveries:
+            orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
+    if around.log.faults:  # after a fault, deliveries may count as those before
+        return
+    counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
+    for before, act in pairwise(counted):
+        if before.what < act.what:
+            orders.ends_after(act.clock, act.end_us, before.clock, before.begin_us)
+    for act in history.life:
+        own = _owned(key, act, counted, around)
+        for later in counted:
+            if own is not None and later.what > own.what:
+                orders.ends_after(later.clock, later.end_us, act.clock, act.begin_us)
+
+
+def _owned(key: SharePartitionName, act: Act, counted: list[Act], around: Circumstances) -> Act | None:
+    """Return the delivery that an acknowledgement surely is about; None if it may be about none."""
+    if act.kind != OperationRowKind.ACKNOWLEDGED or act.code != 0:
+        return None
+    own = [each for each in counted if each.client == act.client and each.end_us <= act.begin_us]
+    if not own:
+        return None
+    lock = around.lock_us(key.group, own[-1])
+    in_time = lock is not None and around.most_us(own[-1], act) < lock[0] - around.tolerance_us
+    return own[-1] if in_time and around.gone(key.group, act.client, own[-1], act) is None else None

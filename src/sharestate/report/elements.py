@@ -1,0 +1,78 @@
+"""The elements of pages: texts, tables, and what a page is filled with; nothing that a file says can become HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from sharestate.json_lines import printable
+
+_LONG: Final = 40
+"""The length from which on the text of a cell goes on in a new line. [characters]"""
+
+_FILES: Final = files("sharestate.report") / "page"
+
+
+class Link(NamedTuple):
+    """
+    What leads to another place of the page.
+
+    Attributes:
+        text: What it says.
+        fragment: The part of the address after ``#``.
+    """
+
+    text: str
+    fragment: str
+
+
+def read_part(name: str) -> str:
+    """Return a file that pages are made of."""
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def text_of(text: str) -> str:
+    """
+    Return *text*, which may come from anywhere, for HTML.
+
+    >>> text_of("<b>")
+    '&lt;b&gt;'
+    """
+    return escape(printable(text))
+
+
+def list_of(lines: Sequence[str], element: str = "ul") -> str:
+    """
+    Return *lines* as a list; nothing without any.
+
+    >>> list_of(["1 < 2"])
+    '<ul><li>1 &lt; 2</li></ul>'
+    """
+    items = "".join(f"<li>{text_of(line)}</li>" for line in lines)
+    return f"<{element}>{items}</{element}>" if items else ""
+
+
+def table_of(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """
+    Return a table.
+
+    Args:
+        heads: The heads of its columns, which are HTML.
+        rows: Its rows: numbers, links, and what has a text, which is quoted.
+    """
+    head = "".join(f"<th>{each}</th>" for each in heads)
+    body = "".join(f"<tr>{''.join(map(_cell, heads, row))}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(head: str, value: object) -> str:
+    """Return a cell, with the head of its column for narrow windows, in which it stands beside it."""
+    name = f' data-head="{head}"' if head else ""
+    if isinstance(value, Link):
+        return f'<td class="link"{name}><a href="#{escape(value.fragment)}">{text_of(value.text)}</a></td>'
+    if isinstance(value, int):
+        return f'<td class="number"{name}>{value}</td>'
+    text = "" if value is None else text_of(str(value))
+    return f'<td class="text"{name}>{text}</td>' if len(text) > _LONG else f"<td{name}>{text}</td>"
