@@ -49,7 +49,11 @@ begins. [The contract](persister.md#a-persister-of-your-own) has planted bugs of
 EXAMPLE: Final = """\
 ## A program
 
-The longest of these programs, as Hypothesis prints it, is that for *{bug}*:"""
+The longest of these programs, as it is printed, is that for *{bug}*:"""
+
+
+WIDTH: Final = 90
+"""How wide a sample may be. [columns]"""
 
 
 def page() -> str:
@@ -62,7 +66,7 @@ def page() -> str:
         INTRODUCTION,
         table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-bugs.json")),
         EXAMPLE.format(bug=longest["bug"]),
-        "\n".join(["```text", *longest["program"], "```"]),
+        "\n".join(["```text", *map(_cut, longest["program"]), "```"]),
         PARTITIONS,
         table(["bug", "what it does", "found by", "runs", "steps"], _rows("planted-partition-bugs.json")),
         NODES,
@@ -73,6 +77,11 @@ def page() -> str:
         table(["bug", "what it does", "found by", "sequences", "steps"], _rows("planted-broker-bugs.json")),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _cut(line: str) -> str:
+    """Return a call with an argument on each line, if it is too long for one."""
+    return line if len(line) <= WIDTH else line.replace(", ", ",\n  ")
 
 
 def _rows(name: str) -> Iterator[list[str]]:

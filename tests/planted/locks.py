@@ -83,6 +83,32 @@ class FullWindowHidesItsGaps(MockShareGroup):
         return ((offset, record) for offset, record in super().readable() if offset not in self.hidden)
 
 
+class OneRecordLockMore(MockShareGroup):
+    """There is one record lock more than there should be."""
+
+    def room(self) -> int:
+        return super().room() + 1
+
+
+class ClosedSessionByPrefix(MockShareGroup):
+    """The session of a member that leaves is closed for members too whose id begins with its id."""
+
+    def close_session(self, member: str) -> None:
+        for name in {record.owner for record in self.log.values() if record.owner.startswith(member)}:
+            super().close_session(name)
+
+
+class ReleaseOfPartReleasesAll(MockShareGroup):
+    """A member that releases one record loses all that it owns."""
+
+    def release(self, offset: int, record: MockRecord) -> None:
+        owner = record.owner
+        super().release(offset, record)
+        for other, theirs in self.log.items():
+            if theirs.state is MockState.ACQUIRED and theirs.owner == owner:
+                super().release(other, theirs)
+
+
 LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ClosedSessionCancelsOtherLocks,
     LockJoinsTheEarliest,
@@ -90,4 +116,7 @@ LOCK_BUGS: Final[Sequence[type[MockShareGroup]]] = (
     ArchivedComesBackAfterFailover,
     UnwrittenTakenForAccepted,
     FullWindowHidesItsGaps,
+    OneRecordLockMore,
+    ClosedSessionByPrefix,
+    ReleaseOfPartReleasesAll,
 )

@@ -256,6 +256,34 @@ class RefusesInItsOwnWords(InMemoryDeadLetterQueue):
         return other
 
 
+class KeepsItsFirstSettings(InMemoryDeadLetterQueue):
+    """The settings are those that it was made with."""
+
+    def __init__(self, settings: DeadLetterSettings, **named: Any) -> None:  # noqa: ANN401 - what a queue is made with
+        """Remember the settings."""
+        super().__init__(settings, **named)
+        self.first_settings = settings
+
+    def enqueue(self, request: DeadLetterRequest, /) -> Future[None]:
+        """Do as the first settings say."""
+        self.settings = self.first_settings
+        return super().enqueue(request)
+
+
+class KeepsSettingsThatLetItWrite(InMemoryDeadLetterQueue):
+    """A refusal is looked up anew, and what is copied is not."""
+
+    def __init__(self, settings: DeadLetterSettings, **named: Any) -> None:  # noqa: ANN401 - what a queue is made with
+        """Remember what is copied."""
+        super().__init__(settings, **named)
+        self.copies = settings.copy_record_enable
+
+    def enqueue(self, request: DeadLetterRequest, /) -> Future[None]:
+        """Copy as the first settings say."""
+        self.settings = evolve(self.settings, copy_record_enable=self.copies)
+        return super().enqueue(request)
+
+
 class TakesAnything(InMemoryDeadLetterQueue):
     """What is malformed succeeds."""
 
@@ -287,6 +315,8 @@ BREAKS: dict[type[InMemoryDeadLetterQueue], str] = {
     RaisesRefusals: "test_what_the_settings_refuse_fails",
     WritesBeforeItAsks: "test_what_the_settings_refuse_fails",
     RefusesInItsOwnWords: "test_what_the_settings_refuse_fails",
+    KeepsItsFirstSettings: "test_settings_are_looked_up_for_every_request",
+    KeepsSettingsThatLetItWrite: "test_settings_are_looked_up_for_every_request",
     TakesAnything: "test_a_malformed_request_is_refused",
 }
 """The clause that each of them breaks, and maybe others with it."""

@@ -9,7 +9,10 @@ from types import MappingProxyType
 from typing import Final
 
 from sharestate.testing.groups import AcknowledgementBatch
+from tests.planted.bulk import MANY
+from tests.planted.healed_by_failover import HEALED_BY_FAILOVER
 from tests.planted.locks import LOCK_BUGS
+from tests.planted.overlapping import OVERLAPPING
 from tests.support.mock_share_group import RELEASE, RENEW, MockRecord, MockShareGroup, MockState
 
 PLANTED: Final[dict[str, type[MockShareGroup]]] = {}
@@ -511,7 +514,7 @@ class LockLostByFailedWrite(MockShareGroup):
         return super().failed(changes)
 
 
-for lock_bug in LOCK_BUGS:
-    planted(lock_bug)
+for further_bug in (*LOCK_BUGS, *HEALED_BY_FAILOVER, *MANY, *OVERLAPPING):
+    planted(further_bug)
 
 BUGS: Final[Mapping[str, type[MockShareGroup]]] = MappingProxyType(PLANTED)

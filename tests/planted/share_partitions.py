@@ -8,7 +8,7 @@ from typing import Any, Final
 from sharestate.testing.record_model.acquisition import Request
 from sharestate.testing.record_model.in_flight import ModelRecord
 from sharestate.testing.record_model.model import RecordModel, Write
-from tests.planted import log_batches
+from tests.planted import log_batches, throttling
 
 
 class RollsNothingBack(RecordModel):
@@ -357,5 +357,6 @@ BUGS: Final[dict[str, type[RecordModel]]] = {
     "locks expire by offset": ExpiresInOrderOfOffsets,
     "acknowledged beyond the end": TakesWhatIsBeyondTheEnd,
     **log_batches.BUGS,
+    **throttling.BUGS,
 }
 """All of them by name; the docstring of each says what it does."""

@@ -23,7 +23,6 @@ from sharestate import (
     Profile,
     Quirk,
     RecordBatch,
-    RecordState,
     ShareConfig,
     SharePartition,
     SharePartitionKey,
@@ -31,9 +30,8 @@ from sharestate import (
 )
 from sharestate.persister import InitializeStateParameters, PartitionStateData
 from sharestate.testing.groups import (
-    Allowance,
+    KAFKA_ALLOWANCES,
     GroupSettings,
-    Guarantee,
     GuaranteeBrokenError,
     ShareGroupMachine,
 )
@@ -45,26 +43,7 @@ PRODUCER_IDS = {"p1": 1, "p2": 2}
 # ruff: noqa: D102 - what a machine implements has its docstring there
 
 
-def is_below_the_log_start(machine: LeaderMachine) -> bool:
-    """Return whether a gap of the previous leader is fetched next, though the SPSO has passed it."""
-    window = machine.leader.partition.gap_window
-    return window is not None and window.first_offset < machine.leader.partition.start_offset
-
-
-def is_full_of_terminal_records(machine: LeaderMachine) -> bool:
-    """Return whether nothing beyond what is in flight can be acquired, and nothing in flight is to be delivered."""
-    partition = machine.leader.partition
-    states = {run.state for batch in partition.batches() for run in batch.runs}
-    size = partition.end_offset - partition.start_offset + 1
-    return size >= machine.config.max_record_locks and states <= {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
-
-
-ALLOWANCES = (
-    # A log start that moves into the gap that is fetched next.
-    Allowance("F5", Guarantee.NOTHING_LOST, is_below_the_log_start),
-    # What was to be delivered in a full window is archived: by the log start (F4), or as it is aborted (F7).
-    Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
-)
+ALLOWANCES = tuple(KAFKA_ALLOWANCES.values())
 """The bugs of Kafka that its clients notice under the profiles of releases."""
 
 

@@ -14,6 +14,7 @@ from sharestate.testing.groups import (
     GuaranteeBrokenError,
     ShareGroupMachine,
 )
+from tests.planted.overlapping import SlowShareGroup
 from tests.support.mock_share_group import MockShareGroup
 from tests.support.searches import error_of
 
@@ -64,13 +65,29 @@ class MockMachine(ShareGroupMachine):
         self.group.writes_fail = False
 
 
+class SlowMachine(MockMachine):
+    """A share group whose methods are coroutines."""
+
+    group: SlowShareGroup
+
+    async def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:  # type: ignore[override]
+        return await self.group.fetches(member, max_records)
+
+    async def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:  # type: ignore[override]
+        return await self.group.acknowledges(member, batches)
+
+    async def close_session(self, member: str) -> None:  # type: ignore[override]
+        await self.group.closes(member)
+
+
 def machine_of(group_type: type[MockShareGroup]) -> type[MockMachine]:
     """Return a machine of one kind of share group, whose runs are counted from 0."""
-    return type("MockMachine", (MockMachine,), {"group_type": group_type, "runs": 0})
+    machine = SlowMachine if issubclass(group_type, SlowShareGroup) else MockMachine
+    return type("MockMachine", (machine,), {"group_type": group_type, "runs": 0})
 
 
 def broken_by(
-    machine: type[ShareGroupMachine], *, max_examples: int = 400, shrinks: bool = False
+    machine: type[ShareGroupMachine], *, max_examples: int = 1_600, shrinks: bool = False
 ) -> GuaranteeBrokenError | None:
     """Run a machine always in the same way, and return the guarantee that it finds broken."""
     return error_of(machine, GuaranteeBrokenError, max_examples=max_examples, shrinks=shrinks)

@@ -50,8 +50,9 @@ from sharestate.testing.groups import (
     GroupSettings,
     ShareGroupMachine,
 )
-from sharestate.testing.groups.events import ClientEvents, Event
+from sharestate.testing.groups.events import ClientEvents
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.programs import Event
 from tests.support.node_members import Consumer, Producer, code_of, expect_records, wrong
 
 GROUP: Final = "g"
@@ -135,6 +136,10 @@ class NodeAdapter(ShareGroupMachine):
         (result,) = self.call(ProduceRequest(partitions=produced, transactional_id=producer)).partitions
         if result.error_code:
             wrong("no error", f"{batch} is not appended: {result}")
+        if result.base_offset < self._model.log_end:
+            wrong(
+                "offsets go on", f"{batch} is appended at {result.base_offset}; the log ends at {self._model.log_end}"
+            )
         return range(result.base_offset, result.base_offset + count)
 
     def begin_producer(self, name: str) -> Producer:

@@ -31,8 +31,9 @@ from sharestate.testing.groups import (
     Allowance,
     Guarantee,
 )
-from sharestate.testing.groups.events import EVERYTHING, Event, Pick, Range
+from sharestate.testing.groups.events import EVERYTHING, Pick, Range
 from sharestate.testing.groups.model import Delivery
+from sharestate.testing.programs import Event
 from tests.support.node_adapter import GROUP, MAX_WAIT_MS, RENEW, TOPIC, NodeAdapter
 from tests.support.node_members import Waiting, code_of, types_of
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar, NamedTuple
 
 from sharestate.testing.groups import GroupSettings, GuaranteeBrokenError
-from sharestate.testing.groups.events import Event
+from sharestate.testing.programs import Event
 from sharestate.testing.shrinking import shrunk, without_pairs, without_ranges
 from tests.planted.nodes import NodeBug
 from tests.support.node_machine import UnwrittenMachine

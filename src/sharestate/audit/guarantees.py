@@ -134,7 +134,14 @@ class GuaranteeBrokenError(AssertionError):
         offset: The offset of the record that shows it; None if it is about no single record.
     """
 
-    def __init__(self, guarantee: Guarantee, what: str, offset: int | None = None, life: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        what: str,
+        offset: int | None = None,
+        life: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> None:
         """
         Say what has happened.
 
@@ -143,11 +150,14 @@ class GuaranteeBrokenError(AssertionError):
             what: What has happened, in one sentence.
             offset: The offset of the record.
             life: What has happened to that record so far, one line for each event.
+            others: What has happened besides, the last events, one line for each.
         """
         self.guarantee = guarantee
         self.offset = offset
         lines = [f"{guarantee}: {what}", f"  What should be: {guarantee.sentence}"]
         if life:
             lines += [f"  Offset {offset} so far:", *(f"    {event}" for event in life)]
+        if others:
+            lines += ["  Besides, last of all:", *(f"    {event}" for event in others)]
         lines.append(f"  Look at: {guarantee.look_at}.")
         super().__init__("\n".join(lines))

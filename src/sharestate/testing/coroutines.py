@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from itertools import cycle
+from types import coroutine
 from typing import Any
 
 
@@ -56,3 +58,57 @@ def at_once(returned: Sequence[Any]) -> Sequence[Any] | Awaitable[Sequence[Any]]
         return await asyncio.gather(*returned)
 
     return gather()
+
+
+async def overlapping(begin: Sequence[Callable[[], Any]], delays: Sequence[int]) -> Sequence[Any]:
+    """
+    Return what comes of several calls that overlap, in an order that *delays* decides.
+
+    Args:
+        begin: The calls, each of which may return something that can be awaited.
+        delays: How many turns of the event loop pass before a call begins, or goes on after it has awaited something,
+            one after the other and again from the beginning. [turns]
+
+    >>> async def say(word: str) -> None:
+    ...     for letter in word:
+    ...         print(letter, end="")
+    ...         await asyncio.sleep(0)
+    >>> for delays in ([0], [0, 1], [9, 0]):
+    ...     _ = asyncio.run(overlapping([lambda: say("ab"), lambda: say("cd")], delays))
+    ...     print()
+    acbd
+    acbd
+    cdab
+    """
+    turns = cycle(delays)
+
+    async def run(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what users return
+        await _pass(next(turns))
+        returned = call()
+        return await _in_turn(returned, turns) if inspect.isawaitable(returned) else returned
+
+    return await asyncio.gather(*map(run, begin))
+
+
+@coroutine
+def _pass(turns: int) -> Generator[None, None, None]:
+    for _ in range(turns):
+        yield
+
+
+@coroutine
+def _in_turn(awaitable: Awaitable[Any], turns: Iterator[int]) -> Generator[Any, None, Any]:
+    """Await, but let some turns pass after each thing that was awaited."""
+    steps = awaitable.__await__()
+    error: BaseException | None = None
+    while True:
+        try:
+            awaited = next(steps) if error is None else steps.throw(error)
+        except StopIteration as end:
+            return end.value
+        try:
+            error = None
+            yield awaited
+            yield from _pass(next(turns))
+        except BaseException as thrown:  # noqa: BLE001 - it is for what awaits
+            error = thrown

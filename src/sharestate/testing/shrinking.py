@@ -46,14 +46,14 @@ def shrunk(shown: S, shows: Shows[S], passes: Sequence[Pass[S]]) -> S:
             return shown
 
 
-def without_ranges(shown: S, shows: Shows[S], *, ends: int = 1) -> S:
-    """Leave out steps that are beside each other, but for so many at both *ends*."""
+def without_ranges(shown: S, shows: Shows[S], *, first: int = 1, last: int = 1) -> S:
+    """Leave out steps that are beside each other, but for the *first* so many and the *last* so many."""
     size = len(shown.steps) // 2
     while size:
-        begin = ends
-        while begin < len(shown.steps) - ends:
+        begin = first
+        while begin < len(shown.steps) - last:
             steps = shown.steps
-            fewer = shows([*steps[:begin], *steps[min(begin + size, len(steps) - ends) :]])
+            fewer = shows([*steps[:begin], *steps[min(begin + size, len(steps) - last) :]])
             if fewer is None:
                 begin += size
             else:
@@ -62,16 +62,18 @@ def without_ranges(shown: S, shows: Shows[S], *, ends: int = 1) -> S:
     return shown
 
 
-def without_pairs(shown: S, shows: Shows[S]) -> S:
+def without_pairs(shown: S, shows: Shows[S], *, last: int = 1) -> S:
     """
     Leave out two steps that are not beside each other, such as an acquisition and its acknowledgement.
+
+    The first step stays, and the *last* so many do.
 
     Complexity:
         Quadratic in the steps.
     """
     if len(shown.steps) > MOST_PAIRS:
         return shown
-    for left_out in combinations(range(1, len(shown.steps) - 1), 2):
+    for left_out in combinations(range(1, len(shown.steps) - last), 2):
         fewer = shows([step for place, step in enumerate(shown.steps) if place not in left_out])
         if fewer is not None:
             return fewer

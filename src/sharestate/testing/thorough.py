@@ -1,5 +1,5 @@
 """
-A search of some ten minutes for each door: settings of Hypothesis, under the name ``sharestate-thorough``.
+A search of some minutes for each door: settings of Hypothesis, under the name ``sharestate-thorough``.
 
 Importing this module registers them, so that a ``conftest.py`` that does makes ``--hypothesis-profile`` know the name.
 """
@@ -33,7 +33,7 @@ THOROUGH: Final = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # it is meant to be long
 )
-"""20,000 runs of up to 60 events each: some ten minutes for a share group in memory, longer for a broker."""
+"""20,000 runs of up to 60 events each: some minutes for what is in memory, longer for a broker."""
 
 THOROUGH_SEEDS: Final = range(60_000)
 """The sequences of a thorough `compare`: some two million requests."""

@@ -102,7 +102,7 @@ def made_small(finding: Finding, kafka: CommandPeer) -> Finding:
         request = {**finding.request, "members": members}
         return difference(request, kafka(request))
 
-    return shrunk(finding, shows, (partial(without_ranges, ends=0),))
+    return shrunk(finding, shows, (partial(without_ranges, first=0, last=0),))
 
 
 def kind_of(result: Json) -> str:

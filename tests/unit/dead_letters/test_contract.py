@@ -9,7 +9,7 @@ import pytest
 from sharestate import DeadLetterQueue, InMemoryDeadLetterQueue
 from sharestate.dead_letters import DeadLetterRecord, DeadLetterSettings, SourceRecord
 from sharestate.testing import DeadLetterQueueContract
-from sharestate.testing.persisters.clauses import broken_clauses, clauses
+from sharestate.testing.persisters.clauses import broken_clauses, clauses, untested_clauses
 from tests.planted.queue_clauses import BREAKS, AnswersOnlyTheFirst, LeavesOutTheLast
 
 
@@ -30,6 +30,11 @@ class TestInMemoryDeadLetterQueue(DeadLetterQueueContract):
         """Return those in memory."""
         assert isinstance(queue, InMemoryDeadLetterQueue)
         return queue.records
+
+    def change_settings(self, queue: DeadLetterQueue, settings: DeadLetterSettings) -> None:
+        """Replace them."""
+        assert isinstance(queue, InMemoryDeadLetterQueue)
+        queue.settings = settings
 
 
 CONTRACT = TestInMemoryDeadLetterQueue()
@@ -54,6 +59,17 @@ def test_every_clause_can_be_broken() -> None:
     broken = {clause for kind in BREAKS for clause in broken_clauses(planted(kind))}
 
     assert broken == set(clauses(CONTRACT))
+
+
+def test_a_clause_that_cannot_be_tested_is_listed() -> None:
+    """A queue whose settings the contract cannot change is not said to look them up anew."""
+    contract = TestInMemoryDeadLetterQueue()
+    contract.change_settings = super(TestInMemoryDeadLetterQueue, contract).change_settings  # type: ignore[method-assign]
+
+    assert broken_clauses(contract) == {}
+    assert untested_clauses(contract) == {
+        "test_settings_are_looked_up_for_every_request": "the contract has no change_settings()"
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_the_ends_stay() -> None:
     letters = Letters(list("xabcz"))
 
     assert shrunk(letters, shows_b, (without_ranges, without_pairs)).steps == ["x", "b", "z"]
-    assert shrunk(letters, shows_b, (partial(without_ranges, ends=0),)).steps == ["b"]
+    assert shrunk(letters, shows_b, (partial(without_ranges, first=0, last=0),)).steps == ["b"]
 
 
 def test_a_step_becomes_as_plain_as_it_can() -> None:

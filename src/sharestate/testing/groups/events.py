@@ -8,21 +8,19 @@ simplest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
 
 from sharestate.testing.groups.known_records import Content, Knowledge
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.programs import Event
 
 T = TypeVar("T")
 
 Range = tuple[int, int, list[str]]
 """First offset, last offset, and the names of one acknowledge type for all of them or of one for each."""
-
-Event = tuple[Any, ...]
-"""The name of a method of the machine, and its arguments."""
 
 
 class Pick(Protocol):
@@ -38,6 +36,12 @@ EVERYTHING: Final = 1_000
 MOST_LEFT_OVER: Final = 10
 """Nothing more is produced while as many records are to be delivered: what matters happens to few. [records]"""
 
+BULK: Final = (150, 300)
+"""How many records come at once now and then: fewer than there are record locks by default, or more. [records]"""
+
+RARELY: Final = 16
+"""In one of so many runs that happens which is rare: with many records a run takes ten times as long. [runs]"""
+
 MOST_PASSED_OVER: Final = 20
 """After as many kinds of events that may not happen, a member fetches. [kinds]"""
 
@@ -52,6 +56,7 @@ class ClientEvents:
         members: The member ids.
         has: The methods that the implementation has, of those that it may lack.
         renews: Whether members send RENEW.
+        overlaps: Whether events may overlap: the implementation has coroutines.
         left_out: The kinds of events that do not happen in this run: those that do then happen more often, and events
             that are rare come together. [numbers of `KINDS`]
     """
@@ -60,6 +65,7 @@ class ClientEvents:
     members: Sequence[str]
     has: frozenset[str]
     renews: bool
+    overlaps: bool = False
     left_out: frozenset[int] = frozenset()
 
     def next(self, pick: Pick) -> Event:
@@ -76,6 +82,11 @@ class ClientEvents:
         else:
             number = 0
         return KINDS[number].method, *KINDS[number].arguments(self, pick)
+
+    def is_possible(self, event: Event) -> bool:
+        """Return whether an event of a program from which others were left out makes sense now."""
+        name, *arguments = event
+        return name not in _POSSIBLE or bool(_POSSIBLE[name](self, *arguments))
 
     # ---- what may happen
 
@@ -122,6 +133,10 @@ class ClientEvents:
         left_ms = min(deadlines, default=self.model.now_ms) - self.model.now_ms - 1
         return [ms for ms in (left_ms // 2, left_ms) if ms > 0] if self.owners() else []
 
+    def may_renew_after(self, member: str, ms: int) -> bool:
+        """Return whether a member owns something of which no lock expires in a time."""
+        return member in self.owners() and ms <= max(self.times_before_expiry_ms(), default=0)
+
     def until_locks_expire_ms(self) -> list[int]:
         """Return the times just before and after each lock expires, or would have without a renewal, ascending. [ms]"""
         deadlines = self.model.deadlines_ms()
@@ -141,7 +156,10 @@ class ClientEvents:
 
     def some(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement of what a member owns: of one or two ranges, each with one type or with many."""
-        member = pick(self.owners())
+        return self.some_of(pick, pick(self.owners()))
+
+    def some_of(self, pick: Pick, member: str) -> tuple[str, list[Range]]:
+        """Pick an acknowledgement of what *member* owns."""
         left = runs(self.model.owned(member))
         ranges = []
         for _ in range(min(pick((1, 2)), len(left))):
@@ -160,7 +178,10 @@ class ClientEvents:
 
     def wrong(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement of a record that a member does not own, perhaps with some that it owns."""
-        member = pick(self.members)
+        return self.wrong_of(pick, pick(self.members))
+
+    def wrong_of(self, pick: Pick, member: str) -> tuple[str, list[Range]]:
+        """Pick an acknowledgement of a record that *member* does not own, perhaps with some that it owns."""
         owned = self.model.owned(member)
         groups: dict[Knowledge | None, list[int]] = {None: [self.model.log_end]}
         for offset, record in self.model.records.items():
@@ -171,12 +192,46 @@ class ClientEvents:
         how = pick(("alone", "alone", "in two ranges", "in one range")) if owned else "alone"
         first, last = sorted((offset, offset if how == "alone" else pick(owned)))
         if how == "in two ranges":
-            return member, [(offset, offset, [self.type(pick)]) for offset in (first, last)]
+            return member, [(each, each, self.names(each, each, [self.type(pick)])) for each in (first, last)]
         return member, [(first, last, self.names(first, last, [self.type(pick)]))]
 
     def acknowledgement(self, pick: Pick) -> tuple[str, list[Range]]:
         """Pick an acknowledgement: more often one that is right than one that is wrong."""
         return self.some(pick) if pick((True, True, False)) and self.owners() else self.wrong(pick)
+
+    def overlapping(self, pick: Pick) -> tuple[list[int], list[Event]]:
+        """Pick what the members do at once, perhaps while time passes, and which of them goes on when."""
+        events = [self.of_member(pick, member) for member in self.members]
+        durations = [ms for ms in self.durations_until_expiry_ms() if self.may_pass_meanwhile(ms, events)]
+        if "advance_clock" in self.has and durations and pick((True, True, False)):
+            events = [("time_passes", pick(durations)), *events]
+        return [pick(delays) for delays in DELAYS], events
+
+    def may_pass_meanwhile(self, ms: int, events: Iterable[Event]) -> bool:
+        """Return whether no lock that is renewed in *events* may have expired when a time has passed."""
+        renews = any(
+            "RENEW" in names for name, *rest in events if name == "member_acknowledges" for *_, names in rest[1]
+        )
+        return not renews or ms <= self.model.settings.lock_duration_ms
+
+    def durations_until_expiry_ms(self) -> list[int]:
+        """Return how much time may pass: half of a lock, or until a lock has surely expired. [ms]"""
+        expired = [latest_ms - self.model.now_ms + 1 for _, latest_ms in sorted(self.model.deadlines_ms())]
+        return [ms for ms in (self.model.settings.lock_duration_ms // 2, *expired) if ms > 0]
+
+    def of_member(self, pick: Pick, member: str) -> Event:
+        """Pick what a member does while others do something."""
+        owned = self.model.owned(member)
+        how = pick(("fetch", "fetch", "some", "all", "leave") if owned else ("fetch", "fetch", "wrong"))
+        if how == "leave" and "close_session" in self.has:
+            return "member_leaves", member
+        if how == "all":
+            return "member_acknowledges", member, self.everything(member, self.type(pick))
+        if how == "some":
+            return "member_acknowledges", *self.some_of(pick, member)
+        if how == "wrong" and self.model.records:
+            return "member_acknowledges", *self.wrong_of(pick, member)
+        return "member_fetches", member, pick(_MAX_RECORDS)
 
     def everything(self, member: str, name: str) -> list[Range]:
         """Return the ranges that acknowledge all that *member* owns in the same way."""
@@ -190,6 +245,17 @@ class ClientEvents:
         if len(names) == 1:
             names = names * len(contents)
         return [name if content is Content.RECORD else "GAP" for name, content in zip(names, contents, strict=True)]
+
+    def is_range(self, first: int, last: int, names: Sequence[str]) -> bool:
+        """Return whether a range of an acknowledgement has GAP where there is no record, and nowhere else."""
+        offsets = range(first, last + 1)
+        if not offsets or len(names) not in {1, len(offsets)}:
+            return False
+        all_names = [*names] * (len(offsets) // len(names))
+        return all(
+            (name == "GAP") is (self.content(offset) is not Content.RECORD)
+            for offset, name in zip(offsets, all_names, strict=True)
+        )
 
     def content(self, offset: int) -> Content:
         """Return what the log has at an offset; past its end, what it will have."""
@@ -224,15 +290,23 @@ class EventKind(NamedTuple):
         weight: How often it happens, beside the others.
         may_happen: Whether it may happen now.
         arguments: Picks the arguments of the method.
+        is_rare: Whether most runs do without it.
     """
 
     method: str
     weight: int
     may_happen: Callable[[ClientEvents], object]
     arguments: Callable[[ClientEvents, Pick], tuple[Any, ...]]
+    is_rare: bool = False
 
 
 _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
+
+DELAYS: Final = (0, 1), (0, 1), (0, 1), (0, 3), (0, 3)
+"""
+How many turns of the event loop may pass before one of several calls goes on: as many of them begin, and then the first
+ones go on after what they have awaited, while others come in between. [turns]
+"""
 
 _SHARES: Final = (1, 2, 3)
 """So few that something is left for the next member: several own records at the same time, from the same time on."""
@@ -269,8 +343,21 @@ KINDS: Final = (
         ClientEvents.owners_for_a_while,
         lambda events, pick: (pick(events.owners_for_a_while()), "RENEW"),
     ),
+    EventKind(
+        "at_once",
+        10,
+        lambda events: events.overlaps and not events.model.writes_fail,
+        ClientEvents.overlapping,
+    ),
     EventKind("member_acknowledges", 3, lambda events: events.model.records, ClientEvents.acknowledgement),
     EventKind("producer_sends", 2, ClientEvents.may_produce, ClientEvents.batch),
+    EventKind(
+        "producer_sends",
+        2,
+        lambda events: events.model.log_end < min(BULK),
+        lambda _, pick: (pick(BULK), None),
+        is_rare=True,
+    ),
     EventKind(
         "transaction_ends",
         2,
@@ -311,6 +398,27 @@ KINDS: Final = (
 )
 """What may happen around a share group; the first may always happen."""
 
+
+def _overlap_is_possible(events: ClientEvents, _delays: Sequence[int], overlapping: Sequence[Event]) -> bool:
+    durations = [ms for name, ms, *_ in overlapping if name == "time_passes"]
+    may_pass = all(events.may_pass_meanwhile(ms, overlapping) for ms in durations)
+    return events.overlaps and not events.model.writes_fail and may_pass and all(map(events.is_possible, overlapping))
+
+
+_POSSIBLE: Final[Mapping[str, Callable[..., object]]] = {
+    "at_once": _overlap_is_possible,
+    "member_acknowledges": lambda events, _, ranges: all(events.is_range(*each) for each in ranges),
+    "member_acknowledges_all": lambda events, member, _: member in events.owners(),
+    "member_renews_later": ClientEvents.may_renew_after,
+    "member_leaves": lambda events, member: member in events.owners(),
+    "transaction_ends": lambda events, producer, _: producer in events.producers(),
+    "records_are_deleted": lambda events, before: before in events.log_starts(),
+    "leader_fails_over": lambda events: not events.model.writes_fail,
+    "writes_fail": lambda events: not events.model.writes_fail,
+    "writes_succeed": lambda events: events.model.writes_fail,
+}
+"""When an event may happen, arguments and all, if not always."""
+
 _BY_WEIGHT: Final = tuple(number for number, kind in enumerate(KINDS) for _ in range(kind.weight))
 
 _ALWAYS: Final = frozenset({"member_fetches", "member_acknowledges", "producer_sends", "writes_succeed"})
@@ -318,7 +426,9 @@ _ALWAYS: Final = frozenset({"member_fetches", "member_acknowledges", "producer_s
 
 
 def left_out(pick: Pick) -> frozenset[int]:
-    """Pick the kinds of events that a run does without: none, or about half of those that it can do without."""
+    """Pick the kinds of events that a run does without: those that are rare, and perhaps half of the others."""
+    rare = {number for number, kind in enumerate(KINDS) if kind.is_rare and pick((True,) * (RARELY - 1) + (False,))}
     if pick((True, False)):
-        return frozenset()
-    return frozenset(number for number, kind in enumerate(KINDS) if kind.method not in _ALWAYS and pick((True, False)))
+        return frozenset(rare)
+    others = {number for number, kind in enumerate(KINDS) if kind.method not in _ALWAYS and pick((True, False))}
+    return frozenset(rare | others)

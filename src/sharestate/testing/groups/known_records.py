@@ -8,6 +8,7 @@ may have expired or not, and a new leader may count the last delivery or not.
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from attrs import define, field
 
@@ -46,6 +47,7 @@ class KnownRecord:
         earliest_ms: The time from which on its lock may have expired. [ms]
         latest_ms: The time after which its lock has expired. [ms]
         renewed_ms: The time after which it would have expired, had it not been renewed; 0 if it was not. [ms]
+        locks: How often it was locked, renewals included.
         least: The lowest delivery count that it may have. [deliveries]
         most: The highest delivery count that it may have. [deliveries]
         persisted: The lowest delivery count that a new leader may read. [deliveries]
@@ -68,6 +70,7 @@ class KnownRecord:
     earliest_ms: int = 0
     latest_ms: int = 0
     renewed_ms: int = 0
+    locks: int = 0
     least: int = 0
     most: int = 0
     persisted: int = 0
@@ -78,3 +81,16 @@ class KnownRecord:
     may_be_unwritten: bool = False
     why: Guarantee | None = None
     life: list[str] = field(factory=list)
+
+
+class GroupHappening(NamedTuple):
+    """
+    Something that has happened to a share group.
+
+    Attributes:
+        what: It in words, with the time.
+        offsets: The offsets whose life tells of it.
+    """
+
+    what: str
+    offsets: set[int]

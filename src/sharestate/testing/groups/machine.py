@@ -7,15 +7,15 @@ the leader fails over, in random order, and every response is judged by what cli
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from functools import cache, partial
+from inspect import iscoroutinefunction
+from typing import Any, ClassVar, Final, TypeVar
 
 try:
-    from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+    from hypothesis.stateful import initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
@@ -23,14 +23,21 @@ except ModuleNotFoundError as error:
     message = "sharestate.testing.groups needs the extra 'testing': pip install 'sharestate[testing]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
-from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
+from sharestate.audit.guarantees import GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.coroutines import CoroutineRunner, at_once
-from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Event, Pick, Range, left_out
+from sharestate.testing.coroutines import CoroutineRunner, at_once, overlapping
+from sharestate.testing.groups.allowances import Allowance
+from sharestate.testing.groups.event_checks import EVENT_CHECKS
+from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
+from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.model import ClientModel, Delivery
+from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of
+from sharestate.testing.groups.programs import Offsets, passes
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
-from sharestate.testing.thorough import PHASES
-from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.testing.groups.situations import situations
+from sharestate.testing.program_machine import ProgramMachine
+from sharestate.testing.programs import Event, ProgramPass
+from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquireMode
 
 T = TypeVar("T")
@@ -40,23 +47,8 @@ class _AllowedError(Exception):
     """A guarantee was broken by a known bug."""
 
 
-class Allowance(NamedTuple):
-    """
-    A known bug of an implementation.
-
-    Attributes:
-        bug: Its name.
-        guarantee: The guarantee that it breaks.
-        applies: Whether it has broken it now, given the machine.
-    """
-
-    bug: str
-    guarantee: Guarantee
-    applies: Callable[[Any], bool]
-
-
-RUNS: Final = 400
-"""Runs by default, four for each example of a profile that has fewer of them: more than half repeat most of another."""
+RUNS: Final = 1_600
+"""Runs of a search at least, but sixteen for each example of the profile at most: they are short."""
 
 OPTIONAL: Final = (
     "abort_transaction",
@@ -67,6 +59,10 @@ OPTIONAL: Final = (
     "fail_writes",
 )
 """The methods that an implementation may lack, and with them what they do."""
+
+
+OVERLAPPING: Final = ("fetch", "acknowledge", "close_session", "advance_clock")
+"""The methods whose calls overlap if one of them is a coroutine."""
 
 
 @cache
@@ -98,7 +94,7 @@ def _events(draw: DrawFn) -> Event:
     return machine.pick_event(_picker(draw))
 
 
-class ShareGroupMachine(RuleBasedStateMachine):
+class ShareGroupMachine(ProgramMachine):
     """
     One share group that consumes one topic partition, as its clients see it.
 
@@ -109,6 +105,13 @@ class ShareGroupMachine(RuleBasedStateMachine):
     A setting of the group that is set as a class attribute is as it says; the others are drawn, small ones first. All
     of them go to ``start``.
     """
+
+    _runs = RUNS
+    _runs_for_an_example = 16
+    _door = "groups"
+    _event_checks = EVENT_CHECKS
+    _start = "group_starts"
+    _start_arguments = ("settings", "count")
 
     # ---- declarations
 
@@ -136,11 +139,17 @@ class ShareGroupMachine(RuleBasedStateMachine):
     acquire_mode: ClassVar[AcquireMode] = AcquireMode.BATCH_OPTIMIZED
     """What ``max_records`` means: about as many, by batches of the log, or with RECORD_LIMIT no more (KIP-1206)."""
 
+    reads_one_batch: ClassVar[bool] = False
+    """
+    Whether a fetch looks at one batch of the log only, whoever has that: then it may bring nothing although there is
+    something further on. Fetches that pass a batch of aborted records, or a marker, may bring nothing anyway.
+    """
+
     clock_tolerance_ms: ClassVar[int] = 0
     """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
 
-    members: ClassVar[Sequence[str]] = ("m1", "m2")
-    """The member ids."""
+    members: ClassVar[Sequence[str]] = ("m1", "m10")
+    """The member ids; one of them begins as another one does, since they are no prefixes."""
 
     allowances: ClassVar[Sequence[Allowance]] = ()
     """The known bugs: a guarantee that one of them breaks ends the run, and not the test."""
@@ -197,22 +206,14 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     # ---- what happens
 
-    def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
-        """Run more often than the profile of Hypothesis says, unless ``TestCase.settings`` is set afterwards."""
-        super().__init_subclass__(**named)
-        profile = cls.TestCase.settings
-        cls.TestCase.settings = hypothesis_settings(
-            profile,
-            max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
-            phases=set(profile.phases) & set(PHASES),
-        )
-
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the group."""
         super().__init__()
         self._model = ClientModel(GroupSettings())
         self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
         self._left_out: frozenset[int] = frozenset()
+        self._offsets = Offsets()
+        self._so_far: list[Event] = []
         self._runner = CoroutineRunner()
         self._is_started = False
         self._is_over = False
@@ -220,15 +221,22 @@ class ShareGroupMachine(RuleBasedStateMachine):
     @initialize(settings=_settings(), count=st.integers(1, 3))
     def group_starts(self, settings: GroupSettings, count: int) -> None:
         """Start the group, and produce a first batch."""
+        self._so_far.append(("group_starts", settings, count))
         self._model = ClientModel(
             settings,
             clock_tolerance_ms=self.clock_tolerance_ms,
             delivers_ranges=self.delivers_ranges,
             is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
+            reads_one_batch=self.reads_one_batch,
         )
         has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
         self._events = ClientEvents(
-            model=self._model, members=self.members, has=has, renews=self.renews, left_out=self._left_out
+            model=self._model,
+            members=self.members,
+            has=has,
+            renews=self.renews,
+            overlaps=any(iscoroutinefunction(getattr(self, name)) for name in OVERLAPPING),
+            left_out=self._left_out,
         )
         self._call(self.start, settings)
         self._is_started = True
@@ -239,6 +247,9 @@ class ShareGroupMachine(RuleBasedStateMachine):
         """Let one of the following events happen: its name, and its arguments."""
         name, *arguments = event
         if not self._is_over:
+            self._so_far.append(event)
+            for noted in (name, *situations(self._model, event)):
+                self.note(noted)
             with suppress(_AllowedError):
                 getattr(self, name)(*arguments)
 
@@ -272,9 +283,19 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     def member_acknowledges(self, member: str, ranges: Iterable[Range]) -> None:
         """Acknowledge ranges, with one type for all offsets or one for each; it may be wrong of the member to do so."""
-        batches = [AcknowledgementBatch(first, last, _types(names)) for first, last, names in ranges]
-        code = self._call(self._answer, member, batches)
-        self._judge(self._model.acknowledged, member, _by_offset(batches), code)
+        ranges = [*ranges]
+        code = self._call(self._answer, member, batches_of(ranges))
+        self._judge(self._model.acknowledged, member, by_offset(ranges), code)
+
+    def at_once(self, delays: Sequence[int], events: Sequence[Event]) -> None:
+        """Let fetches, acknowledgements, closed sessions and time overlap: *delays* says which of them goes on when."""
+        calls = [partial(OVERLAPS[name].begin, self, *arguments) for name, *arguments in events]
+        returned = self._call(overlapping, calls, delays)
+        judgements = [
+            partial(_judge_overlap, OVERLAPS[name].judge, result, arguments)
+            for (name, *arguments), result in zip(events, returned, strict=True)
+        ]
+        self._judge(self._model.happened_at_once, judgements)
 
     def member_acknowledges_all(self, member: str, name: str) -> None:
         """Acknowledge all that a member owns in the same way."""
@@ -322,10 +343,11 @@ class ShareGroupMachine(RuleBasedStateMachine):
                 with suppress(_AllowedError):
                     self._end_trouble()
                     self._accept_everything()
-                    if "fail_over" in self._events.has:
+                    self._judge(self._model.expect_nothing_left)
+                    if "fail_over" in self._events.has:  # it heals what is wrong before, and may be wrong itself
                         self.leader_fails_over()
                         self._accept_everything()
-                    self._judge(self._model.expect_nothing_left)
+                        self._judge(self._model.expect_nothing_left)
         finally:
             try:
                 if self._is_started:
@@ -351,17 +373,58 @@ class ShareGroupMachine(RuleBasedStateMachine):
         """Pick the next event; an override may leave out what an implementation is not meant to bear."""
         return self._events.next(pick)
 
+    # ---- the search
+
+    def _happens_at_random(self, pick: Pick, count: int) -> None:
+        self.pick_kinds(pick)
+        self.group_starts(self.pick_settings(pick), pick((1, 2, 3)))
+        for _ in range(count):
+            self.happens(self.pick_event(pick))
+
+    @property
+    def _program(self) -> list[Event]:
+        return self._so_far
+
+    @classmethod
+    def _kind_of(cls, error: Exception) -> Hashable:
+        return super()._kind_of(error), getattr(error, "guarantee", None)
+
+    @classmethod
+    def _passes(cls) -> Sequence[ProgramPass]:
+        plain = {name: small[0] for name, small in SMALL_SETTINGS.items() if getattr(cls, name, None) is None}
+        if not cls.renews:
+            del plain["renew_acknowledge_enable"]
+        return passes(plain, cls.members[0])
+
+    def _numbered(self, event: Event) -> Event | None:
+        numbered = self._offsets.numbered(event)
+        return numbered if numbered and self._events.is_possible(numbered) else None
+
+    def _named(self, event: Event) -> Event:
+        return self._offsets.named(event)
+
+    def _run(self, number: int, event: Event) -> None:
+        end = self._model.log_end
+        if event[0] == "group_starts":
+            _, settings, count = event
+            self.group_starts(settings, count)
+        else:
+            self.happens(event)
+        self._offsets.appended(number, range(end, self._model.log_end))
+
+    @property
+    def known(self) -> ClientKnowledge:
+        """What clients know at this moment."""
+        return self._model
+
     # ---- behind the events
 
     def _answer(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         """Return the error code of an acknowledgement, however the implementation reports it."""
         try:
             return int(self._runner.result_of(self.acknowledge(member, batches)) or ErrorCode.NONE)
-        except Exception as error:
-            code = getattr(error, "code", None)
-            if isinstance(code, int):
-                return code
-            raise
+        except Exception as error:  # noqa: BLE001 - those without a code are raised again
+            return code_of(error)
 
     def _fetch_for_all(self, max_records: int) -> Any:  # noqa: ANN401 - what users return, or an awaitable
         return at_once([self.fetch(member, max_records) for member in self.members])
@@ -409,14 +472,17 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     def _fetch_until_nothing(self, member: str, fetch: Callable[[str, int], list[int]]) -> None:
         empty = 0
-        most = 4 * len(self._model.records) + 10
-        for _ in range(most):
-            empty = 0 if fetch(member, EVERYTHING) else empty + 1
-            if empty == self._model.empty_fetches():
-                return
+        most = left = 4 * len(self._model.records) + 10
+        while left:
+            if fetch(member, EVERYTHING):
+                empty, left = 0, left - 1
+            else:
+                empty += 1
+                if empty == self._model.empty_fetches():
+                    return
         self._judge(self._model.expect_end, most)
 
-    def _call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> Any:  # noqa: ANN401 - what users return
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - what users return
         """Call a method of the implementation; whatever it raises ends the run."""
         self._is_over = True
         result = self._runner.result_of(method(*args))
@@ -436,14 +502,5 @@ class ShareGroupMachine(RuleBasedStateMachine):
         return result
 
 
-def _types(names: Iterable[str]) -> tuple[AcknowledgeType, ...]:
-    return tuple(AcknowledgeType[name] for name in names)
-
-
-def _by_offset(batches: Iterable[AcknowledgementBatch]) -> Mapping[int, str]:
-    """Return the name of the type of each offset."""
-    types = {}
-    for first, last, names in batches:
-        for index, offset in enumerate(range(first, last + 1)):
-            types[offset] = AcknowledgeType(names[0 if len(names) == 1 else index]).name
-    return types
+def _judge_overlap(judge: Callable[..., Any], result: Any, arguments: Sequence[Any], model: ClientModel) -> None:  # noqa: ANN401 - what users return
+    judge(model, result, *arguments)

@@ -1,19 +1,23 @@
 """
-The knowledge of a share group's clients: one entry for each offset, which says what may happen to it next.
+What happens to a share group as its clients see it, and how it is judged.
 
-It takes what was sent to an implementation and what came back, and raises GuaranteeBrokenError if that cannot be. Plain
-``if`` and ``elif``, and no code of the library: what the library has wrong is not wrong here as well.
+No code of the library is used here either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import permutations
+from typing import Final, NamedTuple, NoReturn
 
 from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.groups.known_records import Content, Knowledge, KnownRecord
-from sharestate.testing.groups.settings import READ_COMMITTED, GroupSettings
+from sharestate.testing.groups.knowledge import ClientKnowledge
+from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
+
+MOST_OTHERS: Final = 8
+"""How much of what happened last to other records is told. [events]"""
 
 
 class Delivery(NamedTuple):
@@ -31,38 +35,12 @@ class Delivery(NamedTuple):
     delivery_count: int | None = None
 
 
-class ClientModel:
+class ClientModel(ClientKnowledge):
     """
-    All that clients of one share group know of one topic partition, and what they may expect.
+    What clients know, how it changes, and what they may expect: see ``ClientKnowledge`` for the arguments.
 
-    Args:
-        settings: The settings of the group.
-        clock_tolerance_ms: By how much the implementation's time may differ from this one's. [ms]
-        delivers_ranges: Whether responses are ranges of acquired offsets, in which control records and holes of the log
-            may be, as a broker answers; else they are the records that an application gets.
-        is_record_limit: Whether a response has at most as many records as were asked for.
+    It takes what was sent to an implementation and what came back, and raises GuaranteeBrokenError if that cannot be.
     """
-
-    def __init__(
-        self,
-        settings: GroupSettings,
-        *,
-        clock_tolerance_ms: int = 0,
-        delivers_ranges: bool = False,
-        is_record_limit: bool = False,
-    ) -> None:
-        """Begin with an empty log."""
-        self.settings = settings
-        self.clock_tolerance_ms = clock_tolerance_ms
-        self.delivers_ranges = delivers_ranges
-        self.is_record_limit = is_record_limit
-        self.now_ms = 0
-        self.log_start = 0
-        self.log_end = 0
-        self.leader = 0
-        self.writes_fail = False
-        self.records: dict[int, KnownRecord] = {}
-        self.largest_batch = 1
 
     # ---- the log
 
@@ -73,6 +51,7 @@ class ClientModel:
             message = f"produce() returned {offsets}: expected ascending offsets from {self.log_end} on"
             raise ValueError(message)
         batch = offsets[0], offsets[-1]
+        self._happens(f"{batch[0]}-{batch[1]} are produced")
         where = f"produced in the batch {batch[0]}-{batch[1]}" + (
             f", in a transaction of {producer}" if producer else ""
         )
@@ -83,6 +62,7 @@ class ClientModel:
     def transaction_ended(self, producer: str, marker: int | None, *, is_committed: bool) -> None:
         """Note that a transaction was committed or aborted; its marker is the next offset unless it is given."""
         how = "committed" if is_committed else "aborted"
+        self._happens(f"the transaction of {producer} is {how}")
         for record in self.records.values():
             if record.producer == producer and not record.is_aborted:
                 record.producer = "" if is_committed else producer
@@ -93,18 +73,11 @@ class ClientModel:
 
     def deleted(self, log_start: int) -> None:
         """Note that the log start offset has moved."""
+        self._happens(f"records are deleted: the log starts at {log_start}")
         for record in self.records.values():
             if self.log_start <= record.offset < log_start:
                 self._note(record, f"deleted: the log starts at {log_start}")
         self.log_start = log_start
-
-    def open_transactions(self) -> dict[str, int]:
-        """Return the first offset of each transaction that has not ended, by producer."""
-        first: dict[str, int] = {}
-        for record in self.records.values():
-            if record.producer and not record.is_aborted:
-                first.setdefault(record.producer, record.offset)
-        return first
 
     # ---- members
 
@@ -119,23 +92,28 @@ class ClientModel:
             GuaranteeBrokenError: It is not what *member* may get.
         """
         offsets: list[int] = []
+        deliveries = list(deliveries)
+        self._happens(f"{member} fetches, and gets {_ranges(deliveries)}")
+        locks = sum(self._takes_a_lock(record) for record in self.records.values())
         for first, last, count in deliveries:
             for offset in range(first, last + 1):
                 if offset in offsets:
                     self._broken(Guarantee.NO_REPEATS, offset, f"{member} gets offset {offset} twice in one response")
-                self._deliver(member, self._existing(member, offset), count)
+                record = self._existing(member, offset)
+                self._expect_room(member, record, locks)
+                self._deliver(member, record, count)
+                locks += self._takes_a_lock(record)
                 offsets.append(offset)
         if self.is_record_limit and len(offsets) > max_records:
             what = f"{member} asks for {max_records} records and gets {len(offsets)}"
-            raise GuaranteeBrokenError(Guarantee.RECORD_LIMIT, what)
-        locks = sum(self._is_acquired(record) for record in self.records.values() if record.offset >= self.log_start)
+            self._break(Guarantee.RECORD_LIMIT, what)
         most = self.settings.max_record_locks + self.largest_batch - 1
         if locks > most:
             what = (
                 f"after a fetch of {max_records} {locks} records are acquired; max_record_locks is "
                 f"{self.settings.max_record_locks}, and the largest batch has {self.largest_batch}"
             )
-            raise GuaranteeBrokenError(Guarantee.RECORD_LOCKS, what)
+            self._break(Guarantee.RECORD_LOCKS, what)
         return offsets
 
     def acknowledged(self, member: str, types: Mapping[int, str], code: int) -> None:
@@ -150,6 +128,7 @@ class ClientModel:
         Raises:
             GuaranteeBrokenError: It should have been refused, or should not, or with another code.
         """
+        self._happens(f"{member} acknowledges {_in_short(types)}: {'ok' if code == 0 else f'error code {code}'}")
         verdicts = {offset: self.may_acknowledge(member, offset, type_) for offset, type_ in types.items()}
         refused = [offset for offset, may in verdicts.items() if may is False]
         what = f"{member} acknowledges {_in_short(types)}"
@@ -158,8 +137,10 @@ class ClientModel:
             self._broken(Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE, refused[0], what)
         elif code == ErrorCode.NONE:
             for offset, type_ in types.items():
-                if self._may_be_owner(member, offset):
+                if self._may_be_owner(member, offset) and offset >= self.log_start:
                     self._acknowledge(self.records[offset], type_)
+                elif self._may_be_owner(member, offset):
+                    self._perhaps_acknowledged(self.records[offset], type_)
         elif self.writes_fail and code not in {ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST}:
             self._not_written(member, types, code)
         elif all(verdicts.values()):
@@ -173,6 +154,7 @@ class ClientModel:
 
     def left(self, member: str) -> None:
         """Note that the share session of *member* was closed: what it owned is available again."""
+        self._happens(f"{member} closes its session")
         for record in self.records.values():
             if record.state is Knowledge.ACQUIRED and record.owner == member and self.writes_fail:
                 record.earliest_ms = self.now_ms
@@ -184,6 +166,7 @@ class ClientModel:
 
     def time_passed(self, ms: int) -> None:
         """Note that time has passed; the locks whose deadline has surely passed have expired."""
+        self._happens(f"{ms} ms pass")
         self.now_ms += ms
         for record in self.records.values():
             if record.state is Knowledge.ACQUIRED and self.now_ms > record.latest_ms:
@@ -191,6 +174,7 @@ class ClientModel:
 
     def failed_over(self) -> None:
         """Note that another leader has taken over: it knows what was persisted, and nothing of what is acquired."""
+        self._happens("another leader takes over")
         self.leader += 1
         for record in self.records.values():
             if record.leader >= 0 and (record.state is not Knowledge.TERMINAL or not record.is_stored):
@@ -204,54 +188,51 @@ class ClientModel:
 
     def writes_changed(self, *, is_failing: bool) -> None:
         """Note that from now on the state cannot be persisted, or can be again."""
+        self._happens("writes fail from now on" if is_failing else "writes succeed again")
         self.writes_fail = is_failing
         for record in self.records.values():
             if not is_failing and record.state is Knowledge.ACQUIRED and not self._is_acquired(record):
                 record.may_be_unwritten = True
 
-    # ---- questions
+    # ---- what overlaps
 
-    def owned(self, member: str) -> list[int]:
-        """Return the offsets that *member* owns for certain, ascending."""
-        return [
-            offset
-            for offset, record in sorted(self.records.items())
-            if record.owner == member and self._is_acquired(record)
-        ]
+    def happened_at_once(self, judgements: Sequence[Callable[[ClientModel], object]]) -> None:
+        """
+        Judge events that have overlapped, and note them: they have to be right in some order, one after the other.
 
-    def is_renewal_of_use(self, member: str) -> bool:
-        """Return whether a lock of *member* was not taken or renewed just now."""
-        latest_ms = self._deadline_ms + self.clock_tolerance_ms
-        return any(self.records[offset].latest_ms < latest_ms for offset in self.owned(member))
+        Args:
+            judgements: The events, as functions that note one in the knowledge that they are given; that time passes
+                comes first, since a lock that begins afterwards lasts.
 
-    def deadlines_ms(self) -> set[tuple[int, int]]:
-        """Return from when on, and after when, each lock expires, or would have expired without a renewal. [ms]"""
-        acquired = [record for record in self.records.values() if record.state is Knowledge.ACQUIRED]
-        deadlines = {(record.earliest_ms, record.latest_ms) for record in acquired}
-        return deadlines | {(record.renewed_ms, record.renewed_ms) for record in acquired if record.renewed_ms}
+        Raises:
+            GuaranteeBrokenError: They are not; it says what is wrong in the order in which they stand.
+        """
+        self._happens("what comes next has overlapped; it is right in no order")
+        found = []
+        for order in permutations(judgements):
+            known = self.copy()
+            known.happenings.pop()
+            with suppress(GuaranteeBrokenError):
+                for judge in order:
+                    judge(known)
+                found.append(known)
+        if not found:
+            for judge in judgements:
+                judge(self)
+        found[0].leave_deadlines_open(self, found)
+        vars(self).update(vars(found[0]))
 
-    def may_acknowledge(self, member: str, offset: int, type_: str = "ACCEPT") -> bool | None:
-        """Return whether *member* may acknowledge *offset*; None if that is open."""
-        record = self.records.get(offset)
-        if offset >= self.log_end:
-            return False
-        if record is None or offset < self.log_start:
-            return None
-        if record.state is Knowledge.ACQUIRED and record.owner == member:
-            if not self._is_acquired(record):
-                return None
-            return type_ != "RENEW" or self.settings.renew_acknowledge_enable
-        return None if self._may_be_passed(offset) else False
+    def leave_deadlines_open(self, before: ClientKnowledge, found: Sequence[ClientKnowledge]) -> None:
+        """Let locks that were taken or renewed while time has passed begin as in any of the orders that are right."""
+        passed_ms = self.now_ms - before.now_ms if self.clock_tolerance_ms else 0  # where time is real, at any moment
+        for offset, record in self.records.items():
+            if record.locks != (before.records[offset].locks if offset in before.records else 0):
+                others = [known.records[offset] for known in found if offset in known.records]
+                locked = [other for other in others if other.locks == record.locks]
+                record.earliest_ms = min(other.earliest_ms for other in locked) - passed_ms
+                record.latest_ms = max(other.latest_ms for other in locked)
 
-    def left_over(self) -> list[KnownRecord]:
-        """Return the records that have to be delivered still."""
-        return [
-            record
-            for record in self.records.values()
-            if record.content is Content.RECORD
-            and not self._may_be_terminal(record)
-            and (record.producer == "" or not self._is_read_committed)
-        ]
+    # ---- the end
 
     def expect_nothing_left(self) -> None:
         """
@@ -264,35 +245,6 @@ class ClientModel:
             state = "acquired and never delivered again" if record.state is Knowledge.ACQUIRED else "not delivered"
             what = f"a member has accepted all that it got until it got nothing more, and {record.offset} is {state}"
             self._broken(Guarantee.NOTHING_LOST, record.offset, what)
-
-    def waiting(self) -> list[int]:
-        """
-        Return the offsets that a member gets if it goes on fetching: nobody owns them, and there is room for them.
-
-        None of them if writes fail, since a lock that expires then may come back with a write that fails.
-        """
-        is_room = self.log_end <= self.settings.max_record_locks
-        if not is_room or self.writes_fail:
-            return []
-        opened = self.open_transactions().values() if self._is_read_committed else ()
-        last_stable_offset = min(opened, default=self.log_end)
-        return [
-            record.offset
-            for record in self.left_over()
-            if record.state is Knowledge.AVAILABLE
-            and not record.may_be_unwritten
-            and record.offset < last_stable_offset
-        ]
-
-    def empty_fetches(self) -> int:
-        """
-        Return how many fetches in a row have to bring nothing for the next one to bring nothing either.
-
-        One may only find out that the log start has moved, and others pass aborted records and markers: as few at a
-        time as there is room for.
-        """
-        passed = sum(record.is_aborted or record.content is not Content.RECORD for record in self.records.values())
-        return 2 + passed // self.settings.max_record_locks
 
     def expect_delivered(self, member: str, waiting: Iterable[int]) -> None:
         """
@@ -314,49 +266,7 @@ class ClientModel:
             GuaranteeBrokenError: Always.
         """
         what = f"a member has accepted all that it got in {deliveries} fetches, and still gets more"
-        raise GuaranteeBrokenError(Guarantee.DELIVERY_ENDS, what)
-
-    # ---- what may be
-
-    @property
-    def _is_read_committed(self) -> bool:
-        return self.settings.isolation_level == READ_COMMITTED
-
-    def _is_acquired(self, record: KnownRecord) -> bool:
-        """Return whether a record is acquired for certain."""
-        return record.state is Knowledge.ACQUIRED and self.now_ms < record.earliest_ms
-
-    def _may_be_owner(self, member: str, offset: int) -> bool:
-        record = self.records.get(offset)
-        return record is not None and record.state is Knowledge.ACQUIRED and record.owner == member
-
-    def _may_be_terminal(self, record: KnownRecord) -> bool:
-        if record.state is Knowledge.TERMINAL or record.content is not Content.RECORD or record.offset < self.log_start:
-            return True
-        if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
-            return True
-        if record.state is Knowledge.ACQUIRED and self._is_acquired(record):
-            return False
-        return record.most >= self.settings.delivery_count_limit
-
-    def _may_be_passed(self, offset: int) -> bool:
-        """Return whether the SPSO may lie above *offset*: there a broker ignores acknowledgements."""
-        return all(self._may_be_terminal(record) for record in self.records.values() if record.offset <= offset)
-
-    def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:
-        if code == ErrorCode.INVALID_REQUEST:  # what no leader has delivered yet lies past what is in flight
-            return any(
-                offset not in self.records or self.records[offset].leader != self.leader
-                for offset, may in verdicts.items()
-                if may is not True
-            ) or any(may is None for may in verdicts.values())
-        return code == ErrorCode.INVALID_RECORD_STATE
-
-    def _why_not(self, member: str, offset: int) -> str:
-        """Return why *member* may not acknowledge *offset*."""
-        if self._may_be_owner(member, offset):
-            return "the group has renew_acknowledge_enable off"
-        return f"it does not own {offset}"
+        self._break(Guarantee.DELIVERY_ENDS, what)
 
     # ---- what changes
 
@@ -395,6 +305,18 @@ class ClientModel:
         self._lock(record)
         event = f"delivered to {member}, delivery count {record.most}"
         self._note(record, f"{event}; its lock expires after {self.now_ms + self.settings.lock_duration_ms} ms")
+
+    def _expect_room(self, member: str, record: KnownRecord, locks: int) -> None:
+        """Judge that at the limit nothing new is acquired but the rest of a log batch; what is in flight may be."""
+        if locks < self.settings.max_record_locks or record.content is not Content.RECORD:
+            return
+        batch = range(record.batch[0], record.batch[1] + 1)
+        if not any(self.records[offset].leader == self.leader for offset in batch if offset in self.records):
+            what = (
+                f"{member} gets offset {record.offset}, with which a log batch begins, while {locks} records are "
+                f"acquired; max_record_locks is {self.settings.max_record_locks}"
+            )
+            self._broken(Guarantee.RECORD_LOCKS, record.offset, what)
 
     def _expect_deliverable(self, member: str, record: KnownRecord) -> None:
         offset = record.offset
@@ -440,6 +362,14 @@ class ClientModel:
             message = f"unknown acknowledge type {type_}"
             raise ValueError(message)
 
+    def _perhaps_acknowledged(self, record: KnownRecord, type_: str) -> None:
+        """Note an acknowledgement below the log start offset: it does what it says, or nothing."""
+        record.earliest_ms = self.now_ms
+        if type_ == "RENEW":
+            record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
+        record.may_be_unwritten = True
+        self._note(record, f"{type_} by {record.owner}, below the log start offset: it succeeds, and may do nothing")
+
     def _refused(self, member: str, types: Mapping[int, str]) -> None:
         """Note that nothing has changed; but a broker does not take a renewal back if a later part is refused."""
         for offset, type_ in types.items():
@@ -460,11 +390,8 @@ class ClientModel:
         record.earliest_ms = self._deadline_ms - self.clock_tolerance_ms
         record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
         record.renewed_ms = 0
+        record.locks += 1
         record.may_be_unwritten = False
-
-    @property
-    def _deadline_ms(self) -> int:
-        return self.now_ms + self.settings.lock_duration_ms
 
     def _release(self, record: KnownRecord, event: str, *, is_persisted: bool = False) -> None:
         """Make a record available again, or terminal if its delivery count is at the limit."""
@@ -487,12 +414,24 @@ class ClientModel:
         self._note(record, event)
         record.owner = ""
 
+    def _happens(self, what: str) -> None:
+        self.happenings.append(GroupHappening(f"at {self.now_ms} ms: {what}", set()))
+
     def _note(self, record: KnownRecord, event: str) -> None:
         record.life.append(f"at {self.now_ms} ms: {event}")
+        self.happenings[-1].offsets.add(record.offset)
 
     def _broken(self, guarantee: Guarantee, offset: int, what: str) -> NoReturn:
         record = self.records.get(offset)
-        raise GuaranteeBrokenError(guarantee, what, offset, () if record is None else record.life)
+        self._break(guarantee, what, offset, () if record is None else record.life)
+
+    def _break(self, guarantee: Guarantee, what: str, offset: int | None = None, life: Sequence[str] = ()) -> NoReturn:
+        others = [each.what for each in self.happenings if offset is None or offset not in each.offsets]
+        raise GuaranteeBrokenError(guarantee, what, offset, life, others[-MOST_OTHERS:])
+
+
+def _ranges(deliveries: Iterable[Delivery]) -> str:
+    return ", ".join(f"{first}-{last}" for first, last, _ in deliveries) or "nothing"
 
 
 def _in_short(types: Mapping[int, str]) -> str:

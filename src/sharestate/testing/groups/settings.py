@@ -44,9 +44,10 @@ SMALL_SETTINGS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(
     {
         "delivery_count_limit": (2, 3, 5),
         "lock_duration_ms": (1_000,),
-        "max_record_locks": (200, 4),
+        "max_record_locks": (200, 4, 2_000),
         "isolation_level": (READ_COMMITTED, READ_UNCOMMITTED),
         "renew_acknowledge_enable": (True, True, False),
     }
 )
-"""The settings from which those are picked that are not declared: limits are reached after a few events."""
+"""The settings from which those are picked that are not declared: limits are reached after a few events. 5 and 2,000
+are Kafka's defaults."""

@@ -34,8 +34,8 @@ class SharePartitionAdapter:
     copied_bugs: ClassVar[Collection[str]] = ()
     """The bugs of Kafka that the implementation has too, by their ids in ``KAFKA_BUGS``: a run ends where one shows."""
 
-    members: ClassVar[Sequence[str]] = ("m1", "m2")
-    """The member ids."""
+    members: ClassVar[Sequence[str]] = ("m1", "m10")
+    """The member ids; one of them begins as another one does, since they are no prefixes."""
 
     logs: ClassVar[Sequence[str]] = tuple(LOGS)
     """The logs that are tried; ``single records`` and ``sparse records`` have no batches of more than one record."""

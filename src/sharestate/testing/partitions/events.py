@@ -45,6 +45,7 @@ CHOICES: Final = (
     "fail_over",
     "compact",
     "configure",
+    "fail_a_part",
 )
 """What may happen next, as often as it does: always in the same order, so that a program still means the same if a step
 of it is left out."""
@@ -60,6 +61,18 @@ TYPES: Final = (*((kind,) for kind in KINDS), *((a, b) for a, b in product(KINDS
 
 LATE: Final = tuple(product((0, 1), KINDS, (1, 2, 3, 5)))
 """Of an acknowledgement by anybody: the member, the type, and of how many records."""
+
+ALWAYS: Final = frozenset({"acquire", "answer", "acknowledge"})
+"""What a run is nothing without."""
+
+
+def kinds_of_a_run(pick: Pick) -> tuple[str, ...]:
+    """Pick what may happen in a run: all, or without about half of the rest, so that what is rare comes together."""
+    if pick((True, False)):
+        return CHOICES
+    kept = {kind for kind in dict.fromkeys(CHOICES) if kind in ALWAYS or pick((True, False))}
+    return tuple(kind for kind in CHOICES if kind in kept)
+
 
 AGES_MS: Final = 10**12
 """A jump of the clock. [ms]"""
@@ -98,7 +111,7 @@ class PartitionSettings(NamedTuple):
 
 
 SMALL: Final[dict[str, tuple[Any, ...]]] = {
-    "delivery_count_limit": (2, 2, 3, 6),
+    "delivery_count_limit": (2, 2, 3, 5, 6),
     "lock_duration_ms": (1_000,),
     "max_record_locks": (200, 2, 5),
     "batch_size": (500, 1, 3),
@@ -106,11 +119,11 @@ SMALL: Final[dict[str, tuple[Any, ...]]] = {
     "isolation_level": ("read_uncommitted", "read_committed", "read_committed"),
     "has_dead_letter_queue": (False, True, True),
 }
-"""The settings that are drawn: small enough to be reached."""
+"""The settings that are drawn: small enough to be reached; Kafka's default delivery limit is 5, which is odd."""
 
 
 CONFIGURED: Final[dict[str, tuple[Any, ...]]] = {
-    "delivery_count_limit": (2, 3, 6),
+    "delivery_count_limit": (2, 3, 5, 6),
     "lock_duration_ms": (500, 1_000),
     "max_record_locks": (200, 2, 5),
     "isolation_level": ("read_uncommitted", "read_committed"),
@@ -198,14 +211,25 @@ class EventPicker:
     changeable: frozenset[str] = frozenset()
     """The settings that may change."""
 
+    choices: Sequence[str] = CHOICES
+    """What may happen in this run."""
+
     answered: list[tuple[str, int]] = Factory(list)
     """The writes and the dead letters that have been answered."""
 
+    following: list[Callable[[], Event | None]] = Factory(list)
+    """What happens next, one after the other, as far as it is possible then."""
+
     def next(self, pick: Pick) -> Event:
         """Pick the next event; what is not possible now becomes another one that is."""
-        method = pick(CHOICES)
+        while self.following:
+            following = self.following.pop(0)()
+            if following is not None:
+                return following
+        method = pick(self.choices)
         possible = {
             **dict.fromkeys(("acknowledge_all", "acknowledge", "time", "release", "late"), bool(self.held())),
+            "fail_a_part": bool(self.held()) and self.log.has_batches,
             "answer": bool(self.model.held),
             "dead_letter": bool(self.model.held_letters),
             "answer_again": bool(self.answered),
@@ -269,6 +293,28 @@ class EventPicker:
         parts = [[each] for run in held for each in _parts(*run)] + [held[:2], held[:1] * 2]
         ranges, types = pick(parts), pick(TYPES)
         return "member_acknowledges", member, [(first, last, _in_turn(types, first, last)) for first, last in ranges]
+
+    def _fail_a_part(self, pick: Pick) -> Event:
+        """Release one record of several, and let it fail once more than the others: it is released again."""
+        member, other = self._owner(pick), pick(self.members)
+        offset = pick([offset for offset, owner in self.held().items() if owner == member])
+        fetched = [(offset, offset, *self.log.batches(offset, 1)[0][2:])]
+        self.following = [
+            self._success,
+            lambda: ("member_acquires", other, offset, fetched, [], 1),
+            lambda: self._release_one(other, offset),
+            self._success,
+            lambda: ("member_acknowledges_all", member, "RELEASE") if self.held_by(member) else None,
+            self._success,
+        ]
+        return "member_acknowledges", member, [(offset, offset, ["RELEASE"])]
+
+    def _success(self) -> Event | None:
+        return ("write_is_answered", max(self.model.held), "succeeds") if self.model.held else None
+
+    def _release_one(self, member: str, offset: int) -> Event | None:
+        is_held = self.held().get(offset) == member
+        return ("member_acknowledges", member, [(offset, offset, ["RELEASE"])]) if is_held else None
 
     def _late(self, pick: Pick) -> Event:
         """Acknowledge whatever is in flight, be it one's own or not, or what begins below that."""

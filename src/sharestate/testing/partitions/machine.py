@@ -13,15 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from random import Random
 from typing import Any, Final
 
 try:
-    from hypothesis import currently_in_test_context
-    from hypothesis import event as count_event
-    from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+    from hypothesis.stateful import initialize, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
@@ -33,7 +29,9 @@ from sharestate.error_codes import ErrorCode
 from sharestate.testing.coroutines import CoroutineRunner
 from sharestate.testing.partitions.adapter import OPTIONAL, SharePartitionAdapter
 from sharestate.testing.partitions.differences import KAFKA_BUGS, SharePartitionDiffersError
+from sharestate.testing.partitions.event_checks import EVENT_CHECKS
 from sharestate.testing.partitions.events import (
+    CHOICES,
     CONFIGURED,
     SMALL,
     Coordinator,
@@ -44,14 +42,16 @@ from sharestate.testing.partitions.events import (
     ReadState,
     by_record,
     in_words,
+    kinds_of_a_run,
     name_of,
     stored_state,
 )
 from sharestate.testing.partitions.log import LogBatch, PartitionLog, in_json, record_batch
-from sharestate.testing.partitions.programs import ProgramRun, ProgramStep, References, add_events, search
+from sharestate.testing.partitions.programs import References, passes
 from sharestate.testing.partitions.situations import situations
+from sharestate.testing.program_machine import ProgramMachine
+from sharestate.testing.programs import ProgramPass, ProgramRun, ProgramStep
 from sharestate.testing.record_model.model import RecordModel
-from sharestate.testing.thorough import PHASES
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AbortedTransaction
@@ -98,7 +98,7 @@ def _events(draw: DrawFn) -> Event:
     return machine.pick_event(_picker(draw))
 
 
-class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
+class SharePartitionMachine(SharePartitionAdapter, ProgramMachine):
     """
     One share partition in the hands of an adversary.
 
@@ -111,6 +111,13 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
 
     >>> class TestMySharePartition(SharePartitionMachine.TestCase): ...
     """
+
+    _runs = RUNS
+    _runs_for_an_example = 16
+    _door = "partitions"
+    _event_checks = EVENT_CHECKS
+    _start = "partition_starts"
+    _start_arguments = ("settings", "log", "state")
 
     def __init__(self) -> None:
         """Begin with nothing; the first rule starts the share partition."""
@@ -125,6 +132,7 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
         self._so_far: list[Event] = []
         self._starts: list[Event] = []
         self._settings = PartitionSettings()
+        self._choices: Sequence[str] = CHOICES
         self._has_ended = False
         self._begin()
 
@@ -134,7 +142,9 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
         self._numbers: dict[int, int] = {}
         self._letters: dict[int, int] = {}
         changeable = frozenset(name for name in CONFIGURED if self._declared()[name] is None)
-        self._events = EventPicker(self._model, self._log, self._settings, self.members, self._has, changeable)
+        self._events = EventPicker(
+            self._model, self._log, self._settings, self.members, self._has, changeable, self._choices
+        )
         self._references = References()
 
     # ---- what happens
@@ -155,8 +165,8 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
         """Let one of the following events happen: its name, and its arguments."""
         if self._has_ended:
             return
-        for situation in situations(self._model, event):
-            self.note(situation)
+        for noted in (event[0], *situations(self._model, event)):
+            self.note(noted)
         self._so_far.append(event)
         name, *arguments = event
         with self._failing():
@@ -169,20 +179,13 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Let an error know the events that led to it."""
+        """Let a bug of Kafka that is copied end the run."""
         try:
             yield
-        except Exception as error:
-            if self._shows_copied_bug():
-                self._has_ended = True
-                return
-            add_events(error, [self._starts[0], *self._so_far])
-            raise
-
-    def note(self, situation: str) -> None:
-        """Take note of a situation that the run comes into: Hypothesis counts it in its statistics."""
-        if currently_in_test_context():
-            count_event(situation)
+        except Exception:
+            if not self._shows_copied_bug():
+                raise
+            self._has_ended = True
 
     def member_acquires(
         self, member: str, first: int, batches: Sequence[LogBatch], aborted: Sequence[tuple[int, int]], most: int
@@ -406,58 +409,29 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
             message = f"{cls.__name__}.copied_bugs: {sorted(unknown)} are none of {', '.join(KAFKA_BUGS)}"
             raise ValueError(message)
         super().__init_subclass__(**named)
-        case = cls.TestCase
-        profile = case.settings
-        case.settings = hypothesis_settings(
-            profile,
-            max_examples=max(profile.max_examples, min(RUNS, 16 * profile.max_examples)),
-            phases=set(profile.phases) & set(PHASES),
-        )
-
-        def run(self: Any) -> None:  # noqa: ANN401 - a class that Hypothesis makes
-            cls._search(self.settings)
-
-        run.__dict__.update(vars(case.runTest))  # pytest and Hypothesis know by it that this is Hypothesis's test
-        case.runTest = run  # type: ignore[method-assign] # Hypothesis has no other way to act on what it has found
-
-    @classmethod
-    def _search(cls, settings: hypothesis_settings) -> None:
-        def run(seed: int) -> None:
-            machine = cls()
-            machine._happens_at_random(Random(seed).choice, settings.stateful_step_count)  # noqa: S311 - to be repeated
-
-        plain = {name: small[0] for name, small in SMALL.items() if getattr(cls, name, None) is None}
-        search(settings, run, cls._replay, plain, cls.__name__)
 
     def _happens_at_random(self, pick: Pick, count: int) -> None:
-        """Let *count* events happen."""
-        try:
-            self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
-            for _ in range(count):
-                self.happens(self.pick_event(pick))
-        finally:
-            self.teardown()
+        self._choices = kinds_of_a_run(pick)
+        self.partition_starts(self.pick_settings(pick), pick(self.logs), self.pick_state(pick))
+        for _ in range(count):
+            self.happens(self.pick_event(pick))
+
+    @property
+    def _program(self) -> list[Event]:
+        return [*self._starts[:1], *self._so_far]
 
     @classmethod
-    def _replay(cls, steps: Sequence[ProgramStep]) -> ProgramRun:
-        """Run the steps that are possible, up to the first that fails."""
-        machine, run = cls(), ProgramRun([], [], None, {})
-        try:
-            for step in steps:
-                event = machine._references.numbered(step.event)
-                if machine._events.is_possible(event):
-                    run.steps.append(ProgramStep(step.number, machine._references.named(event)))
-                    run.events.append(event)
-                    machine._run(step.number, event)
-        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
-            run = run._replace(error=error)
-        machine.teardown()
-        further = (index for index, event in enumerate(run.events) if event[0] == "leader_fails_over")
-        run.leaders.update(zip(further, machine._starts[1:], strict=False))  # the last one may not have come so far
-        return run
+    def _passes(cls) -> Sequence[ProgramPass]:
+        return passes({name: small[0] for name, small in SMALL.items() if getattr(cls, name, None) is None})
+
+    def _numbered(self, event: Event) -> Event | None:
+        numbered = self._references.numbered(event)
+        return numbered if self._events.is_possible(numbered) else None
+
+    def _named(self, event: Event) -> Event:
+        return self._references.named(event)
 
     def _run(self, number: int, event: Event) -> None:
-        """Run step *number* of a program, and note the writes that it led to."""
         name, *arguments = event
         writes, letters = self._model.issued, self._model.handed_over
         if name == "partition_starts":
@@ -467,3 +441,9 @@ class SharePartitionMachine(SharePartitionAdapter, RuleBasedStateMachine):
         if name in {"partition_starts", "leader_fails_over"}:
             writes = letters = 0
         self._references.issued(number, range(writes, self._model.issued), range(letters, self._model.handed_over))
+
+    def _later(self, run: ProgramRun) -> Sequence[list[ProgramStep]]:
+        """Return the programs that begin with a further leader, the last one first."""
+        further = (index for index, event in enumerate(run.events) if event[0] == "leader_fails_over")
+        found = zip(further, self._starts[1:], strict=False)  # the last one may not have come so far
+        return [[ProgramStep(run.steps[at].number, start), *run.steps[at + 1 :]] for at, start in found][::-1]

@@ -1,125 +1,19 @@
 """
-The search for a program of events that ends in a failure of a share partition, and how the program becomes short.
+The programs of events of a share partition: what their events refer to, and how they become shorter and plainer.
 
-Hypothesis chooses the seed of a run and nothing else: to choose each event takes it four times as long as what happens
-then, and to make a program short by leaving out choices takes minutes. Here events are left out. One that refers to a
-write or to a dead letter names it by the event that led to it, so that the others may be left out.
+An event that answers a write or a dead letter names it by the event that led to it, so that others may be left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from attrs import Factory, define
-from hypothesis import Phase, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 from sharestate.testing.partitions.events import Event, PartitionSettings, ReadState
-from sharestate.testing.shrinking import Pass, shrunk, with_plainer_steps, without_pairs, without_ranges
-
-MOST_EVENTS: Final = 8_000
-"""How many events are run at most to make a program shorter: a few seconds for a leader in memory. [events]"""
-
-
-SHORT: Final = 6
-"""A program of that many events is short, the start included: no shorter one is looked for. [events]"""
-
-MOST_SEEDS: Final = 100
-"""How many other runs may lead to a shorter program. [runs]"""
-
-MOST_OTHERS: Final = 4
-"""How many other programs are made short. [programs]"""
-
-_EVENTS: Final = "sharestate_events"
-"""The attribute of an error that has the events that led to it."""
-
-
-def add_events(error: Exception, events: Sequence[Event]) -> None:
-    """Let *error* know the start, and the events that led to it."""
-    vars(error)[_EVENTS] = events
-
-
-def search(
-    settings: hypothesis_settings,
-    run: Callable[[int], None],
-    replay: Replay,
-    plain_settings: Mapping[str, Any],
-    machine: str,
-) -> None:
-    """
-    Search, and raise the error of the shortest program found that fails, with its text as a note.
-
-    Args:
-        settings: The number of runs, and whether programs are made short (``Phase.shrink``).
-        run: Runs what a seed leads to; its error knows the events.
-        replay: Runs steps.
-        plain_settings: The plainest value of each setting that may be another one.
-        machine: The name of the machine's class.
-    """
-    phases = [phase for phase in settings.phases if phase not in {Phase.shrink, Phase.explain}]
-
-    @hypothesis_settings(settings, phases=phases, print_blob=False)
-    @given(seed=st.integers(0, 2**24 - 1))  # of larger ones Hypothesis prefers the small ones
-    def run_one(seed: int) -> None:
-        run(seed)
-
-    try:
-        run_one()
-    except Exception as error:
-        events = vars(error).get(_EVENTS)
-        found = shortest(events, replay, plain_settings) if events and Phase.shrink in settings.phases else None
-        if found is None or found.error is None:
-            raise
-        found = _shorter_of_others(found, run, replay, plain_settings)
-        failure = found.error or error
-        failure.add_note(f"Failing test case: <state machine>\n{found.text(machine)}")
-        raise failure from None
-
-
-def _shorter_of_others(
-    found: ProgramRun, run: Callable[[int], None], replay: Replay, plain_settings: Mapping[str, Any]
-) -> ProgramRun:
-    """Return *found*, or a shorter program that fails in the same way, from one of the first seeds; if it is long."""
-    left = MOST_OTHERS
-    for seed in range(MOST_SEEDS):
-        if len(found.events) <= SHORT or not left:
-            break
-        try:
-            run(seed)
-        except Exception as error:  # noqa: BLE001 - whatever the implementation raises
-            left -= 1
-            other = shortest(vars(error).get(_EVENTS, ()), replay, plain_settings)
-            if other and type(other.error) is type(found.error) and len(other.events) < len(found.events):
-                found = other
-    return found
-
-
-class Origin(NamedTuple):
-    """
-    What led to a write, or to a dead letter.
-
-    Attributes:
-        step: The number of the step.
-        place: Which one it is of those that the step led to.
-    """
-
-    step: int
-    place: int
-
-
-class ProgramStep(NamedTuple):
-    """
-    One event of a program.
-
-    Attributes:
-        number: The number that it keeps whatever is left out.
-        event: The event; it refers to writes and dead letters by their origin.
-    """
-
-    number: int
-    event: Event
+from sharestate.testing.programs import Origin, ProgramPass, ProgramRun, ProgramStep
+from sharestate.testing.shrinking import Shows, with_plainer_steps, without_pairs, without_ranges
 
 
 @define
@@ -174,74 +68,25 @@ class References:
         return event
 
 
-class ProgramRun(NamedTuple):
+def passes(plain_settings: Mapping[str, Any]) -> Sequence[ProgramPass]:
     """
-    What has become of a program.
-
-    Attributes:
-        steps: The steps that were possible, up to a failure; the first one is the start.
-        events: The same with the numbers of the leader.
-        error: How the last one fails; None if it does not.
-        leaders: The starts that would find what each further leader has found, by the index of the step.
-    """
-
-    steps: list[ProgramStep]
-    events: list[Event]
-    error: Exception | None
-    leaders: dict[int, Event]
-
-    def later_starts(self) -> Iterator[list[ProgramStep]]:
-        """Go through the programs that begin with a further leader, the last one first."""
-        for index, start in sorted(self.leaders.items(), reverse=True):
-            yield [ProgramStep(self.steps[index].number, start), *self.steps[index + 1 :]]
-
-    def text(self, machine: str) -> str:
-        """Return the program as Hypothesis prints it: it runs when it is pasted."""
-        (_, settings, log, state), *events = self.events
-        lines = [
-            f"state = {machine}()",
-            f"state.partition_starts(settings={settings!r}, log={log!r}, state={state!r})",
-            *(f"state.happens(event={event!r})" for event in events),
-            "state.teardown()",
-        ]
-        return "\n".join(lines)
-
-
-Replay: TypeAlias = Callable[[Sequence[ProgramStep]], ProgramRun]
-"""A function that runs steps as far as they are possible, up to a failure."""
-
-
-def shortest(events: Sequence[Event], replay: Replay, plain_settings: Mapping[str, Any]) -> ProgramRun | None:
-    """
-    Return the shortest program found that fails as *events* do; None if they do not fail when they are run again.
+    Return what makes programs shorter or plainer.
 
     Args:
-        events: The start, and what has happened up to the failure.
-        replay: Runs steps.
         plain_settings: The plainest value of each setting that may be another one.
     """
-    found = replay([ProgramStep(number, event) for number, event in enumerate(events)])
-    if found.error is None:
-        return None
-    kind, left = type(found.error), MOST_EVENTS
+    plainer: ProgramPass = with_plainer_steps(lambda step: _smaller_steps(step, plain_settings))
+    return _beginning_later, without_ranges, plainer, without_pairs, _with_lower_offsets
 
-    def shows(candidate: list[ProgramStep]) -> ProgramRun | None:
-        nonlocal left
-        if left <= 0:
-            return None
-        run = replay(candidate)
-        left -= len(run.steps)
-        return run if type(run.error) is kind else None
 
-    plainer: Pass[ProgramRun] = with_plainer_steps(lambda step: _smaller_steps(step, plain_settings))
-    while True:
-        before = found
-        found = next(filter(None, map(shows, found.later_starts())), found)
-        found = shrunk(found, shows, (without_ranges, plainer, without_pairs))
-        lower = _from_zero(found.steps)
-        found = (shows(lower) if lower != found.steps else None) or found
-        if found.steps == before.steps:
-            return found
+def _beginning_later(shown: ProgramRun, shows: Shows[ProgramRun]) -> ProgramRun:
+    """Begin with what a further leader has found."""
+    return next(filter(None, map(shows, shown.later)), shown)
+
+
+def _with_lower_offsets(shown: ProgramRun, shows: Shows[ProgramRun]) -> ProgramRun:
+    lower = _from_zero(shown.steps)
+    return (shows(lower) if lower != shown.steps else None) or shown
 
 
 def _from_zero(steps: list[ProgramStep]) -> list[ProgramStep]:

@@ -1,6 +1,8 @@
 """
 The contract of dead-letter queues as tests: inherit ``DeadLetterQueueContract`` and implement its two abstract methods.
 
+With ``change_settings`` no clause is left out.
+
 Each clause of ``sharestate.dead_letters.DeadLetterQueue`` is a method, which raises AssertionError if it does not hold.
 """
 
@@ -14,7 +16,7 @@ from attrs import evolve
 from sharestate.dead_letters.records import DeadLetterRecord, SourceRecord
 from sharestate.dead_letters.settings import DeadLetterSettings
 from sharestate.errors import DeadLetterQueueConfigError, MalformedInputError
-from sharestate.testing.persisters.clauses import Contract, expect, fail
+from sharestate.testing.persisters.clauses import Contract, expect, fail, not_tested
 from sharestate.values.dead_letters import DeadLetterCause, DeadLetterRequest
 from sharestate.values.records import SharePartitionKey
 
@@ -68,6 +70,10 @@ class DeadLetterQueueContract(Contract):
     @abstractmethod
     def dead_letters(self, queue: DeadLetterQueue) -> Sequence[DeadLetterRecord]:
         """Return the dead letters that *queue* has written, in the order of its topic."""
+
+    def change_settings(self, queue: DeadLetterQueue, settings: DeadLetterSettings) -> None:  # noqa: ARG002 - of those that can
+        """Let the settings of every group be others from now on; the clause about that is not tested without it."""
+        not_tested("the contract has no change_settings()")
 
     # ---- requests in short
 
@@ -198,6 +204,22 @@ class DeadLetterQueueContract(Contract):
             fail(f"a request that the settings refuse ended with {error!r}")
         expect(error, settings.refusal(self.group_id), "the refusal")
         expect(list(self.dead_letters(queue)), [], "the dead letters after a refusal")
+
+    def test_settings_are_looked_up_for_every_request(self) -> None:
+        """A request is carried out, or refused, by the settings as they are then, whatever they were before."""
+        queue = self.make_queue(OPEN, SOURCE)
+        self.written(queue, self.request(3, 3))
+        self.change_settings(queue, evolve(OPEN, copy_record_enable=True))
+        records = self.written(queue, self.request(4, 4))
+        copies = [None, SOURCE[4].value]
+        expect([record.value for record in records], copies, "the copies of 3 and, with other settings, of 4")
+        refusing = evolve(OPEN, topic_group_enable=False)
+        self.change_settings(queue, refusing)
+        error = self.failure(queue.enqueue(self.request(6, 6)))
+        expect(error, refusing.refusal(self.group_id), "what a request ends with that the settings refuse now")
+        self.change_settings(queue, OPEN)
+        records = self.written(queue, self.request(7, 7))
+        expect(sorted(self.offsets(records)), self.mine(3, 4, 7), "the dead letters of 3, 4 and 7, but not of 6")
 
     def test_a_malformed_request_is_refused(self) -> None:
         """A malformed request fails with MalformedInputError, at once or in the future, and changes nothing."""

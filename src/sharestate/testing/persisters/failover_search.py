@@ -12,7 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from sharestate.testing.shrinking import shrunk, with_plainer_steps, without_ranges
+from sharestate.testing.shrinking import Pass, shrunk, with_plainer_steps, without_ranges
 
 
 class FailoverStep(NamedTuple):
@@ -108,7 +108,8 @@ def fewest_steps(begin: Callable[[], RandomRun], steps: Sequence[FailoverStep]) 
     def shows(fewer: list[FailoverStep]) -> _Failing | None:
         return None if failure(begin, fewer) is None else _Failing(fewer)
 
-    return shrunk(_Failing([*steps]), shows, (partial(without_ranges, ends=0), with_plainer_steps(_lower))).steps
+    passes: tuple[Pass[_Failing], ...] = partial(without_ranges, first=0, last=0), with_plainer_steps(_lower)
+    return shrunk(_Failing([*steps]), shows, passes).steps
 
 
 def _lower(step: FailoverStep) -> Iterator[FailoverStep]:

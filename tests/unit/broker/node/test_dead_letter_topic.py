@@ -73,7 +73,14 @@ class TestDeadLetterTopic(DeadLetterQueueContract):
         if settings.topic_group_enable is not None:
             enabled = "true" if settings.topic_group_enable else "false"
             self.service.topics.create(self.queue_name, configs={next(iter(ENABLED)): enabled})
-        return DeadLetterTopic(self.service, lambda _: settings)
+        self.settings = settings
+        return DeadLetterTopic(self.service, lambda _: self.settings)
+
+    def change_settings(self, queue: DeadLetterQueue, settings: DeadLetterSettings) -> None:  # noqa: ARG002 - it looks here
+        """Replace them, and what the topic says of them."""
+        self.settings = settings
+        enabled = "true" if settings.topic_group_enable else "false"
+        self.service.topics.configure(self.queue_name, {next(iter(ENABLED)): enabled})
 
     def dead_letters(self, queue: DeadLetterQueue) -> Sequence[DeadLetterRecord]:
         """Return those in the topic."""

@@ -19,7 +19,11 @@ ROWS: list[dict[str, Any]] = CONTENT["rows"]
 
 def run(program: list[str], group_type: type[MockShareGroup]) -> None:
     """Run a program on a kind of share group."""
-    exec("\n".join(program), {"MockMachine": machine_of(group_type), "GroupSettings": GroupSettings})  # noqa: S102 - ours
+    names: dict[str, Any] = {"MockMachine": machine_of(group_type), "GroupSettings": GroupSettings}
+    try:
+        exec("\n".join(program), names)  # noqa: S102 - ours
+    finally:
+        vars(names["state"])["_runner"].close()  # a program that breaks off has not ended its event loop
 
 
 def test_every_planted_bug_has_a_program() -> None:

@@ -23,6 +23,8 @@ from sharestate.testing.groups import (
 )
 from sharestate.testing.groups.events import KINDS, left_out
 from sharestate.testing.groups.model import ClientModel
+from sharestate.testing.groups.situations import SITUATIONS
+from tests.planted.overlapping import SlowShareGroup
 from tests.planted.share_groups import BUGS
 from tests.support.mock_machine import MockMachine, broken_by, machine_of
 from tests.support.mock_share_group import MockShareGroup
@@ -32,7 +34,7 @@ SETTINGS = GroupSettings(delivery_count_limit=2, lock_duration_ms=1_000)
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
-    """Within 400 runs, as many as there are by default, some guarantee is broken."""
+    """Within 1,600 runs, as many as there are by default, some guarantee is broken."""
     assert broken_by(machine_of(BUGS[name])) is not None
 
 
@@ -51,6 +53,8 @@ def test_a_broken_guarantee_says_what_has_happened() -> None:
     for _ in range(2):
         machine.happens(event=("member_fetches", "m1", 10))
         machine.happens(event=("member_acknowledges", "m1", [(0, 0, ["RELEASE"])]))
+    machine.happens(event=("producer_sends", 2, None))
+    machine.happens(event=("time_passes", 5))
 
     with pytest.raises(GuaranteeBrokenError) as caught:
         machine.happens(event=("member_fetches", "m2", 10))
@@ -67,8 +71,28 @@ def test_a_broken_guarantee_says_what_has_happened() -> None:
         "    at 0 ms: released by m1",
         "    at 0 ms: delivered to m1, delivery count 2; its lock expires after 1000 ms",
         "    at 0 ms: released by m1, after its last delivery",
+        "  Besides, last of all:",
+        "    at 0 ms: 1-2 are produced",
+        "    at 0 ms: 5 ms pass",
+        "    at 5 ms: m2 fetches, and gets 0-0, 1-1, 2-2",
         f"  Look at: {Guarantee.DELIVERY_LIMIT.look_at}.",
     ]
+
+
+def test_what_has_happened_to_others_is_told() -> None:
+    """The life of a record does not say what has freed it if that was meant for another record."""
+    machine = machine_of(BUGS["release of part releases all"])()
+    machine.group_starts(settings=SETTINGS, count=3)
+    machine.happens(event=("member_fetches", "m1", 10))
+    machine.happens(event=("member_acknowledges", "m1", [(2, 2, ["RELEASE"])]))
+
+    with pytest.raises(GuaranteeBrokenError) as caught:
+        machine.happens(event=("member_fetches", "m10", 1))
+
+    machine.teardown()
+    text = str(caught.value)
+    assert caught.value.offset == 0
+    assert "  Besides, last of all:\n    at 0 ms: m1 acknowledges 2 RELEASE: ok\n    at 0 ms: m10 fetches" in text
 
 
 def test_what_is_printed_can_be_pasted() -> None:
@@ -232,12 +256,35 @@ def test_a_gap_that_was_acknowledged_is_final() -> None:
 
 
 def test_what_a_run_is_nothing_without_is_not_left_out() -> None:
-    """A run may do without any other kind of events, and the simplest one does without none."""
+    """A run may do without any other kind of events, and the simplest one does without those only that are rare."""
     missing = {number for seed in range(50) for number in left_out(random.Random(seed).choice)}  # noqa: S311 - a seed
 
     left = {kind.method for number, kind in enumerate(KINDS) if number not in missing}
     assert left == {"member_fetches", "member_acknowledges", "producer_sends", "writes_succeed"}
-    assert left_out(lambda options: options[0]) == frozenset()
+    assert left_out(lambda options: options[0]) == {number for number, kind in enumerate(KINDS) if kind.is_rare}
+
+
+def test_a_search_comes_into_every_situation_that_matters() -> None:
+    """Each kind of event happens, and each situation is reached; what a machine has reached says how often."""
+    machine = machine_of(SlowShareGroup)
+
+    assert broken_by(machine, max_examples=100) is None
+    expected = {kind.method for kind in KINDS} | {each for judges in SITUATIONS.values() for each in judges}
+    assert machine.reached.keys() == expected
+    assert machine.reached["member_fetches"] > machine.reached["writes_fail"] > 10
+
+
+def test_many_records_come_in_some_runs() -> None:
+    """Most runs have few records, some have hundreds, so that what is meant for a hundred is seen to be."""
+    sizes = []
+
+    class Machine(MockMachine):
+        def stop(self) -> None:
+            sizes.append(len(self.group.log))
+
+    assert broken_by(Machine, max_examples=100) is None
+    assert any(size > 150 for size in sizes)
+    assert sum(size < 100 for size in sizes) > len(sizes) * 0.8
 
 
 def test_an_error_of_the_implementation_fails_the_test() -> None:

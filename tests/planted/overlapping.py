@@ -1,0 +1,76 @@
+"""A share group whose methods await something, and bugs that are planted in it: they need calls that overlap."""
+
+# ruff: noqa: D102 - a bug says in its class what its methods do
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from sharestate.testing.groups import AcknowledgementBatch
+from tests.support.mock_share_group import INVALID_RECORD_STATE, MockShareGroup, MockState
+
+
+class SlowShareGroup(MockShareGroup):
+    """A correct one: what awaits something looks again afterwards."""
+
+    async def fetches(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        """Acquire for a member."""
+        await asyncio.sleep(0)
+        return self.fetch(member, max_records)
+
+    async def acknowledges(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        """Acknowledge all ranges, or refuse them all."""
+        await asyncio.sleep(0)
+        return self.acknowledge(member, batches)
+
+    async def closes(self, member: str) -> None:
+        """Release what a member owns."""
+        await asyncio.sleep(0)
+        self.close_session(member)
+
+
+class AcknowledgedLater(SlowShareGroup):
+    """An acknowledgement looks who owns the records, waits, and changes them whoever owns them then."""
+
+    async def acknowledges(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        self.expire_locks()
+        changes = list(self.changes(batches))
+        if not all(self.may_acknowledge(member, offset, type_) for offset, type_ in changes):
+            return INVALID_RECORD_STATE
+        await asyncio.sleep(0)
+        if self.writes_fail:
+            return self.failed(changes)
+        for offset, type_ in changes:
+            if offset >= self.log_start:
+                self.change(offset, self.log[offset], type_)
+        return 0
+
+
+class ClosedOneByOne(SlowShareGroup):
+    """A session that is closed looks what its member owns, and releases one after the other, whoever owns it then."""
+
+    async def closes(self, member: str) -> None:
+        self.expire_locks()
+        for offset in [offset for offset, record in self.log.items() if record.owner == member]:
+            for _ in range(3):  # a write, and its answer
+                await asyncio.sleep(0)
+            if self.log[offset].state is MockState.ACQUIRED and not self.writes_fail:
+                self.release(offset, self.log[offset])
+
+
+class StoredTogether(SlowShareGroup):
+    """An acknowledgement stores the whole group as it was when it began: what others have stored since is lost."""
+
+    async def acknowledges(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
+        before = dict(self.stored)
+        code = self.acknowledge(member, batches)
+        changed = {offset: self.stored[offset] for offset, _ in self.changes(batches) if offset in self.stored}
+        await asyncio.sleep(0)
+        if code == 0:
+            self.stored = {**before, **changed}
+        return code
+
+
+OVERLAPPING: Final[Sequence[type[SlowShareGroup]]] = (AcknowledgedLater, ClosedOneByOne, StoredTogether)
