@@ -13,7 +13,12 @@ from tests.support.falsified_operations import FALSIFICATIONS, Falsify
 
 SEEDS = range(6)
 
-NEEDS_MORE = {Guarantee.NOTHING_LOST, Guarantee.DELIVERY_COUNT, Guarantee.RECORD_LOCKS}
+NEEDS_MORE = {
+    Guarantee.NOTHING_LOST,
+    Guarantee.DELIVERY_COUNT,
+    Guarantee.RECORD_LOCKS,
+    Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE,
+}
 """What a fault hides sometimes: records may have been delivered unseen, counts fall back, and locks end."""
 
 

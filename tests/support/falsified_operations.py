@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final, NamedTuple, TypeVar
@@ -157,13 +158,22 @@ def _undone(lines: Lines, random: Random, type_: AcknowledgedAs) -> Lines | None
         for each in deliveries(lines)
         for offset in range(each.first, each.last + 1)
     }
+    ends = Counter(
+        (partition, first)
+        for _, operation in lines
+        if isinstance(operation, AcknowledgeOperation)
+        for _, partition, ranges, code in operation.partitions
+        for low, high, as_ in ranges
+        for first in range(low, high + 1)
+        if code == 0 and as_ in {AcknowledgedAs.ACCEPT, AcknowledgedAs.REJECT}
+    )
     found = [
         (name, operation.end_ms, partition, first)
         for name, operation in lines
         if isinstance(operation, AcknowledgeOperation) and operation.end_ms is not None
         for _, partition, ranges, code in operation.partitions
         for first, _, as_ in ranges
-        if code == 0 and as_ is type_ and counts[partition, first] < limit
+        if code == 0 and as_ is type_ and ends[partition, first] == 1 and counts[partition, first] < limit
     ]
     if not found:
         return None
