@@ -17,7 +17,7 @@ class RoundsTheThresholdDown(RecordModel):
 
 
 class SkipsLastAttempts(RecordModel):
-    """A record before its last delivery is passed over for those after it, instead of ending what is delivered."""
+    """A record before its last delivery is skipped for those after it, instead of ending what is delivered."""
 
     def _choose(self, batch: ModelBatch, offsets: list[int], room: int | None) -> list[int]:
         last = self.config["delivery_count_limit"] - 1
@@ -39,6 +39,6 @@ class ReleasesByPrefix(RecordModel):
 
 BUGS: Final[Mapping[str, type[RecordModel]]] = {
     "threshold rounded down": RoundsTheThresholdDown,
-    "last attempt passed over": SkipsLastAttempts,
+    "last attempt skipped": SkipsLastAttempts,
     "session closed by prefix": ReleasesByPrefix,
 }

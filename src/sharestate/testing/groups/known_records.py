@@ -88,8 +88,8 @@ class GroupHappening(NamedTuple):
     Something that has happened to a share group.
 
     Attributes:
-        what: It in words, with the time.
-        offsets: The offsets whose life tells of it.
+        what: What it is in words, with the time.
+        offsets: The offsets whose life mentions it.
     """
 
     what: str

@@ -141,7 +141,7 @@ class ShareGroupMachine(ProgramMachine):
 
     reads_one_batch: ClassVar[bool] = False
     """
-    Whether a fetch looks at one batch of the log only, whoever has that: then it may bring nothing although there is
+    Whether a fetch looks at one batch of the log only, also one that is acquired: then it may bring nothing although there is
     something further on. Fetches that pass a batch of aborted records, or a marker, may bring nothing anyway.
     """
 

@@ -17,7 +17,7 @@ from sharestate.testing.groups.knowledge import ClientKnowledge
 from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
 
 MOST_OTHERS: Final = 8
-"""How much of what happened last to other records is told. [events]"""
+"""How much is shown of what happened last to other records. [events]"""
 
 
 class Delivery(NamedTuple):
