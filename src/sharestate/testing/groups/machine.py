@@ -141,8 +141,8 @@ class ShareGroupMachine(ProgramMachine):
 
     reads_one_batch: ClassVar[bool] = False
     """
-    Whether a fetch looks at one batch of the log only, also one that is acquired: then it may bring nothing although there is
-    something further on. Fetches that pass a batch of aborted records, or a marker, may bring nothing anyway.
+    Whether a fetch looks at one batch of the log only, also one that is acquired: then it may bring nothing although
+    there is something further on. Fetches that pass a batch of aborted records, or a marker, may bring nothing anyway.
     """
 
     clock_tolerance_ms: ClassVar[int] = 0
