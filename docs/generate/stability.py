@@ -55,6 +55,8 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.broker_log": Room(PROVISIONAL, "broker-log"),
         "sharestate.log_check": Room(PROVISIONAL, "broker-log"),
         "sharestate.audit": Room(PROVISIONAL, "audit"),
+        "sharestate.audit.importers": Room(INTERNAL, None),
+        "sharestate.audit.recorder": Room(PROVISIONAL, "recorder"),
         "sharestate.explain": Room(PROVISIONAL, "why"),
         "sharestate.report": Room(PROVISIONAL, "report"),
         "sharestate.plots": Room(PROVISIONAL, "plots"),
