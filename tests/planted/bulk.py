@@ -15,7 +15,7 @@ HUNDRED: Final = 100
 
 
 class HundredOffsetsRead(MockShareGroup):
-    """A fetch reads a hundred offsets from the first record on that is not done, also those that others have acquired."""
+    """A fetch reads a hundred offsets from the first record on that is not done, also those that others have."""
 
     def readable(self) -> Iterator[tuple[int, MockRecord]]:
         undone = (each for each in super().readable() if each[1].state is not MockState.TERMINAL)

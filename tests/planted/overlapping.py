@@ -32,7 +32,7 @@ class SlowShareGroup(MockShareGroup):
 
 
 class AcknowledgedLater(SlowShareGroup):
-    """An acknowledgement looks who owns the records, waits, and changes them, also if others own them then."""
+    """An acknowledgement looks who owns the records, waits, and changes them, even if others own them then."""
 
     async def acknowledges(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         self.expire_locks()
@@ -49,7 +49,7 @@ class AcknowledgedLater(SlowShareGroup):
 
 
 class ClosedOneByOne(SlowShareGroup):
-    """A session that is closed looks what its member owns, and releases one after the other, also if others own it then."""
+    """A session that is closed looks what its member owns, and releases one after the other, even if others own it."""
 
     async def closes(self, member: str) -> None:
         self.expire_locks()

@@ -60,7 +60,7 @@ def read_program(file: Path, machine: str, start: str, checks: EventChecks) -> t
         checks: The events that there are, and the checks of their arguments.
 
     Raises:
-        MalformedInputError: It is not one, of another version or machine, or an event is unknown or has other arguments.
+        MalformedInputError: It is not one, of another version or machine, or has unknown events or arguments.
         OSError: It cannot be read.
     """
     fields = {
