@@ -173,7 +173,7 @@ def log_of_part(
     Args:
         files: All files.
         common: What all have to know.
-        own: What operations have of these topic partitions, in the order of their places; those in *common* count there.
+        own: What operations have of these topic partitions, by their places; those in *common* are left out.
 
     Complexity:
         Memory for the columns of the log, and for *common*.

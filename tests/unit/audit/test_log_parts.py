@@ -7,8 +7,19 @@ from collections import defaultdict
 from random import Random
 
 import pytest
+from attrs import evolve
 
-from sharestate.audit import Audit, AuditSettings, OperationsHeader, SharePartitionName, audit
+from sharestate.audit import (
+    Audit,
+    AuditSettings,
+    DeliveredRange,
+    FetchedRanges,
+    FetchOperation,
+    OperationsHeader,
+    ProduceOperation,
+    SharePartitionName,
+    audit,
+)
 from sharestate.audit.audit_parts import AuditPart, sum_of_parts
 from sharestate.audit.clocks import ClockOrders
 from sharestate.audit.judgment import Judgment, bounds_of, clock_orders
@@ -96,3 +107,76 @@ def test_parts_of_falsified_logs_add_up(falsify: Falsify) -> None:
         files = files_of(falsified, is_rotated=False)
 
         assert in_parts(files).to_json() == whole(files).to_json()
+
+
+def produced(begin: float, end: float | None, partition: int, first: int | None) -> ProduceOperation:
+    """Return a record that was produced, or may have been."""
+    return ProduceOperation(
+        begin_ms=begin, end_ms=end, topic="t", partition=partition, first_offset=first, last_offset=first
+    )
+
+
+def got(begin: float, partition: int, *offsets: int) -> FetchOperation:
+    """Return a fetch that brought records, or none."""
+    ranges = tuple(DeliveredRange(offset, offset, 1) for offset in offsets)
+    partitions = (FetchedRanges("t", partition, ranges),) if ranges else ()
+    return FetchOperation(begin_ms=begin, end_ms=begin + 1, group="g", partitions=partitions)
+
+
+SHARED_FACTS: dict[str, Lines] = {
+    "the last produce request to end is neither the last to begin nor of this partition": [
+        ("p", produced(0, 1, 0, 0)),
+        ("p", produced(5_000, 9_000, 1, 0)),
+        ("p", produced(6_000, 6_001, 0, 1)),
+        ("c", got(100, 0, 0)),
+        ("c", got(60_000, 0)),
+    ],
+    "the last delivery is one of another partition": [
+        ("p", produced(0, 1, 0, 0)),
+        ("c", got(100, 0, 0)),
+        ("c", got(200, 1, 0)),
+        ("d", got(300, 0)),
+        ("d", got(9_000, 1, 1)),
+        ("d", got(20_000, 0)),
+        ("d", got(30_000, 0)),
+    ],
+    "the first operation to begin, and the last, are of another partition": [
+        ("c", got(1_000, 0, 0)),
+        ("c", got(500, 1, 0)),
+        ("c", got(2_000, 0, 0)),
+        ("d", got(2_500, 0, 0)),
+        ("c", got(900_000, 1, 1)),
+        ("c", got(400_000, 0, 2)),
+    ],
+    "offsets are not known of a produce request in the middle": [
+        ("p", produced(0, 1, 0, 0)),
+        ("p", produced(10, None, 0, None)),
+        ("p", produced(20, 21, 0, 1)),
+        ("c", got(100, 0, 7)),
+    ],
+}
+"""What is found out about partition 0 rests on what is not about it; each client has a file and a clock."""
+
+
+@pytest.mark.parametrize("what", SHARED_FACTS)
+def test_parts_know_what_they_share(what: str) -> None:
+    """Which is said in words, and in times since the log began."""
+    files = files_of(SHARED_FACTS[what], is_rotated=False)
+    one_clock = [(head._replace(header=evolve(head.header, clock="one")), lines) for head, lines in files]
+
+    assert in_parts(files).to_json() == whole(files).to_json()
+    assert in_parts(one_clock).to_json() == whole(one_clock).to_json()
+
+
+def test_clients_of_one_file_are_counted_in_the_order_in_which_they_began() -> None:
+    """That of their first lines, though neither their first nor their last operations stand there."""
+    lines: Lines = [
+        ("a", evolve(produced(10, 11, 1, 0), client="a")),
+        ("b", evolve(produced(20, 21, 0, 0), client="b")),
+        ("a", evolve(produced(5, 6, 1, 1), client="a")),
+        ("a", evolve(produced(30, 31, 1, 2), client="a")),
+    ]
+    files = [(LoggedFile("all", OperationsHeader()), lines)]
+
+    assert whole(files).clocks == ("nothing says how clock b differs from clock a",)
+    assert in_parts(files).to_json() == whole(files).to_json()
