@@ -105,6 +105,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.pass_context
 def audit_command(
     context: click.Context,
+    /,
     *,
     logs: tuple[Path, ...],
     group: str | None,

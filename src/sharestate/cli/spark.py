@@ -1,4 +1,4 @@
-"""The commands ``spark import``, ``verify``, ``audit``, ``replay``, ``tables`` and ``rebuild``, here or on a cluster."""
+"""The commands ``spark import``, ``verify``, ``audit``, ``replay``, ``tables`` and ``rebuild``."""
 
 from __future__ import annotations
 
@@ -183,6 +183,7 @@ def verify_command(  # noqa: PLR0913 - one parameter for each option
 @click.pass_context
 def audit_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
+    /,
     *,
     group: str | None,
     log_format: str | None,
