@@ -51,11 +51,13 @@ class PlacedOperation(NamedTuple):
 
     Attributes:
         file: The number of the file.
+        number: The number of the operation in it; several may be from one line.
         line: The line.
         operation: The operation.
     """
 
     file: int
+    number: int
     line: int
     operation: LoggedOperation
 
@@ -92,40 +94,41 @@ class CommonOperations:
     Chooses the operations of a file that all parts of its log have to know, whole.
 
     Args:
+        number: The number of the file.
         file: The file.
 
     Attributes:
-        clients: The names of its clients.
-        operations: How many operations there are.
+        operations: How many operations there were so far.
     """
 
-    def __init__(self, file: LoggedFile) -> None:
+    def __init__(self, number: int, file: LoggedFile) -> None:
         """Begin with none."""
-        self._file = file
-        self._chosen: dict[int, LoggedOperation] = {}
-        self._extremes: dict[tuple[str | None, ...], tuple[float, int, LoggedOperation]] = {}
+        self._number, self._file = number, file
+        self._chosen: dict[int, PlacedOperation] = {}
+        self._extremes: dict[tuple[str, ...], tuple[float, PlacedOperation]] = {}
         self._here: set[tuple[str, str]] = set()
-        self.clients: dict[str, None] = {}
+        self._clients: set[str] = set()
         self.operations = 0
 
     def take(self, line: int, operation: LoggedOperation) -> None:
         """Look at the next operation."""
         self.operations += 1
+        placed = PlacedOperation(self._number, self.operations, line, operation)
         client = operation.client or self._file.header.client or self._file.name
-        if self._is_common(operation, client) or client not in self.clients:
-            self._chosen[line] = operation
-        self.clients[client] = None
+        if self._is_common(operation, client) or client not in self._clients:
+            self._chosen[placed.number] = placed
+        self._clients.add(client)
         begin, end = _times_ms(operation)
-        self._raise(("first", client), -begin, line, operation)
-        self._raise(("last", client), begin, line, operation)
+        self._raise(("first", client), -begin, placed)
+        self._raise(("last", client), begin, placed)
         if isinstance(operation, ProduceOperation):
-            self._raise(("produced", client, operation.topic), end, line, operation)
+            self._raise(("produced", client, operation.topic), end, placed)
         elif isinstance(operation, FetchOperation | AcknowledgeOperation):
             for each in operation.partitions:
                 if each.ranges:
-                    self._raise(("shared", client, operation.group, each.topic), end, line, operation)
+                    self._raise(("shared", client, operation.group, each.topic), end, placed)
         if isinstance(operation, FetchOperation) and not (_is_lost(operation) or any(cut(operation))):
-            self._raise(("nothing", client, operation.group), float(line), line, operation)
+            self._raise(("nothing", client, operation.group), placed.number, placed)
 
     def _is_common(self, operation: LoggedOperation, client: str) -> bool:
         """Return whether an operation concerns all: it changes what a client may own, or what holds for others."""
@@ -147,14 +150,15 @@ class CommonOperations:
         self._here.add((group, client))
         return is_back
 
-    def _raise(self, what: tuple[str | None, ...], value: float, line: int, operation: LoggedOperation) -> None:
+    def _raise(self, what: tuple[str, ...], value: float, placed: PlacedOperation) -> None:
         known = self._extremes.get(what)
         if known is None or value > known[0]:
-            self._extremes[what] = (value, line, operation)
+            self._extremes[what] = (value, placed)
 
-    def chosen(self) -> dict[int, LoggedOperation]:
-        """Return the chosen operations by their lines."""
-        return self._chosen | {line: operation for _, line, operation in self._extremes.values()}
+    def chosen(self) -> list[PlacedOperation]:
+        """Return the chosen operations, in their order."""
+        extremes = {placed.number: placed for _, placed in self._extremes.values()}
+        return [placed for _, placed in sorted((self._chosen | extremes).items())]
 
 
 def _times_ms(operation: LoggedOperation) -> tuple[float, float]:
@@ -173,7 +177,7 @@ def log_of_part(
     Args:
         files: All files.
         common: What all have to know.
-        own: What operations have of these topic partitions, by their places; those in *common* are left out.
+        own: What operations have of these topic partitions, by file and number; those in *common* are left out.
 
     Complexity:
         Memory for the columns of the log, and for *common*.
@@ -186,9 +190,9 @@ def log_of_part(
         for name, header in files[len(log.files) : number]:
             log.add(name, header, ())
         name, header = files[number]
-        log.add(name, header, ((line, operation) for _, line, operation in placed))
+        log.add(name, header, ((each.line, each.operation) for each in placed))
     return log
 
 
 def _place(placed: PlacedOperation) -> tuple[int, int]:
-    return placed.file, placed.line
+    return placed.file, placed.number

@@ -93,7 +93,7 @@ _OPTIONS: Final = (
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of an audit, which ``spark audit`` has, too; settings have the names that ``AuditSettings`` has."""
+    """Add the options of an audit, also for ``spark audit``; those of ``AuditSettings`` have the names of its fields."""
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
@@ -103,7 +103,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     "logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.pass_context
-def audit_command(
+def audit_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
     /,
     *,

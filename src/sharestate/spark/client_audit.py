@@ -13,7 +13,7 @@ from sharestate.audit import Audit, AuditSettings
 from sharestate.audit.audit_parts import sum_of_parts
 from sharestate.audit.clocks import ClockOrders
 from sharestate.audit.judgment import Judgment, bounds_of
-from sharestate.audit.log_parts import LoggedFile, PlacedOperation, log_of_part
+from sharestate.audit.log_parts import LoggedFile, log_of_part
 from sharestate.audit.operations import read_operations_header
 from sharestate.json_lines import read_json
 from sharestate.spark.workers import tasks, use_this_python
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from sharestate.spark.client_audit_tasks import AuditTask
+    from sharestate.spark.client_audit_tasks import AuditTask, SplitTask
 
 _FILES: Final = StructType([StructField("file", LongType()), StructField("name", StringType())])
 _SPLIT: Final = StructType(
@@ -34,6 +34,7 @@ _SPLIT: Final = StructType(
         StructField("topic", StringType()),
         StructField("partition", LongType()),
         StructField("file", LongType()),
+        StructField("number", LongType()),
         StructField("line", LongType()),
         StructField("text", StringType()),
     ]
@@ -41,12 +42,13 @@ _SPLIT: Final = StructType(
 _FOUND: Final = StructType([StructField("found", BinaryType())])
 
 
-def audit_logs(
+def audit_logs(  # noqa: PLR0913 - the settings of an audit, by name
     spark: SparkSession,
     logs: Sequence[str],
     settings: AuditSettings | None = None,
     *,
     group: str | None = None,
+    log_format: str | None = None,
     partitions: int | None = None,
 ) -> Audit:
     """
@@ -56,7 +58,8 @@ def audit_logs(
         spark: The session.
         logs: Files of operations, which every worker sees under these paths.
         settings: What is taken for granted; the defaults if None.
-        group: The only share group to judge; all if None.
+        group: The only share group to judge, and that of events that name none; all if None.
+        log_format: The format of all files, as ``sharestate.audit.audit`` takes it.
         partitions: The number of tasks; None for ``spark.sql.shuffle.partitions``. Each topic partition
             is judged by one of them. [tasks]
 
@@ -72,7 +75,7 @@ def audit_logs(
         70 bytes each. What all have to know is in the memory of each task: settings, ends of transactions, faults, and
         what was not answered.
     """
-    from sharestate.spark.client_audit_tasks import AuditTask, SplitKind, operation_of  # noqa: PLC0415 - imports pyarrow
+    from sharestate.spark.client_audit_tasks import AuditTask, SplitKind, SplitTask, placed_operation  # noqa: PLC0415 - imports pyarrow
 
     if not logs:
         refuse("expected files of operations, got none", "logs")
@@ -80,23 +83,22 @@ def audit_logs(
     use_this_python(spark)
     files = spark.createDataFrame(list(enumerate(map(str, logs))), _FILES)
     count = tasks(files, partitions)
-    split = files.repartition(min(count, len(logs))).mapInArrow(_split, _SPLIT).persist()
+    reading = SplitTask(group=group, log_format=log_format)
+    split = files.repartition(min(count, len(logs))).mapInArrow(partial(_split, reading), _SPLIT).persist()
     try:
         rows = split.where(split.kind != int(SplitKind.OWN)).collect()
-        heads = sorted((row.file, row.text, row.line) for row in rows if row.kind == SplitKind.HEADER)
-        common = [
-            PlacedOperation(row.file, row.line, operation_of(row.text)) for row in rows if row.kind == SplitKind.COMMON
-        ]
+        heads = sorted((row.file, row.text, row.number) for row in rows if row.kind == SplitKind.HEADER)
+        common = (row for row in rows if row.kind == SplitKind.COMMON)
         task = AuditTask(
             files=tuple(
-                LoggedFile(str(logs[number]), read_operations_header(read_json(text))) for number, text, _ in heads
+                LoggedFile(str(logs[file]), read_operations_header(read_json(text))) for file, text, _ in heads
             ),
-            common=tuple(common),
+            common=tuple(placed_operation(row.file, row.number, row.line, row.text) for row in common),
             settings=settings,
             group=group,
         )
         own = split.where(split.kind == int(SplitKind.OWN)).repartition(count, "topic", "partition")
-        return _judged(task, own.sortWithinPartitions("file", "line"), sum(operations for *_, operations in heads))
+        return _judged(task, own.sortWithinPartitions("file", "number"), sum(operations for *_, operations in heads))
     finally:
         split.unpersist()
 
@@ -124,10 +126,10 @@ def _found(task: AuditTask, own: DataFrame) -> list[Any]:
     return [pickle.loads(row.found) for row in rows]  # noqa: S301 - made by the tasks of this session
 
 
-def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _split(task: SplitTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from sharestate.spark.client_audit_tasks import split_files  # noqa: PLC0415 - imports pyarrow
 
-    return split_files(batches)
+    return split_files(task, batches)
 
 
 def _judge(task: AuditTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

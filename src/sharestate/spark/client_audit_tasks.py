@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from attrs import frozen
 
-from sharestate.audit import AuditSettings, OperationLog, OperationsReader, SharePartitionName
+from sharestate.audit import AuditSettings, OperationLog, SharePartitionName
 from sharestate.audit.clocks import ClockBounds
+from sharestate.audit.importers import open_log
 from sharestate.audit.judgment import Judgment, clock_orders
 from sharestate.audit.log_parts import (
     CommonOperations,
@@ -27,7 +28,7 @@ from sharestate.audit.log_parts import (
     cut,
     log_of_part,
 )
-from sharestate.audit.operations import LoggedOperation, read_operation
+from sharestate.audit.operations import read_operation
 from sharestate.json_lines import read_json, write_json
 
 _ROWS_PER_BATCH: Final = 1000
@@ -38,7 +39,7 @@ class SplitKind(IntEnum):
     """What a row of a file that was split is."""
 
     HEADER = 0
-    """The header; ``line`` is the number of operations."""
+    """The header."""
 
     COMMON = 1
     """An operation that all parts have to know."""
@@ -56,6 +57,7 @@ class SplitRow(NamedTuple):
         topic: The topic of what is of one topic partition; else empty.
         partition: The partition, likewise; else -1.
         file: The number of the file.
+        number: The number of the operation in it; of a header, how many there are.
         line: The line.
         text: The header or the operation as JSON.
     """
@@ -64,6 +66,7 @@ class SplitRow(NamedTuple):
     topic: str
     partition: int
     file: int
+    number: int
     line: int
     text: str
 
@@ -74,12 +77,24 @@ SPLIT_SCHEMA: Final = pa.schema(
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int64()),
         pa.field("file", pa.int64()),
+        pa.field("number", pa.int64()),
         pa.field("line", pa.int64()),
         pa.field("text", pa.string()),
     ]
 )
 
 FOUND_SCHEMA: Final = pa.schema([pa.field("found", pa.binary())])
+
+
+@frozen(kw_only=True)
+class SplitTask:
+    """How files are read."""
+
+    group: str | None
+    """The share group of events that name none."""
+
+    log_format: str | None
+    """The format of all files; found out for each if None."""
 
 
 @frozen(kw_only=True)
@@ -102,11 +117,12 @@ class AuditTask:
     """By how much clocks may differ; None as long as that is to be found out."""
 
 
-def split_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def split_files(task: SplitTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     Split files of operations.
 
     Args:
+        task: How they are read.
         batches: The numbers and the names of the files.
 
     Raises:
@@ -115,28 +131,30 @@ def split_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     Complexity:
         A file is read once; memory for what all parts have to know of it.
     """
-    rows = (row for batch in batches for each in batch.to_pylist() for row in _split(each["file"], each["name"]))
+    rows = (row for batch in batches for each in batch.to_pylist() for row in _split(task, each["file"], each["name"]))
     while some := list(islice(rows, _ROWS_PER_BATCH)):
         columns = zip(*some, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, SPLIT_SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=SPLIT_SCHEMA)
 
 
-def _split(number: int, name: str) -> Iterator[SplitRow]:
-    with OperationsReader(name) as reader:
-        common = CommonOperations(LoggedFile(name, reader.header))
+def _split(task: SplitTask, file: int, name: str) -> Iterator[SplitRow]:
+    with open_log(name, group=task.group, log_format=task.log_format) as reader:
+        header = reader.header
+        common = CommonOperations(file, LoggedFile(name, header))
         for line, operation in reader:
             common.take(line, operation)
             for (topic, partition), own in cut(operation):
-                yield SplitRow(SplitKind.OWN, topic, partition, number, line, write_json(own.to_json()))
-        for line, operation in common.chosen().items():
-            yield SplitRow(SplitKind.COMMON, "", -1, number, line, write_json(operation.to_json()))
-        yield SplitRow(SplitKind.HEADER, "", -1, number, common.operations, write_json(reader.header.to_json()))
+                text = write_json(own.to_json())
+                yield SplitRow(SplitKind.OWN, topic, partition, file, common.operations, line, text)
+        for placed in common.chosen():
+            yield SplitRow(SplitKind.COMMON, "", -1, *placed[:3], write_json(placed.operation.to_json()))
+        yield SplitRow(SplitKind.HEADER, "", -1, file, common.operations, 0, write_json(header.to_json()))
 
 
-def operation_of(text: str) -> LoggedOperation:
+def placed_operation(file: int, number: int, line: int, text: str) -> PlacedOperation:
     """Return the operation of a row."""
-    return read_operation(read_json(text))
+    return PlacedOperation(file, number, line, read_operation(read_json(text)))
 
 
 def judge_parts(task: AuditTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,7 +163,7 @@ def judge_parts(task: AuditTask, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
     Args:
         task: What all tasks know.
-        batches: What operations have of topic partitions, by file and line.
+        batches: What operations have of topic partitions, by file and number.
 
     Complexity:
         Memory for the columns of the operations of these topic partitions.
@@ -164,7 +182,7 @@ def _placed(batches: Iterable[pa.RecordBatch], own: set[TopicPartition]) -> Iter
     for batch in batches:
         for row in batch.to_pylist():
             own.add((row["topic"], row["partition"]))
-            yield PlacedOperation(row["file"], row["line"], operation_of(row["text"]))
+            yield placed_operation(row["file"], row["number"], row["line"], row["text"])
 
 
 def _keys(log: OperationLog, own: set[TopicPartition], group: str | None) -> list[SharePartitionName]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from sharestate.audit import (
     DeliveredRange,
     FetchedRanges,
     FetchOperation,
+    LoggedOperation,
     OperationsHeader,
     ProduceOperation,
     SharePartitionName,
@@ -44,11 +46,16 @@ def files_of(lines: Lines, *, is_rotated: bool) -> list[File]:
     return files
 
 
+def numbered(lines: Lines) -> Iterator[tuple[int, LoggedOperation]]:
+    """Yield the operations with their lines, two from each."""
+    return ((2 + number // 2, operation) for number, (_, operation) in enumerate(lines))
+
+
 def whole(files: list[File]) -> Audit:
     """Return what is found out about all at once."""
     log = OperationLog()
     for (name, header), lines in files:
-        log.add(name, header, enumerate((operation for _, operation in lines), 2))
+        log.add(name, header, numbered(lines))
     return audit(log, SETTINGS)
 
 
@@ -58,12 +65,12 @@ def in_parts(files: list[File], settings: AuditSettings = SETTINGS) -> Audit:
     own: defaultdict[TopicPartition, list[PlacedOperation]] = defaultdict(list)
     heads = [head for head, _ in files]
     for number, (head, lines) in enumerate(files):
-        chosen = CommonOperations(head)
-        for line, (_, operation) in enumerate(lines, 2):
+        chosen = CommonOperations(number, head)
+        for line, operation in numbered(lines):
             chosen.take(line, operation)
             for of, part in cut(operation):
-                own[of].append(PlacedOperation(number, line, part))
-        common += [PlacedOperation(number, line, operation) for line, operation in chosen.chosen().items()]
+                own[of].append(PlacedOperation(number, chosen.operations, line, part))
+        common += chosen.chosen()
     all_ = log_of_part(heads, common, ())
     logs = {of: log_of_part(heads, common, placed) for of, placed in own.items()}
     orders = ClockOrders(all_.clocks)
