@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
 import pytest
+from click.testing import CliRunner
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from sharestate.audit import OperationsFile, OperationsHeader, audit
+from sharestate.cli.commands import sharestate
 from sharestate.errors import MalformedInputError
 from sharestate.spark import audit_logs
 from tests.support.audited_clients import Lines, RandomClients
@@ -49,6 +53,18 @@ def test_what_is_found_in_falsified_logs_is_the_same(spark: SparkSession, tmp_pa
 
     assert [*plain.findings]
     assert audit_logs(spark, logs).to_json() == plain.to_json()
+
+
+def test_the_command_prints_what_that_without_spark_prints(tmp_path: Path) -> None:
+    """With the same exit code, and a page with the same numbers."""
+    (log,) = written(tmp_path, [("c", operation) for _, operation in RandomClients(5).run()], clock=None)
+    plain = CliRunner().invoke(sharestate, ["audit", log, "--json", "--html", str(tmp_path / "plain.html")])
+    command = [sys.executable, "-m", "sharestate", "spark", "audit", log, "--json", "--html", f"{tmp_path}/page.html"]
+    run = subprocess.run(command, capture_output=True, check=False, text=True)
+
+    assert (run.returncode, run.stderr) == (plain.exit_code, "")
+    assert run.stdout == plain.output
+    assert (tmp_path / "page.html").read_text() == (tmp_path / "plain.html").read_text()
 
 
 def test_a_broken_line_is_named(spark: SparkSession, tmp_path: Path) -> None:

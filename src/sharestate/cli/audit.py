@@ -93,7 +93,7 @@ _OPTIONS: Final = (
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of an audit, also for ``spark audit``; those of ``AuditSettings`` have the names of its fields."""
+    """Add the options of an audit; those of ``AuditSettings`` have the names of its fields."""
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
