@@ -182,7 +182,7 @@ def test_clients_of_one_file_are_counted_in_the_order_in_which_they_began() -> N
         ("a", evolve(produced(5, 6, 1, 1), client="a")),
         ("a", evolve(produced(30, 31, 1, 2), client="a")),
     ]
-    files = [(LoggedFile("all", OperationsHeader()), lines)]
+    files: list[File] = [(LoggedFile("none", OperationsHeader()), []), (LoggedFile("all", OperationsHeader()), lines)]
 
     assert whole(files).clocks == ("nothing says how clock b differs from clock a",)
     assert in_parts(files).to_json() == whole(files).to_json()
