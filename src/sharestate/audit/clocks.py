@@ -81,13 +81,21 @@ class ClockOrders:
 
     def ends_after(self, clock: int, end_us: int, other_clock: int, begin_us: int) -> None:
         """Note that what ended at *end_us* on *clock* ended after what began at *begin_us* on *other_clock*."""
-        if clock == other_clock or end_us >= NEVER_US:
-            return
-        kept = self._tightest.setdefault((clock, other_clock), [])
+        if clock != other_clock and end_us < NEVER_US:
+            self._keep((clock, other_clock), begin_us - end_us)
+
+    def add(self, other: ClockOrders) -> None:
+        """Add what was collected elsewhere, with the same names of clocks."""
+        for pair, kept in other._tightest.items():
+            for least_us in kept:
+                self._keep(pair, least_us)
+
+    def _keep(self, pair: tuple[int, int], least_us: int) -> None:
+        kept = self._tightest.setdefault(pair, [])
         if len(kept) < _KEPT:
-            heappush(kept, begin_us - end_us)
+            heappush(kept, least_us)
         else:
-            heappushpop(kept, begin_us - end_us)
+            heappushpop(kept, least_us)
 
     def bounds(self, max_skew_us: int | None = None) -> ClockBounds | None:
         """

@@ -84,7 +84,7 @@ class DuplicateCounts:
         self.width_ms = next((width for width in _WIDTHS_MS if span_ms <= width * _BUCKETS), _WIDTHS_MS[-1])
         self._records: Counter[str] = Counter()
         self._over_time: Counter[tuple[int, str]] = Counter()
-        self._held_us: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._held_us: defaultdict[str, array[int]] = defaultdict(_no_times)
 
     def count(self, cause: str, records: int, at_us: int, held_us: int) -> None:
         """
@@ -101,6 +101,13 @@ class DuplicateCounts:
         self._over_time[part * self.width_ms, cause] += records
         self._held_us[cause].append(held_us)
 
+    def add(self, other: DuplicateCounts) -> None:
+        """Add what was counted elsewhere, in a log of the same times."""
+        self._records.update(other._records)
+        self._over_time.update(other._over_time)
+        for cause, times_us in other._held_us.items():
+            self._held_us[cause].extend(times_us)
+
     def result(self) -> Duplicates:
         """Return what was counted."""
         return Duplicates(
@@ -111,6 +118,10 @@ class DuplicateCounts:
             width_ms=self.width_ms,
             over_time=tuple((part, cause, records) for (part, cause), records in sorted(self._over_time.items())),
         )
+
+
+def _no_times() -> array[int]:
+    return array("q")
 
 
 def _spread_ms(times_us: array[int]) -> dict[str, float]:

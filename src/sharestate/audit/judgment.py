@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from sharestate.audit.audit_parts import AuditPart, sum_of_parts
 from sharestate.audit.circumstances import Act, AuditSettings, Circumstances
 from sharestate.audit.clocks import ClockBounds, ClockOrders, unbounded
 from sharestate.audit.duplicates import DuplicateCounts
@@ -35,7 +36,7 @@ from sharestate.audit.produced import (
 )
 from sharestate.audit.record_histories import RecordHistories, RecordHistory
 from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
-from sharestate.audit.verdicts import Audit, AuditFinding, GuaranteeTally, verdicts_of
+from sharestate.audit.verdicts import Audit, AuditFinding
 
 _ACCEPT: Final = ACKNOWLEDGED_AS.index(AcknowledgedAs.ACCEPT)
 _REJECTS: Final = {ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.REJECT, AcknowledgedAs.GAP)}
@@ -43,6 +44,8 @@ _REJECTS: Final = {ACKNOWLEDGED_AS.index(each) for each in (AcknowledgedAs.REJEC
 _US_OF_MS: Final = 1000
 
 _NO_CLOCKS: Final = "nothing bounds the difference of clocks"
+_CONTRADICTION: Final = "what happened contradicts itself whatever the clocks show: they order nothing"
+
 _BOUND: Final = "too many operations overlap for all orders to be tried"
 
 
@@ -70,73 +73,88 @@ def audit(
     """
     if not isinstance(source, OperationLog):
         source = read_operations(source, group=group, log_format=log_format)
-    return Judgment(source, AuditSettings() if settings is None else settings).audit(group)
+    return _judged(source, AuditSettings() if settings is None else settings, group)
+
+
+def _judged(log: OperationLog, settings: AuditSettings, group: str | None) -> Audit:
+    bounds, notes = bounds_of(log.clocks, clock_orders(log, settings, log.keys()), settings)
+    judgment = Judgment(log, settings, bounds)
+    return sum_of_parts(
+        map(judgment.part, log.keys(group)),
+        judgment.no_duplicates(),
+        operations=len(log),
+        clients=len(log.clients),
+        clocks=tuple(bounds.lines()),
+        notes=notes,
+    )
+
+
+def clock_orders(log: OperationLog, settings: AuditSettings, keys: Iterable[SharePartitionName]) -> ClockOrders:
+    """Return which operations on the records of *keys* are in order whatever the clocks show."""
+    orders = ClockOrders(log.clocks)
+    if len(log.clocks) > 1:
+        around = Circumstances(log, unbounded(log.clocks, _max_skew_us(settings)), settings)
+        for key in keys:
+            for history in RecordHistories(log, key):
+                _bound_clocks(orders, key, history, around)
+    return orders
+
+
+def bounds_of(
+    clocks: Sequence[str], orders: ClockOrders, settings: AuditSettings
+) -> tuple[ClockBounds, tuple[str, ...]]:
+    """Return by how much *clocks* may differ, and what is to be noted about that."""
+    if len(clocks) <= 1:
+        return unbounded(clocks), ()
+    max_skew_us = _max_skew_us(settings)
+    bounds = orders.bounds(max_skew_us)
+    if bounds is None:
+        return unbounded(clocks, max_skew_us), (_CONTRADICTION,)
+    return bounds, ()
+
+
+def _max_skew_us(settings: AuditSettings) -> int | None:
+    return None if settings.max_skew_ms is None else round(settings.max_skew_ms * _US_OF_MS)
 
 
 class Judgment:
     """
-    Judges an operation log.
+    Judges share partitions of an operation log.
 
     Args:
         log: The operations.
         settings: What is taken for granted.
+        clocks: By how much clocks may differ.
     """
 
-    def __init__(self, log: OperationLog, settings: AuditSettings) -> None:
-        """Find out by how much clocks may differ."""
+    def __init__(self, log: OperationLog, settings: AuditSettings, clocks: ClockBounds) -> None:
+        """Look at what all share partitions have in common."""
         self._log = log
-        self._notes: list[str] = []
-        self._clocks = self._clock_bounds(settings)
-        self._around = Circumstances(log, self._clocks, settings)
+        self._around = Circumstances(log, clocks, settings)
         self._ends = TransactionEnds(log)
         self._quiet = Quiet(self._around)
-        self._tallies: defaultdict[Guarantee, GuaranteeTally] = defaultdict(GuaranteeTally)
         begins = [self._around.shifted_us(time, self._clock(number)) for number, time in enumerate(log.begin_us)]
-        self._begin_us = min(begins, default=0)
-        self._duplicates = DuplicateCounts(self._begin_us, max(begins, default=0))
-        self._records = self._ambiguous = 0
+        self._begin_us, self._end_us = min(begins, default=0), max(begins, default=0)
+        self._disorders: defaultdict[SharePartitionName, list[Disorder]] = defaultdict(list)
+        for disorder in log.disorders:
+            self._disorders[disorder.key].append(disorder)
 
     def _clock(self, operation: int) -> int:
         return self._log.clients[self._log.client[operation]].clock
 
-    def _clock_bounds(self, settings: AuditSettings) -> ClockBounds:
-        log = self._log
-        max_skew_us = None if settings.max_skew_ms is None else round(settings.max_skew_ms * _US_OF_MS)
-        if len(log.clocks) <= 1:
-            return unbounded(log.clocks)
-        orders, around = ClockOrders(log.clocks), Circumstances(log, unbounded(log.clocks, max_skew_us), settings)
-        for key in log.keys():  # noqa: SIM118 - no mapping
-            for history in RecordHistories(log, key):
-                _bound_clocks(orders, key, history, around)
-        bounds = orders.bounds(max_skew_us)
-        if bounds is None:
-            self._notes.append("what happened contradicts itself whatever the clocks show: they order nothing")
-            return unbounded(log.clocks, max_skew_us)
-        return bounds
+    def no_duplicates(self) -> DuplicateCounts:
+        """Return no counts of records that were delivered again, within the times of the log."""
+        return DuplicateCounts(self._begin_us, self._end_us)
 
-    def audit(self, group: str | None = None) -> Audit:
-        """Return what is found out about one *group*, or about all."""
-        log = self._log
-        keys = tuple(log.keys(group))
-        answers = self._tallies[Guarantee.NO_REPEATS], self._tallies[Guarantee.RECORD_ORDER]
-        for tally in answers:
-            tally.checked = sum(log.answers[key] for key in keys)
-        for disorder in log.disorders:
-            if group in {None, disorder.key.group}:
-                self._find_disorder(disorder)
-        for key in keys:
-            self._judge(key)
-        return Audit(
-            operations=len(log),
-            clients=len(log.clients),
-            share_partitions=keys,
-            verdicts=verdicts_of(self._tallies),
-            records=self._records,
-            ambiguous=self._ambiguous,
-            duplicates=self._duplicates.result(),
-            clocks=tuple(self._clocks.lines()),
-            notes=tuple(self._notes),
-        )
+    def part(self, key: SharePartitionName) -> AuditPart:
+        """Return what is found out about a share partition."""
+        self._part = AuditPart(key, self.no_duplicates())
+        for guarantee in (Guarantee.NO_REPEATS, Guarantee.RECORD_ORDER):
+            self._part.tallies[guarantee].checked = self._log.answers[key]
+        for disorder in self._disorders[key]:
+            self._find_disorder(disorder)
+        self._judge(key)
+        return self._part
 
     # ---- a share partition
 
@@ -176,8 +194,10 @@ class Judgment:
                 is_checked=bool(history.produced),
             )
         if histories.stopped_at is not None:
-            self._notes.append(f"{key}: from offset {histories.stopped_at} on too much was done to the same records")
-            self._tallies[Guarantee.ONE_OWNER].undecided(_BOUND, 1)
+            self._part.notes.append(
+                f"{key}: from offset {histories.stopped_at} on too much was done to the same records"
+            )
+            self._part.tallies[Guarantee.ONE_OWNER].undecided(_BOUND, 1)
         self._check_refused(key, refused)
         self._check_locks(key, locks)
 
@@ -192,7 +212,7 @@ class Judgment:
         is_checked: bool,
     ) -> None:
         """Count records for which a check has no *hindrance*, find what an empty one says, and note any other."""
-        tally = self._tallies[guarantee]
+        tally = self._part.tallies[guarantee]
         if hindrance:
             tally.undecided(hindrance, history.records)
             return
@@ -228,15 +248,15 @@ class Judgment:
         )
         if any(self._around.is_before(act, begin) for act in deliveries):
             return "", f"it is delivered before its transaction {name} is committed"
-        comparable = all(self._clocks.are_comparable(act.clock, begin.clock) for act in deliveries)
+        comparable = all(self._around.clocks.are_comparable(act.clock, begin.clock) for act in deliveries)
         return (None if comparable else _NO_CLOCKS), ""
 
     # ---- lives
 
     def _count(self, key: SharePartitionName, history: RecordHistory, found: FoundLife) -> None:
         """Count what the life of records was checked for."""
-        records, tallies = history.records, self._tallies
-        self._records += records
+        records, tallies = history.records, self._part.tallies
+        self._part.records += records
         deliveries = deliveries_of(history)
         if found.is_bound_reached:
             tallies[Guarantee.ONE_OWNER].undecided(_BOUND, records)
@@ -258,7 +278,7 @@ class Judgment:
             self._count_deliveries(key, records, is_counted=any(act.what for act in deliveries))
 
     def _count_deliveries(self, key: SharePartitionName, records: int, *, is_counted: bool) -> None:
-        counts, limit = self._tallies[Guarantee.DELIVERY_COUNT], self._tallies[Guarantee.DELIVERY_LIMIT]
+        counts, limit = self._part.tallies[Guarantee.DELIVERY_COUNT], self._part.tallies[Guarantee.DELIVERY_LIMIT]
         if is_counted:
             counts.checked += records
         else:
@@ -274,7 +294,7 @@ class Judgment:
         """Note what is broken, what is ambiguous, and what came again."""
         if found.broken is not None and found.act is not None:
             finding = self._finding(found.broken, key, history, found.why, found.act)
-            self._tallies[found.broken].find(finding)
+            self._part.tallies[found.broken].find(finding)
         for act in found.unjustified:
             refused[act.operation] += history.records
         is_ambiguous = any(act.end_us == NEVER_US for act in acts)
@@ -283,8 +303,8 @@ class Judgment:
             around = self._around
             at_us = around.shifted_us(again.act.end_us, again.act.clock)
             held_us = at_us - around.shifted_us(again.before.begin_us, again.before.clock)
-            self._duplicates.count(again.cause, history.records, at_us, held_us)
-        self._ambiguous += history.records * is_ambiguous
+            self._part.duplicates.count(again.cause, history.records, at_us, held_us)
+        self._part.ambiguous += history.records * is_ambiguous
 
     # ---- findings
 
@@ -309,7 +329,7 @@ class Judgment:
         guarantee = Guarantee.NO_REPEATS if disorder.is_repeat else Guarantee.RECORD_ORDER
         name = self._log.client_of(disorder.operation).name
         what = f"{name} gets it twice in one answer" if disorder.is_repeat else f"{name} gets it after later offsets"
-        self._tallies[guarantee].find(
+        self._part.tallies[guarantee].find(
             AuditFinding(
                 guarantee=guarantee,
                 key=disorder.key,
@@ -327,7 +347,7 @@ class Judgment:
         for row in log.shared.get(key, ()):
             if log.kind[row] == OperationRowKind.ACKNOWLEDGED and log.code[row] == REFUSED:
                 asked[log.operation[row]].append(row)
-        tally = self._tallies[Guarantee.OWNER_MAY_ACKNOWLEDGE]
+        tally = self._part.tallies[Guarantee.OWNER_MAY_ACKNOWLEDGE]
         tally.checked += len(asked)
         for operation, rows in asked.items():
             if refused[operation] != sum(log.last[row] - log.first[row] + 1 for row in rows):
@@ -345,7 +365,7 @@ class Judgment:
 
     def _check_locks(self, key: SharePartitionName, locks: LocksHeld) -> None:
         """Check whether more records were acquired at once than may be."""
-        log, tally = self._log, self._tallies[Guarantee.RECORD_LOCKS]
+        log, tally = self._log, self._part.tallies[Guarantee.RECORD_LOCKS]
         if key not in log.largest:
             return
         most = self._around.in_force(key.group, "max_record_locks")
@@ -355,7 +375,9 @@ class Judgment:
         if self._around.in_force(key.group, "record_lock_duration_ms") is None:
             tally.undecided(NO_DURATION, 1)
             return
-        if not all(self._clocks.are_comparable(log.clients[client].clock, 0) for client in log.members[key.group]):
+        if not all(
+            self._around.clocks.are_comparable(log.clients[client].clock, 0) for client in log.members[key.group]
+        ):
             tally.undecided(_NO_CLOCKS, 1)
             return
         tally.checked += 1

@@ -143,6 +143,14 @@ class GuaranteeTally:
             known = reason in self.unknown or len(self.unknown) < _MOST_REASONS
             self.unknown[reason if known else _OTHER_REASONS] += count
 
+    def add(self, other: GuaranteeTally) -> None:
+        """Add what was found out elsewhere."""
+        self.checked += other.checked
+        self.broken += other.broken
+        self.findings = [*self.findings, *other.findings][:_MOST_FINDINGS]
+        for reason, count in other.unknown.items():
+            self.undecided(reason, count)
+
 
 @frozen
 class GuaranteeVerdict:

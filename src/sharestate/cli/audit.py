@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -25,89 +26,93 @@ _SHOWN_REASONS: Final = 3
 """How many reasons a row of the table has. [reasons]"""
 
 
+_OPTIONS: Final = (
+    click.option("--group", help="The only share group to judge, and that of events that name none; all without it."),
+    click.option(
+        "--format",
+        "log_format",
+        type=click.Choice(["operations", "verifiable", "librdkafka"]),
+        help="The format of all files; found out for each without it.",
+    ),
+    click.option(
+        "--lock-duration-ms",
+        "record_lock_duration_ms",
+        type=click.IntRange(min=0),
+        metavar="MS",
+        help="share.record.lock.duration.ms of groups whose settings are not in the logs.",
+    ),
+    click.option(
+        "--delivery-count-limit",
+        type=click.IntRange(min=1),
+        metavar="DELIVERIES",
+        help="share.delivery.count.limit, likewise.",
+    ),
+    click.option(
+        "--max-record-locks",
+        type=click.IntRange(min=1),
+        metavar="RECORDS",
+        help="share.partition.max.record.locks, likewise.",
+    ),
+    click.option(
+        "--isolation-level",
+        type=click.Choice(["read_committed", "read_uncommitted"]),
+        help="share.isolation.level, likewise.",
+    ),
+    click.option("--auto-offset-reset", metavar="WHERE", help="share.auto.offset.reset, likewise."),
+    click.option(
+        "--clock-tolerance-ms",
+        type=click.FloatRange(min=0),
+        default=100,
+        show_default=True,
+        metavar="MS",
+        help="By how much a time on a broker may differ from what a client measures.",
+    ),
+    click.option(
+        "--expiry-delay-ms",
+        type=click.FloatRange(min=0),
+        default=1000,
+        show_default=True,
+        metavar="MS",
+        help="How long after its deadline a lock may expire.",
+    ),
+    click.option(
+        "--max-skew-ms",
+        type=click.FloatRange(min=0),
+        metavar="MS",
+        help="By how much any two clocks differ at the most; only what happened bounds it without.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."),
+    click.option(
+        "--html",
+        "page",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write a page for a browser, too.",
+    ),
+)
+
+
+def audit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of an audit; those of ``AuditSettings`` have the names of its fields."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+
+
 @click.command("audit", short_help="Judge what clients wrote down, on any cluster.")
-@click.option("--group", help="The only share group to judge, and that of events that name none; all without it.")
-@click.option(
-    "--format",
-    "log_format",
-    type=click.Choice(["operations", "verifiable", "librdkafka"]),
-    help="The format of all files; found out for each without it.",
-)
-@click.option(
-    "--lock-duration-ms",
-    "record_lock_duration_ms",
-    type=click.IntRange(min=0),
-    metavar="MS",
-    help="share.record.lock.duration.ms of groups whose settings are not in the logs.",
-)
-@click.option(
-    "--delivery-count-limit",
-    type=click.IntRange(min=1),
-    metavar="DELIVERIES",
-    help="share.delivery.count.limit, likewise.",
-)
-@click.option(
-    "--max-record-locks",
-    type=click.IntRange(min=1),
-    metavar="RECORDS",
-    help="share.partition.max.record.locks, likewise.",
-)
-@click.option(
-    "--isolation-level",
-    type=click.Choice(["read_committed", "read_uncommitted"]),
-    help="share.isolation.level, likewise.",
-)
-@click.option("--auto-offset-reset", metavar="WHERE", help="share.auto.offset.reset, likewise.")
-@click.option(
-    "--clock-tolerance-ms",
-    type=click.FloatRange(min=0),
-    default=100,
-    show_default=True,
-    metavar="MS",
-    help="By how much a time on a broker may differ from what a client measures.",
-)
-@click.option(
-    "--expiry-delay-ms",
-    type=click.FloatRange(min=0),
-    default=1000,
-    show_default=True,
-    metavar="MS",
-    help="How long after its deadline a lock may expire.",
-)
-@click.option(
-    "--max-skew-ms",
-    type=click.FloatRange(min=0),
-    metavar="MS",
-    help="By how much any two clocks differ at the most; only what happened bounds it without.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write a page for a browser, too.",
-)
+@audit_options
 @click.argument(
     "logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.pass_context
 def audit_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
+    /,
     *,
     logs: tuple[Path, ...],
     group: str | None,
     log_format: str | None,
-    record_lock_duration_ms: int | None,
-    delivery_count_limit: int | None,
-    max_record_locks: int | None,
-    isolation_level: str | None,
-    auto_offset_reset: str | None,
-    clock_tolerance_ms: float,
-    expiry_delay_ms: float,
-    max_skew_ms: float | None,
     as_json: bool,
     page: Path | None,
+    **given: Any,  # noqa: ANN401 - the settings, by their names
 ) -> None:
     """
     Judge what clients of share groups wrote down, on any cluster.
@@ -123,27 +128,33 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     with no_verdicts():
         from sharestate.audit import AuditSettings, audit  # noqa: PLC0415 - loaded by this command only
 
-        settings = AuditSettings(
-            record_lock_duration_ms=record_lock_duration_ms,
-            delivery_count_limit=delivery_count_limit,
-            max_record_locks=max_record_locks,
-            isolation_level=isolation_level,
-            auto_offset_reset=auto_offset_reset,
-            clock_tolerance_ms=clock_tolerance_ms,
-            expiry_delay_ms=expiry_delay_ms,
-            max_skew_ms=max_skew_ms,
-        )
-        judged = audit(logs, settings, group=group, log_format=log_format)
-    if page is not None:
-        from sharestate.report import audit_page  # noqa: PLC0415 - as above
+        judged = audit(logs, AuditSettings(**given), group=group, log_format=log_format)
+    context.exit(say_audit(judged, [log.name for log in logs], as_json=as_json, page=page))
 
-        title = logs[0].name if len(logs) == 1 else f"{len(logs):,} files"
+
+def say_audit(judged: Audit, names: Sequence[str], *, as_json: bool, page: Path | None) -> int:
+    """
+    Print what an audit found out, and write its page.
+
+    Args:
+        judged: What was found out.
+        names: The names of the files.
+        as_json: Whether to print it as one JSON document.
+        page: Where the page is to be written; nowhere if None.
+
+    Returns:
+        The exit code of the command.
+    """
+    if page is not None:
+        from sharestate.report import audit_page  # noqa: PLC0415 - loaded where a page is asked for
+
+        title = names[0] if len(names) == 1 else f"{len(names):,} files"
         page.write_text(audit_page(judged, title=title), encoding="utf-8", newline="\n")
     if as_json:
         _print([write_json(judged.to_json())])
     else:
         _print_audit(judged)
-    context.exit(exit_code_of_audit({verdict.verdict.value for verdict in judged.verdicts}))
+    return exit_code_of_audit({verdict.verdict.value for verdict in judged.verdicts})
 
 
 def _print_audit(judged: Audit) -> None:

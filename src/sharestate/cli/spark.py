@@ -1,10 +1,10 @@
-"""The commands ``spark import``, ``verify``, ``replay``, ``tables`` and ``rebuild``, here or on a cluster."""
+"""The commands ``spark import``, ``verify``, ``audit``, ``replay``, ``tables`` and ``rebuild``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from sharestate.cli.audit import audit_options, say_audit
 from sharestate.cli.exits import exit_code_of
 from sharestate.cli.history import REPORT_VERSION, print_summary, profile_option
 from sharestate.cli.request_logs import (
@@ -173,6 +174,40 @@ def verify_command(  # noqa: PLR0913 - one parameter for each option
             largest = verified.largest()
     say_what_was_checked(verdicts, largest, as_json=as_json)
     context.exit(exit_code_of(verdicts))
+
+
+@spark_group.command("audit", short_help="Judge what clients of share groups wrote down.")
+@audit_options
+@_run_options
+@click.argument("logs", metavar="LOGS...", nargs=-1, required=True)
+@click.pass_context
+def audit_command(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
+    /,
+    *,
+    group: str | None,
+    log_format: str | None,
+    as_json: bool,
+    page: Path | None,
+    master: str,
+    partitions: int | None,
+    logs: tuple[str, ...],
+    **given: Any,  # noqa: ANN401 - the settings, by their names
+) -> None:
+    """
+    Judge what clients of share groups wrote down, as 'audit' does.
+
+    LOGS are files of operations. Each file is read by one task, and each topic partition judged by one.
+
+    Exit code: 0 if nothing is broken and all can be told, 1 if a guarantee is broken, 2 if it cannot be told of one, or
+    if something cannot be read.
+    """
+    with spark_job(master, partitions) as job, job.step("judging", "operations"):
+        from sharestate.audit import AuditSettings  # noqa: PLC0415 - loaded by this command only
+        from sharestate.spark import audit_logs  # noqa: PLC0415 - needs an extra
+
+        judged = audit_logs(job.spark, logs, AuditSettings(**given), group=group, log_format=log_format)
+    context.exit(say_audit(judged, [Path(log).name for log in logs], as_json=as_json, page=page))
 
 
 @spark_group.command("replay", short_help="Replay a history; write tables of what changed.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sharestate.spark.batch_replay import ReplayResult, replay
+    from sharestate.spark.client_audit import audit_logs
     from sharestate.spark.data_source import StateTopicSource, register
     from sharestate.spark.health import health_table
     from sharestate.spark.history_files import read_history
@@ -33,6 +34,7 @@ __all__ = [
     "ReplayResult",
     "StateTopicSource",
     "VerifiedLogs",
+    "audit_logs",
     "count_records",
     "health_table",
     "import_logs",
@@ -61,6 +63,7 @@ _MODULES: Final = {
     "STATE_RECORDS": "schemas",
     "StateTopicSource": "data_source",
     "VerifiedLogs": "log_verification",
+    "audit_logs": "client_audit",
     "count_records": "rebuild",
     "health_table": "health",
     "import_logs": "request_logs",

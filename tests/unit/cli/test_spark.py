@@ -15,7 +15,7 @@ from sharestate.cli.spark import say_what_was_checked
 from sharestate.spark.largest_partition import Size
 
 
-@pytest.mark.parametrize("command", ["replay", "rebuild", "tables", "verify"])
+@pytest.mark.parametrize("command", ["replay", "rebuild", "tables", "verify", "audit"])
 def test_without_spark_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, command: str, tmp_path: Path) -> None:
     """One line names the extra."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
