@@ -215,6 +215,7 @@ class ShareGroupMachine(ProgramMachine):
         self._offsets = Offsets()
         self._so_far: list[Event] = []
         self._runner = CoroutineRunner()
+        self._passed_ms = 0
         self._is_started = False
         self._is_over = False
 
@@ -412,6 +413,17 @@ class ShareGroupMachine(ProgramMachine):
             self.happens(event)
         self._offsets.appended(number, range(end, self._model.log_end))
 
+    def time_passed(self, ms: int) -> None:
+        """
+        Say that time has passed by itself, as it does in front of a real server: any method may, while it is called.
+
+        What the method returns is judged as of then; ``clock_tolerance_ms`` has to cover one fetch of each member.
+
+        Args:
+            ms: How much since the last time, without what ``advance_clock`` has let pass. [ms]
+        """
+        self._passed_ms += ms
+
     @property
     def known(self) -> ClientKnowledge:
         """What clients know at this moment."""
@@ -443,8 +455,9 @@ class ShareGroupMachine(ProgramMachine):
         """Let all locks expire, one after the other, and accept what is available after each."""
         if "advance_clock" in self._events.has:
             for until_ms in self._events.until_locks_expire_ms():
-                self.time_passes(until_ms - self._model.now_ms)
-                self._accept_what_is_available()
+                if until_ms > self._model.now_ms:
+                    self.time_passes(until_ms - self._model.now_ms)
+                    self._accept_what_is_available()
             self.time_passes(self._model.settings.lock_duration_ms + 2 * self.clock_tolerance_ms + 1)
         else:
             for member in self._events.owners():
@@ -486,6 +499,9 @@ class ShareGroupMachine(ProgramMachine):
         """Call a method of the implementation; whatever it raises ends the run."""
         self._is_over = True
         result = self._runner.result_of(method(*args))
+        passed_ms, self._passed_ms = self._passed_ms, 0
+        if passed_ms:
+            self._model.time_passed(passed_ms)
         self._is_over = False
         return result
 

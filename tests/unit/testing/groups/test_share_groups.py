@@ -149,6 +149,28 @@ class Smallest(ShareGroupMachine):
             raise InvalidRecordStateError(message)
 
 
+class Slow(MockMachine):
+    """A share group in whose own time a fetch takes 300 ms."""
+
+    clock_tolerance_ms = 600  # as long as all members take that fetch one after the other
+    lock_duration_ms = 5_000
+    says_so = True
+
+    def fetch(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        self.group.advance_clock(300)
+        if self.says_so:
+            self.time_passed(300)
+        return super().fetch(member, max_records)
+
+
+def test_time_may_pass_by_itself() -> None:
+    """Where calls take time of their own, and say so, locks are judged by that; unsaid, they seem to end early."""
+    silent = type("Silent", (Slow,), {"says_so": False})
+
+    assert broken_by(Slow, max_examples=100) is None
+    assert broken_by(silent, max_examples=100) is not None
+
+
 def test_what_an_implementation_lacks_does_not_happen() -> None:
     """Only fetches, acknowledgements and batches without a transaction; declared settings are given as they are."""
     seen: list[GroupSettings] = []
