@@ -199,8 +199,7 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
 
     LOGS are files of operations. Each file is read by one task, and each topic partition judged by one.
 
-    Exit code: 0 if nothing is broken and all can be told, 1 if a guarantee is broken, 2 if it cannot be told of one, or
-    if something cannot be read.
+    Exit code: 0 if all guarantees are held, 1 if one is broken, 2 if one is undecided, or if something cannot be read.
     """
     with spark_job(master, partitions) as job, job.step("judging", "operations"):
         from sharestate.audit import AuditSettings  # noqa: PLC0415 - loaded by this command only
