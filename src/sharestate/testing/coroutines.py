@@ -77,8 +77,8 @@ async def overlapping(begin: Sequence[Callable[[], Any]], delays: Sequence[int])
     ...     _ = asyncio.run(overlapping([lambda: say("ab"), lambda: say("cd")], delays))
     ...     print()
     acbd
-    acbd
-    cdab
+    abcd
+    cabd
     """
     turns = cycle(delays)
 
