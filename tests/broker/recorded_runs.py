@@ -149,9 +149,9 @@ class Run:
     def stop(self) -> None:
         """Kill what is left of the clients."""
         for client, _ in self._clients:
-            if client.poll() is None:
-                client.kill()
-                client.wait()
+            client.kill()
+            with client:  # closes its standard input, and waits for its end
+                pass
 
 
 def locks(run: Run) -> None:
