@@ -20,7 +20,7 @@ import signal
 import sys
 from base64 import b64encode
 from collections import Counter, deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from struct import Struct
@@ -341,8 +341,9 @@ class Life:
         self._broker = TestBroker()
         gc.collect()
         left = [each for each in gc.get_objects() if isinstance(each, ClientConnection)]
-        if left or len(asyncio.all_tasks()) > 1 or _open_files() != files:
-            message = f"{len(left)} connections, {asyncio.all_tasks()}, {_open_files() - files} files are left"
+        files_left = _open_files() - files  # what others left may be closed meanwhile
+        if left or len(asyncio.all_tasks()) > 1 or files_left:
+            message = f"{len(left)} connections, {asyncio.all_tasks()}, files {sorted(files_left)} are left"
             raise FuzzError(message)
 
     # ---- inside
@@ -435,8 +436,13 @@ def _prepare(node: ShareBroker) -> None:
         node.call(InitializeStateParameters.of(NAME, topic_id, state), now_ms=node.now_ms)
 
 
-def _open_files() -> int:
-    return len([*Path("/proc/self/fd").iterdir()])
+def _open_files() -> set[tuple[str, str]]:
+    """The process's descriptors, each with what it stands for: a number alone may be used again."""
+    found = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the folder's own, closed since
+            found.add((path.name, str(path.readlink())))
+    return found
 
 
 def live(seed: int, number: int, frames: Frames, most: int = FRAMES) -> Tally:
