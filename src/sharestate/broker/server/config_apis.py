@@ -45,7 +45,7 @@ from sharestate.broker.server.server_config import read_group_config
 from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, InvalidConfigurationError, NodeError
 from sharestate.persister.kafka.frames import Fields
-from sharestate.values.config_keys import ConfigType, config_keys
+from sharestate.values.config_keys import config_keys
 
 MAX_VALUE: Final = 2**15 - 1
 """The longest value of a config (ConfigurationControlManager, Kafka 4.4.0). [characters]"""
@@ -321,8 +321,7 @@ def _group_alteration(call: Call, name: str, configs: list[Fields]) -> Configure
         _refuse("Default group resources are not allowed.")
     release = call.config.release
     others = other_group_keys(release)
-    lists = {key.name: "" for key in others.values() if key.type is ConfigType.LIST}
-    changed = _changed(_group_configs(call, name), configs, lists)
+    changed = _changed(_group_configs(call, name), configs, {})  # a controller knows of no list of groups
     keys = config_keys(release)
     for key in changed:
         if key not in others and (key not in keys or keys[key].scope != "group"):

@@ -119,7 +119,9 @@ def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[Co
                 of_broker = key
             else:
                 of_broker = of_shares.get(f"group.{key.name}", key)
-            own = Synonym(key.name, given[key.name], ConfigSource.GROUP_CONFIG) if key.name in given else None
+            own = None
+            if key.name in given:
+                own = Synonym(key.name, _text(key.parse(given[key.name])), ConfigSource.GROUP_CONFIG)
             yield _entry(key.name, key.type.value, own, _broker_synonyms(of_broker, config.texts))
 
 

@@ -150,7 +150,7 @@ def test_the_configs_of_other_kinds_of_groups_are_kept(client: WireClient) -> No
     """They are described as they were given; one that Kafka does not document, only then."""
     changes = ("consumer.session.timeout.ms", SET, "50000"), ("streams.num.warmup.replicas", SET, "7")
     before = values(describe(client, GROUP, "g"))
-    assert alter(client, GROUP, "g", *changes, ("streams.rack.aware.assignment.tags", APPEND, "zone")) == (0, None)
+    assert alter(client, GROUP, "g", *changes, ("streams.rack.aware.assignment.tags", SET, "zone")) == (0, None)
 
     found = values(describe(client, GROUP, "g"))
 
@@ -162,6 +162,27 @@ def test_the_configs_of_other_kinds_of_groups_are_kept(client: WireClient) -> No
         "streams.num.warmup.replicas": "7",
         "streams.rack.aware.assignment.tags": "zone",
     }
+
+
+def test_a_groups_configs_are_described_as_they_were_read(client: WireClient) -> None:
+    """Without spaces, signs and zeros in front, as brokers of 4.3.1 and 4.4.0 have answered."""
+    given = {
+        "consumer.session.timeout.ms": " 050001 ",
+        "share.heartbeat.interval.ms": "+6000",
+        "share.renew.acknowledge.enable": " FALSE",
+        "streams.rack.aware.assignment.tags": "a , b",
+    }
+    assert alter(client, GROUP, "g", *((name, SET, value) for name, value in given.items())) == (0, None)
+
+    found = describe(client, GROUP, "g", keys=list(given), include_synonyms=True).configs
+
+    assert {each.name: each.value for each in found} == {
+        "consumer.session.timeout.ms": "50001",
+        "share.heartbeat.interval.ms": "6000",
+        "share.renew.acknowledge.enable": "false",
+        "streams.rack.aware.assignment.tags": "a,b",
+    }
+    assert all(each.value == each.synonyms[0].value for each in found)
 
 
 def test_the_settings_of_the_broker_are_described(client: WireClient) -> None:
@@ -337,6 +358,12 @@ LOCK = "share.record.lock.duration.ms"
             "Unknown group config name: group.share.max.size",
         ),
         ((GROUP, "g"), (LOCK, SUBTRACT, "1"), INVALID_CONFIG, "Can't SUBTRACT to key"),
+        (
+            (GROUP, "g"),
+            ("streams.rack.aware.assignment.tags", APPEND, "a"),
+            INVALID_CONFIG,
+            "Can't APPEND to key streams.rack.aware.assignment.tags because its type is not LIST.",
+        ),
         (
             (GROUP, "g"),
             ("consumer.heartbeat.interval.ms", SET, "1"),
