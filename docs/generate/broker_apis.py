@@ -9,6 +9,7 @@ from generate.markdown import NOTICE, table
 from sharestate.broker.server.api_versions import ANNOUNCED, Versions, served_versions
 from sharestate.broker.server.apis import HANDLERS, SIMPLIFIED
 from sharestate.broker.server.config_entries import DESCRIBED_ONLY
+from sharestate.broker.server.other_group_configs import other_broker_keys
 from sharestate.broker.server.server_config import NODE_SETTINGS, SERVER_SETTINGS
 from sharestate.values.config_keys import CONFIG_KEYS, RELEASES
 from sharestate.values.effective_configs import BOUNDED, bounds
@@ -38,6 +39,11 @@ is about share groups is judged as a broker judges it; where Kafka would not sta
 
 These are judged as well, and described to who asks for the configs of the broker, and do nothing else:"""
 
+OTHER_GROUPS: Final = """\
+A group has the configs of consumer groups and of streams groups, too, as in Kafka: they are described, with the
+broker's settings as their defaults, and can be altered within its bounds, and do nothing. These settings of the broker
+are judged for that, and not described:"""
+
 LEFT_OUT: Final = """\
 Every other key is left out, as a broker leaves out what it does not know: not even DescribeConfigs has it. A topic has
 the configs that it is given, or Kafka's defaults, whatever `server.properties` says of `log.retention.ms` and its
@@ -59,7 +65,9 @@ def page() -> str:
         for key, announced in ANNOUNCED.items()
     )
     parts = [NOTICE, "# What the test broker answers", INTRODUCTION, table(head, rows)]
-    parts += [SETTINGS, table(["of", "keys"], _used()), GROUPS, _names(sorted(DESCRIBED_ONLY)), LEFT_OUT]
+    parts += [SETTINGS, table(["of", "keys"], _used()), GROUPS, _names(sorted(DESCRIBED_ONLY))]
+    parts += [OTHER_GROUPS, _names(dict.fromkeys(name for line in RELEASES for name in other_broker_keys(line)))]
+    parts.append(LEFT_OUT)
     return "\n\n".join(parts) + "\n"
 
 

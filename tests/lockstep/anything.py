@@ -68,7 +68,8 @@ _TOPIC_KEYS: Final = (
     "message.timestamp.type",
     "compression.type",
 )
-_CONFIG_KEYS: Final = (*_SHARE_KEYS, *_TOPIC_KEYS, "consumer.session.timeout.ms", "no.such.config", "")
+_OTHER_KEYS: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "streams.num.standby.replicas")
+_CONFIG_KEYS: Final = (*_SHARE_KEYS, *_TOPIC_KEYS, *_OTHER_KEYS, "no.such.config", "")
 _CONFIG_VALUES: Final = (
     "999",
     *map(str, LASTING_MS),
@@ -239,7 +240,7 @@ _POOLS: Final[Mapping[str, Pool]] = MappingProxyType(
         "share_fetch.max_records": (1, 5, 500, 500, 0, -1),
         "share_fetch.batch_size": (1, 5, 500, 0, -1),
         "share_fetch.min_bytes": (0, 1, -1),
-        "share_fetch.share_acquire_mode": (0, 1),
+        "share_fetch.share_acquire_mode": (0, 0, 1, 1, 2),
         "share_fetch.is_renew_ack": (False, False, False, True),
         "share_fetch.forgotten_topics_data": lambda draw: draw.one(
             ([], [], [], [{"topic_id": draw.one(_OWN_IDS), "partitions": draw.one(([0], [1, 0], [7], []))}])
@@ -289,7 +290,7 @@ _POOLS: Final[Mapping[str, Pool]] = MappingProxyType(
         "current_leader_epoch": (-1, -1, -1, 99),
         "leader_epoch": (0, 0, 1, -1),
         "state_epoch": (0, 0, 1, -1),
-        "isolation_level": (0, 1),
+        "isolation_level": (0, 0, 1, 1, 2),
         "transactional_id": ("odd-tx", "odd-tx", "odd-tx2", ""),
         "v3_and_below_transactional_id": ("odd-tx", "odd-tx", "odd-tx2", ""),
         "producer_id": ("none", "none", "pid-1", "pid-2", "pid-4711"),

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.oracle.build import OracleUnavailableError, build
-from tests.oracle.configs.record import PLACE, RECORDED, files, keys, lines
+from tests.oracle.configs.record import JUDGED, PLACE, RECORDED, files, keys, lines, other_keys, other_verdicts
 from tests.oracle.configs.search import properties, read, read_by_java, search
 
 CASES = 2_000
@@ -29,6 +29,14 @@ def _oracle() -> None:
 def test_the_recorded_table_is_kafkas(release: str) -> None:
     """Made anew from the release's jars, it is what ``tests/data`` has."""
     assert lines(keys(release)) == (PLACE / f"keys-{release}.json").read_text()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("release", JUDGED)
+def test_what_is_recorded_of_other_groups_is_kafkas(release: str) -> None:
+    """Made anew from the release's jars, the table and the verdicts are what ``tests/data`` has."""
+    assert lines(other_keys(release)) == (PLACE / f"other-keys-{release}.json").read_text()
+    assert lines(other_verdicts(release)) == (PLACE / f"other-verdicts-{release}.json").read_text()
 
 
 @pytest.mark.oracle

@@ -32,8 +32,8 @@ RELEASES: Final = ("4.2", "4.3", "4.4")
 _JAVA_SPACE: Final = "".join(map(chr, range(0x21)))
 """What ``String.trim()`` takes off."""
 
-_INTEGER: Final = re.compile(r"([+-]?)0*(\d{1,10})")
-"""What ``Integer.parseInt()`` may take; more digits than ten are no number of 32 bits."""
+_INTEGER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
+"""What ``Long.parseLong()`` may take; more digits than nineteen are no number of 64 bits."""
 
 
 class ConfigType(Enum):
@@ -45,6 +45,9 @@ class ConfigType(Enum):
     INT = "INT"
     """A number of 32 bits."""
 
+    LONG = "LONG"
+    """A number of 64 bits."""
+
     SHORT = "SHORT"
     """A number of 16 bits."""
 
@@ -55,7 +58,7 @@ class ConfigType(Enum):
     """A text."""
 
 
-_BITS: Final = MappingProxyType({ConfigType.INT: 32, ConfigType.SHORT: 16})
+_BITS: Final = MappingProxyType({ConfigType.INT: 32, ConfigType.LONG: 64, ConfigType.SHORT: 16})
 
 
 class Validator(Protocol):
@@ -243,6 +246,7 @@ _READ: Final[Mapping[ConfigType, Callable[[ConfigKey, str], ConfigValue]]] = Map
     {
         ConfigType.BOOLEAN: _boolean,
         ConfigType.INT: _number,
+        ConfigType.LONG: _number,
         ConfigType.SHORT: _number,
         ConfigType.LIST: _names,
         ConfigType.STRING: _text,
@@ -252,7 +256,7 @@ _READ: Final[Mapping[ConfigType, Callable[[ConfigKey, str], ConfigValue]]] = Map
 _SCOPES: Final = MappingProxyType({"GroupConfig": "group", "LogConfig": "topic"})
 
 _C, _G, _S, _GROUP, _TOPIC = "GroupCoordinatorConfig", "ShareGroupConfig", "ShareCoordinatorConfig", *_SCOPES
-_BOOL, _INT, _SHORT, _LIST, _STR = ConfigType  # short names, for the table's columns only
+_BOOL, _INT, _, _SHORT, _LIST, _STR = ConfigType  # short names, for the table's columns only
 _POSITIVE, _NATURAL = InRange(1), InRange(0)
 _ISOLATION: Final = OneOf(("read_committed", "read_uncommitted"))
 _PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"

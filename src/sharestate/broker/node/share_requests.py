@@ -15,7 +15,7 @@ from sharestate.broker.node.log_batches import LogBatch
 from sharestate.broker.sessions import RENEW_VERSION
 from sharestate.errors import ErrorCode, ShareStateError
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.checks import instance, integer, number, refuse, rows, text
+from sharestate.values.checks import Validator, instance, integer, number, refuse, rows, text
 from sharestate.values.records import AcquiredRecords, AcquireMode
 
 MAX_INT32: Final = 2**31 - 1
@@ -31,6 +31,7 @@ MAX_POLL_RECORDS: Final = 500
 """``max.poll.records`` of a client that sets none, from which it takes both numbers (ConsumerConfig, Kafka 4.4)."""
 
 _int32: Final = number(-(2**31), MAX_INT32)
+_mode: Final[Validator] = validators.optional(instance(AcquireMode))
 
 
 class PartitionOfRequest(NamedTuple):
@@ -78,7 +79,8 @@ class ShareFetchRequest:
         max_bytes: The most bytes to return; the first batch comes whatever its size. [bytes]
         max_records: The most records to acquire. [records]
         batch_size: The size of new batches. [records]
-        share_acquire_mode: Whether *max_records* may be exceeded up to the end of a batch of the log (KIP-1206).
+        share_acquire_mode: Whether *max_records* may be exceeded up to the end of a batch of the log (KIP-1206); None
+            for a mode that Kafka does not have, with which nothing can be fetched.
         is_renew_ack: Whether it only acknowledges, and renews locks with that (KIP-1222).
         version: The version of the request.
 
@@ -99,7 +101,7 @@ class ShareFetchRequest:
     max_bytes: int = field(default=DEFAULT_MAX_BYTES, validator=_int32)
     max_records: int = field(default=MAX_POLL_RECORDS, validator=_int32)
     batch_size: int = field(default=MAX_POLL_RECORDS, validator=_int32)
-    share_acquire_mode: AcquireMode = field(default=AcquireMode.BATCH_OPTIMIZED, validator=instance(AcquireMode))
+    share_acquire_mode: AcquireMode | None = field(default=AcquireMode.BATCH_OPTIMIZED, validator=_mode)
     is_renew_ack: bool = field(default=False, validator=instance(bool))
     version: int = field(default=RENEW_VERSION, validator=number(0, 2**15 - 1))
 

@@ -190,8 +190,9 @@ class ShareService:
             return
         if request.renews_in_fetch:
             unanswered.found = {}
-        else:
-            self._fetch(unanswered, request, context, now_ms)
+        elif not self._fetch(unanswered, request, context, now_ms):
+            self._fail(number, ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
+            return
         self._ready.append(unanswered)
         self.complete_requests(now_ms)
 
@@ -308,12 +309,12 @@ class ShareService:
 
     def _fetch(
         self, unanswered: _Unanswered, request: ShareFetchRequest, context: ShareFetchContext, now_ms: int
-    ) -> None:
+    ) -> bool:
         """
-        Begin to fetch what the session has.
+        Begin to fetch what the session has; return False if the request fails as a whole, for its mode is none.
 
         Source:
-            KafkaApis.handleFetchFromShareFetchRequest (Kafka 4.4).
+            KafkaApis.handleFetchFromShareFetchRequest, the constructor of ShareFetch (Kafka 4.4).
         """
         valid, errors = context.fetch_order(self._topics)
         unanswered.errors = {each: _partition(each, PartitionError(code)) for each, code in errors.items()}
@@ -322,7 +323,9 @@ class ShareService:
             unanswered.nameless = frozenset(each for each in topic_ids if self._topics.name_of(each) is None)
         if not valid:
             unanswered.found = unanswered.errors
-            return
+            return True
+        if request.share_acquire_mode is None:
+            return False
         max_bytes = min(request.max_bytes, self._config.fetch_max_bytes)
         group_id = str(request.group_id)
         asked = FetchParameters(
@@ -337,6 +340,7 @@ class ShareService:
             isolation=self._groups.config_of(group_id).isolation_level,
         )
         self._fetches.begin(unanswered.number, asked, valid, now_ms)
+        return True
 
     def _fail(self, number: int, response: Response, now_ms: int) -> None:
         """Answer a request with an error of its own, whatever becomes of what follows from it."""

@@ -89,11 +89,11 @@ SIMPLIFIED: Final[Mapping[int, str]] = MappingProxyType(
         22: f"{_MARKERS} One that takes too long is aborted at once; a broker looks for those every ten seconds.",
         24: _MARKERS,
         26: _MARKERS,
-        32: "Has no documentation of configs, for who asks for it. Of the broker it describes the settings below, of a"
-        " group those of share groups.",
+        32: "Has no documentation of configs, for who asks for it. Of the broker it describes the settings below.",
         37: _AT_ONCE,
-        44: "Alters topics and groups. What Kafka can change of a broker while it runs, or of its loggers and of client"
-        " metrics, is refused.",
+        44: "Alters topics and groups. Of several configs that are wrong, of share groups and of other groups, another"
+        " one may be named than by Kafka. What Kafka can change of a broker while it runs, or of its loggers and of"
+        " client metrics, is refused.",
     }
 )
 """In what the answer to an API is simpler than a broker's; that of any other is the same."""

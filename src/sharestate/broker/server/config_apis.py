@@ -35,6 +35,12 @@ from sharestate.broker.server.config_entries import (
     group_entries,
     topic_entries,
 )
+from sharestate.broker.server.other_group_configs import (
+    check_other_group_configs,
+    other_group_keys,
+    read_brokers_values,
+    read_other_group_configs,
+)
 from sharestate.broker.server.server_config import read_group_config
 from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, InvalidConfigurationError, NodeError
@@ -313,13 +319,17 @@ def _group_alteration(call: Call, name: str, configs: list[Fields]) -> Configure
     _check_controllers_operations(configs)
     if not name:
         _refuse("Default group resources are not allowed.")
-    changed = _changed(_group_configs(call, name), configs, {})
-    keys = config_keys(call.config.release)
+    release = call.config.release
+    others = other_group_keys(release)
+    changed = _changed(_group_configs(call, name), configs, {})  # a controller knows of no list of groups
+    keys = config_keys(release)
     for key in changed:
-        if key not in keys or keys[key].scope != "group":
+        if key not in others and (key not in keys or keys[key].scope != "group"):
             message = f"Unknown group config name: {key}"
             raise InvalidConfigurationError(message, key)
-    config = read_group_config({**call.config.texts, **changed}, call.config.release)
+    given = read_other_group_configs(changed, release)
+    config = read_group_config({**call.config.texts, **changed}, release)
+    check_other_group_configs(given, read_brokers_values(call.config.texts, release), release)
     if call.fields["validate_only"]:
         return None
     return ConfigureGroupRequest(group_id=name, config=evolve(config, configs=changed))

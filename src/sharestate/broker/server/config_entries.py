@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from sharestate.broker.node.node_config import DEFAULT_FETCH_MAX_BYTES
 from sharestate.broker.node.topic_config_keys import TOPIC_CONFIG_KEYS
+from sharestate.broker.server.other_group_configs import of_brokers, other_group_keys
 from sharestate.broker.server.server_config import DEFAULT_MAX_REQUEST_BYTES, ServerConfig
 from sharestate.values.config_keys import ConfigKey, ConfigValue, config_keys
 
@@ -102,20 +103,26 @@ def topic_entries(given: Mapping[str, str], release: str) -> Iterator[ConfigEntr
 
 def group_entries(given: Mapping[str, str], config: ServerConfig) -> Iterator[ConfigEntry]:
     """
-    Yield the configs that a share group has.
+    Yield the configs that a group has, those of other kinds of groups, too.
 
     Args:
         given: The texts of those that were given for it, by their names.
         config: The settings of the server.
     """
-    keys = config_keys(config.release)
-    for key in keys.values():
-        if key.scope == "group" and not key.is_internal:
-            is_given_to_all = key.name in config.texts  # a server takes settings of groups among its own
-            of_brokers = key if is_given_to_all else keys.get(f"group.{key.name}", key)
-            defaults = _broker_synonyms(of_brokers, config.texts)
-            own = Synonym(key.name, given[key.name], ConfigSource.GROUP_CONFIG) if key.name in given else None
-            yield _entry(key.name, key.type.value, own, defaults)
+    of_shares = config_keys(config.release)
+    others = other_group_keys(config.release)
+    for key in (*of_shares.values(), *others.values()):
+        if key.scope == "group" and (not key.is_internal or key.name in given):
+            if key.name in others:
+                of_broker = of_brokers(key)
+            elif key.name in config.texts:  # a server takes settings of share groups among its own
+                of_broker = key
+            else:
+                of_broker = of_shares.get(f"group.{key.name}", key)
+            own = None
+            if key.name in given:
+                own = Synonym(key.name, _text(key.parse(given[key.name])), ConfigSource.GROUP_CONFIG)
+            yield _entry(key.name, key.type.value, own, _broker_synonyms(of_broker, config.texts))
 
 
 # ---- the broker

@@ -9,7 +9,8 @@ Source:
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from sharestate.broker.node import (
     NO_OFFSET,
@@ -36,18 +37,17 @@ TOPIC_IDS: Final = 13
 _NO_EPOCH: Final = -1
 """The epoch of a partition's leader that a client does not know (RecordBatch.NO_PARTITION_LEADER_EPOCH)."""
 
-_READ_COMMITTED: Final = 1
-"""The isolation level on the wire (IsolationLevel, Kafka 4.4.0)."""
+_LEVELS: Final = MappingProxyType({0: IsolationLevel.READ_UNCOMMITTED, 1: IsolationLevel.READ_COMMITTED})
+"""The isolation levels by their ids on the wire (IsolationLevel, Kafka 4.4.0)."""
 
 _INITIAL_EPOCH: Final = 0
 _FINAL_EPOCH: Final = -1
 """The epochs of requests that ask for all, not only for what a session lacks (FetchMetadata, Kafka 4.4.0)."""
 
 
-def _isolation(call: Call) -> IsolationLevel:
-    """Return what a client wants to read; requests of old versions do not say it."""
-    is_committed = call.fields.get("isolation_level") == _READ_COMMITTED
-    return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+def _isolation(call: Call) -> IsolationLevel | None:
+    """Return what a client wants to read; requests of old versions do not say it. None for a level that is none."""
+    return _LEVELS.get(call.fields.get("isolation_level", 0))
 
 
 def _epoch_error(call: Call, topic: str, partition: int, epoch: int) -> ErrorCode:
@@ -68,8 +68,11 @@ def _epoch_error(call: Call, topic: str, partition: int, epoch: int) -> ErrorCod
 # ---- ListOffsets
 
 
-def list_offsets(call: Call) -> Asked:
+def list_offsets(call: Call) -> Asked | Response:
     """Find offsets by timestamps, and the ends of logs."""
+    isolation = _isolation(call)
+    if isolation is None:
+        return _nothing_listed(call)
     asked = []
     errors = {}
     for topic in call.fields["topics"]:
@@ -77,7 +80,7 @@ def list_offsets(call: Call) -> Asked:
             place = topic["name"], each["partition_index"]
             asked.append(AskedOffset(*place, each["timestamp"]))
             errors[place] = _epoch_error(call, *place, each.get("current_leader_epoch", _NO_EPOCH))
-    request = ListOffsetsRequest(partitions=tuple(asked), isolation=_isolation(call), version=call.version)
+    request = ListOffsetsRequest(partitions=tuple(asked), isolation=isolation, version=call.version)
 
     def write(response: ListOffsetsResponse) -> Response:
         # Of a partition that is asked for twice, a broker says so once.
@@ -85,6 +88,22 @@ def list_offsets(call: Call) -> Asked:
         return {"topics": in_hash_order(listed)}
 
     return Asked((request,), write)
+
+
+def _nothing_listed(call: Call) -> Response:
+    """Return the answer to a request that fails as a whole (ListOffsetsRequest.getErrorResponse)."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    return {
+        "topics": [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    {"partition_index": each["partition_index"], "error_code": error} for each in topic["partitions"]
+                ],
+            }
+            for topic in call.fields["topics"]
+        ]
+    }
 
 
 def _listed(call: Call, listed: ListedOffset, error: ErrorCode) -> Response:
@@ -128,6 +147,11 @@ def fetch(call: Call) -> Asked | Response:
         for each in topic["partitions"]
     }.values()
     errors = [_refusal(call, each) for each in asked]
+    isolation = _isolation(call)
+    if isolation is None:
+        if not _UNKNOWN.issuperset(errors):
+            return _nothing_fetched(call, key)
+        isolation = IsolationLevel.READ_UNCOMMITTED  # nobody asks for it where no partition is read
     request = FetchRequest(
         partitions=tuple(
             FetchedFrom(
@@ -140,7 +164,7 @@ def fetch(call: Call) -> Asked | Response:
             if each.topic is not None and not error
         ),
         max_bytes=max(0, call.fields["max_bytes"]),
-        isolation=_isolation(call),
+        isolation=isolation,
         max_wait_ms=0 if any(errors) else call.fields["max_wait"],  # who gets an error does not wait
         min_bytes=call.fields["min_bytes"],
     )
@@ -170,12 +194,24 @@ _UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC
 
 
 def _refused(asked: _Asked, error: ErrorCode) -> Response:
+    return _without_records(asked.partition, error) | {"aborted_transactions": [] if error in _UNKNOWN else None}
+
+
+def _without_records(partition: int, error: ErrorCode) -> dict[str, Any]:
+    return {"partition_index": partition, "error_code": error, "high_watermark": NO_OFFSET, "records": b""}
+
+
+def _nothing_fetched(call: Call, key: str) -> Response:
+    """Return the answer to a request that fails as a whole (FetchRequest.getErrorResponse)."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [
+        {key: topic[key], "partitions": [_without_records(each["partition"], error) for each in topic["partitions"]]}
+        for topic in call.fields["topics"]
+    ]
     return {
-        "partition_index": asked.partition,
         "error_code": error,
-        "high_watermark": NO_OFFSET,
-        "aborted_transactions": [] if error in _UNKNOWN else None,
-        "records": b"",
+        "session_id": call.fields.get("session_id", 0),
+        "responses": topics if call.version < TOPIC_IDS else [],
     }
 
 

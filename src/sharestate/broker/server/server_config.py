@@ -12,6 +12,7 @@ from attrs import field, frozen, validators
 from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
 from sharestate.broker.node import GroupConfig, NodeConfig
 from sharestate.broker.node.node_config import MAX_INT32
+from sharestate.broker.server.other_group_configs import read_brokers_values
 from sharestate.errors import InvalidConfigurationError
 from sharestate.values.checks import brief_repr, instance, number
 from sharestate.values.config import GroupCoordinatorConfig, ShareConfig
@@ -167,6 +168,7 @@ class ServerConfig:
         """
         release = release_of(profile)
         values: Mapping[str, Any] = effective_configs(texts, release=release)
+        read_brokers_values(texts, release)  # so that a wrong one is refused now
         node = NodeConfig(
             profile=profile,
             assignment_order=AssignmentOrder.JAVA,

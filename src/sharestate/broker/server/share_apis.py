@@ -8,6 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any, Final
 
 from sharestate.broker.groups import ShareGroupHeartbeat
@@ -31,7 +32,7 @@ from sharestate.persister.kafka.frames import Fields
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquireMode
 
-_ACQUIRE_MODES: Final = (AcquireMode.BATCH_OPTIMIZED, AcquireMode.RECORD_LIMIT)
+_ACQUIRE_MODES: Final = MappingProxyType({0: AcquireMode.BATCH_OPTIMIZED, 1: AcquireMode.RECORD_LIMIT})
 """The acquire modes by their ids on the wire (ShareAcquireMode, Kafka 4.4.0)."""
 
 _NOBODY: Final = LeaderIdAndEpoch()
@@ -89,12 +90,9 @@ def _partitions(topics: Iterable[Fields]) -> list[PartitionOfRequest]:
     ]
 
 
-def share_fetch(call: Call) -> Asked | Response:
+def share_fetch(call: Call) -> Asked:
     """Answer ShareFetch."""
     fields = call.fields
-    mode = fields.get("share_acquire_mode", 0)
-    if not 0 <= mode < len(_ACQUIRE_MODES):
-        return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR}  # an IllegalArgumentException
     request = ShareFetchRequest(
         group_id=fields["group_id"],
         member_id=fields["member_id"],
@@ -110,7 +108,7 @@ def share_fetch(call: Call) -> Asked | Response:
         max_bytes=fields["max_bytes"],
         max_records=fields["max_records"],
         batch_size=fields["batch_size"],
-        share_acquire_mode=_ACQUIRE_MODES[mode],
+        share_acquire_mode=_ACQUIRE_MODES.get(fields.get("share_acquire_mode", 0)),
         is_renew_ack=fields.get("is_renew_ack", False),
         version=call.version,
     )

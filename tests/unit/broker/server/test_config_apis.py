@@ -136,7 +136,7 @@ def test_the_configs_of_a_group_are_described(client: WireClient) -> None:
     result = describe(client, GROUP, "g", include_synonyms=True)
 
     found = values(result)
-    assert len(found) == 11
+    assert len(found) == 21
     assert found["share.isolation.level"] == ("read_committed", FOR_GROUP)
     assert found["share.record.lock.duration.ms"] == ("20000", STATIC)
     assert found["share.auto.offset.reset"] == ("earliest", STATIC)
@@ -144,6 +144,45 @@ def test_the_configs_of_a_group_are_described(client: WireClient) -> None:
     synonyms = {each.name: [other.name for other in each.synonyms] for each in result.configs}
     assert synonyms["share.session.timeout.ms"] == ["group.share.session.timeout.ms"]
     assert synonyms["share.isolation.level"] == ["share.isolation.level"] * 2
+
+
+def test_the_configs_of_other_kinds_of_groups_are_kept(client: WireClient) -> None:
+    """They are described as they were given; one that Kafka does not document, only then."""
+    changes = ("consumer.session.timeout.ms", SET, "50000"), ("streams.num.warmup.replicas", SET, "7")
+    before = values(describe(client, GROUP, "g"))
+    assert alter(client, GROUP, "g", *changes, ("streams.rack.aware.assignment.tags", SET, "zone")) == (0, None)
+
+    found = values(describe(client, GROUP, "g"))
+
+    assert before["consumer.session.timeout.ms"] == ("45000", DEFAULT)
+    assert before["streams.assignor.name"] == ("sticky", DEFAULT)
+    assert found.keys() - before.keys() == {"streams.num.warmup.replicas"}
+    assert {name: value for name, (value, source) in found.items() if source == FOR_GROUP} == {
+        "consumer.session.timeout.ms": "50000",
+        "streams.num.warmup.replicas": "7",
+        "streams.rack.aware.assignment.tags": "zone",
+    }
+
+
+def test_a_groups_configs_are_described_as_they_were_read(client: WireClient) -> None:
+    """Without spaces, signs and zeros in front, as brokers of 4.3.1 and 4.4.0 have answered."""
+    given = {
+        "consumer.session.timeout.ms": " 050001 ",
+        "share.heartbeat.interval.ms": "+6000",
+        "share.renew.acknowledge.enable": " FALSE",
+        "streams.rack.aware.assignment.tags": "a , b",
+    }
+    assert alter(client, GROUP, "g", *((name, SET, value) for name, value in given.items())) == (0, None)
+
+    found = describe(client, GROUP, "g", keys=list(given), include_synonyms=True).configs
+
+    assert {each.name: each.value for each in found} == {
+        "consumer.session.timeout.ms": "50001",
+        "share.heartbeat.interval.ms": "6000",
+        "share.renew.acknowledge.enable": "false",
+        "streams.rack.aware.assignment.tags": "a,b",
+    }
+    assert all(each.value == each.synonyms[0].value for each in found)
 
 
 def test_the_settings_of_the_broker_are_described(client: WireClient) -> None:
@@ -212,9 +251,9 @@ def test_what_has_no_configs_here(client: WireClient, kind: int, name: str) -> N
     assert (code(result), result.configs) == (0, ())
 
 
-@pytest.mark.parametrize(("profile", "topics", "groups"), [(KAFKA_4_2, 33, 5), (KAFKA_4_3, 33, 9)])
+@pytest.mark.parametrize(("profile", "topics", "groups"), [(KAFKA_4_2, 33, 11), (KAFKA_4_3, 33, 17)])
 def test_older_releases_have_fewer(profile: Any, topics: int, groups: int) -> None:  # noqa: ANN401 - a profile
-    """As many as LogConfig and GroupConfig of 4.2.1 and 4.3.1 document, the latter of share groups."""
+    """As many as LogConfig and GroupConfig of 4.2.1 and 4.3.1 document."""
     with TestBroker(profile=profile) as broker, WireClient(broker.port) as client:
         made = CreateTopicsRequest(topics=[CreatableTopic(name="t")])
         broker.run(lambda node: node.call(made, now_ms=node.now_ms))
@@ -319,6 +358,18 @@ LOCK = "share.record.lock.duration.ms"
             "Unknown group config name: group.share.max.size",
         ),
         ((GROUP, "g"), (LOCK, SUBTRACT, "1"), INVALID_CONFIG, "Can't SUBTRACT to key"),
+        (
+            (GROUP, "g"),
+            ("streams.rack.aware.assignment.tags", APPEND, "a"),
+            INVALID_CONFIG,
+            "Can't APPEND to key streams.rack.aware.assignment.tags because its type is not LIST.",
+        ),
+        (
+            (GROUP, "g"),
+            ("consumer.heartbeat.interval.ms", SET, "1"),
+            INVALID_CONFIG,
+            "consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.",
+        ),
         ((GROUP, ""), (LOCK, SET, "20000"), INVALID_REQUEST, "Default group resources are not allowed."),
         (
             (BROKER, "1"),

@@ -19,7 +19,8 @@ from tests.support.wire_client import WireClient, uuid_of
 
 PRODUCE, FETCH, LIST_OFFSETS = 0, 1, 2
 
-OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION, INVALID_REQUEST = 1, 3, 35, 42
+UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = -1, 1, 3
+UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 NO_SESSION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID = 70, 74, 75, 100
 
 T1 = "c2hhcmVzdGF0ZQAAAAAAAQ"
@@ -97,6 +98,15 @@ def test_the_end_may_be_that_of_what_is_committed(client: WireClient) -> None:
     for version in (2, 11):
         assert listed(client, version, (0, -1), isolation_level=COMMITTED)[0].offset == 4
         assert listed(client, version, (0, 250), isolation_level=COMMITTED)[0].offset == -1
+
+
+@pytest.mark.parametrize("level", [2, -1])
+def test_offsets_by_a_level_that_is_none(client: WireClient, level: int) -> None:
+    """Of no partition, known or unknown, in the order of the request, as a broker of 4.3.1 has answered."""
+    answers = listed(client, 9, (0, -1), (7, -2), (1, -2), (0, -1), isolation_level=level)
+
+    assert [each.partition_index for each in answers] == [0, 7, 1, 0]
+    assert {(code(each), each.offset, each.timestamp) for each in answers} == {(UNKNOWN_SERVER_ERROR, -1, -1)}
 
 
 @pytest.mark.parametrize(("timestamp", "since", "offset"), [(-3, 7, 4), (-4, 8, 0), (-5, 9, -1), (-6, 11, -1)], ids=str)
@@ -284,6 +294,28 @@ def test_there_are_no_sessions(client: WireClient, session_id: int, epoch: int, 
     response = fetched(client, 18, (T1, 0, 0), session_id=session_id, session_epoch=epoch)
 
     assert (code(response), response.session_id, len(response.responses)) == (error, 0, 0 if error else 1)
+
+
+@pytest.mark.parametrize("version", [7, 12, 13, 17])
+def test_a_fetch_by_a_level_that_is_none(client: WireClient, version: int) -> None:
+    """It fails as a whole, and for each partition before version 13, as a broker of 4.3.1 has answered."""
+    known, unknown = (T1, UNKNOWN_ID) if version >= 13 else ("t", "u")
+
+    response = fetched(client, version, (unknown, 0, 0), (known, 0, 0), isolation_level=2, session_id=5)
+
+    assert (code(response), response.session_id) == (UNKNOWN_SERVER_ERROR, 5)
+    partitions = [(code(each), each.high_watermark, each.aborted_transactions) for each in parts(response)]
+    assert partitions == ([(UNKNOWN_SERVER_ERROR, -1, ())] * 2 if version < 13 else [])
+
+
+@pytest.mark.parametrize(
+    ("version", "topic", "error"), [(12, "u", UNKNOWN_TOPIC_OR_PARTITION), (17, UNKNOWN_ID, UNKNOWN_TOPIC_ID)]
+)
+def test_a_fetch_of_nothing_may_have_any_level(client: WireClient, version: int, topic: str, error: int) -> None:
+    """Nobody asks for the level where no partition is read."""
+    response = fetched(client, version, (topic, 0, 0), isolation_level=2)
+
+    assert (code(response), [code(each) for each in parts(response)]) == (0, [error])
 
 
 # ---- waiting

@@ -37,7 +37,7 @@ HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE, READ_STATE = 76
 
 UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER = -1, 3, 6
 COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 15, 25, 42, 100
-INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND = 121, 122
+INVALID_RECORD_STATE, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 121, 122, 123
 
 LONG, SHORT = timedelta(seconds=60), timedelta(milliseconds=200)
 """A wait that no test is to see the end of."""
@@ -271,13 +271,42 @@ def test_a_fetch_forgets_partitions(client: WireClient) -> None:
 
 
 def test_a_fetch_has_a_mode(client: WireClient) -> None:
-    """In mode 1 it brings no more records than it asks for (KIP-1206); a mode that is none is an error."""
+    """In mode 1 it brings no more records than it asks for (KIP-1206)."""
     strict = fetch(client, 2, 0, topic(), share_acquire_mode=1, max_records=2)
-    strange = fetch(client, 2, 1, share_acquire_mode=2)
 
     ((only,),) = [each.partitions for each in strict.responses]
     assert [(each.first_offset, each.last_offset) for each in only.acquired_records] == [(0, 1)]
-    assert strange.error_code.value == UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("mode", [2, -1])
+def test_nothing_is_fetched_in_a_mode_that_is_none(broker: TestBroker, client: WireClient, mode: int) -> None:
+    """The session goes on and what is acknowledged is, though the request fails, as a broker of 4.3.1 has answered."""
+    begun = fetch(client, 2, 0, topic(), share_acquire_mode=mode)
+    next_one = fetch(client, 2, 1, topic())
+    acknowledging = fetch(client, 2, 2, topic(acknowledged(0, 4, 1)), share_acquire_mode=mode)
+
+    assert [(each.error_code.value, each.responses) for each in (begun, acknowledging)] == [
+        (UNKNOWN_SERVER_ERROR, ())
+    ] * 2
+    ((only,),) = [each.partitions for each in next_one.responses]
+    assert [(each.first_offset, each.last_offset) for each in only.acquired_records] == [(0, 4)]
+    assert broker.run(start_offset) == 5
+
+
+def test_what_fetches_nothing_may_have_any_mode(client: WireClient) -> None:
+    """What is wrong else comes first, and who only renews, forgets or closes is answered, as by a broker of 4.3.1."""
+    nothing = {"max_records": 0, "max_bytes": 0, "min_bytes": 0, "share_acquire_mode": 2}
+    forgotten = [{"topic_id": uuid_of(ORDERS), "partitions": [0]}]
+    nobody = fetch(client, 2, 0, topic(), member_id="", share_acquire_mode=2)
+    fetch(client, 2, 0, topic())
+
+    wrong_epoch = fetch(client, 2, 7, share_acquire_mode=2)
+    renewed = fetch(client, 2, 1, topic(acknowledged(0, 4, 4)), is_renew_ack=True, **nothing)
+    forgetful = fetch(client, 2, 2, forgotten_topics_data=forgotten, share_acquire_mode=2)
+    closed = fetch(client, 2, -1, share_acquire_mode=2)
+
+    assert (nobody.error_code.value, wrong_epoch.error_code.value) == (INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH)
+    assert [each.error_code.value for each in (renewed, forgetful, closed)] == [0, 0, 0]
 
 
 def test_a_fetch_renews(client: WireClient) -> None:

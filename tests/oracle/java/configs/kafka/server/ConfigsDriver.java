@@ -87,6 +87,7 @@ public final class ConfigsDriver {
     private static Object run(JsonNode request) throws Exception {
         return switch (request.path("op").asText()) {
             case "keys" -> keys();
+            case "other_keys" -> otherKeys();
             case "settings" -> settings(request);
             case "properties" -> properties(request);
             default -> throw new IllegalArgumentException("op: " + request.path("op").asText());
@@ -110,6 +111,18 @@ public final class ConfigsDriver {
         for (ConfigDef.ConfigKey key : LogConfig.configKeys().values())
             if (isOfShareGroups(key.name))
                 rows.add(row("LogConfig", key, true, null));
+        return rows;
+    }
+
+    /** Every key of groups that are not share groups, and of brokers those that are their defaults and bounds. */
+    private static List<Object> otherKeys() throws Exception {
+        List<Object> rows = new ArrayList<>();
+        for (ConfigDef.ConfigKey key : groupConfigDef().configKeys().values())
+            if (!isOfShareGroups(key.name))
+                rows.add(row("GroupConfig", key, true, synonym(key.name)));
+        for (ConfigDef.ConfigKey key : AbstractKafkaConfig.CONFIG_DEF.configKeys().values())
+            if (key.name.startsWith("group.consumer.") || key.name.startsWith("group.streams."))
+                rows.add(row("GroupCoordinatorConfig", key, dynamicConfigs().contains(key.name), null));
         return rows;
     }
 
