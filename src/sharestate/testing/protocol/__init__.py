@@ -1,6 +1,5 @@
 """Tests over the line protocol: what has to hold of every response, and what runs have to reach."""
 
-from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN
 from sharestate.testing.protocol.always import (
     ALWAYS,
     BROKER,
@@ -26,8 +25,6 @@ __all__ = [
     "COORDINATOR_HEALED",
     "HEALED",
     "HEALED_OVER_TIME",
-    "KNOWN_BUGS",
-    "LEFT_OPEN",
     "OVER_TIME",
     "REFUSED",
     "SOMETIMES",
