@@ -38,7 +38,7 @@ JUDGES: Final[Mapping[str, Judge]] = MappingProxyType(
         "groups": Judge(
             "[`ShareGroupMachine`](testing.md#from-the-clients-side)",
             "runs",
-            "[a share group](planted-bugs.md#planted-bugs)",
+            "[a share group](planted-bugs.md)",
             THOROUGH,
         ),
         "nodes": Judge("the same", "runs", "[a node](planted-bugs.md#nodes)", THOROUGH),

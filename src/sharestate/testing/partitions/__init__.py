@@ -1,7 +1,7 @@
 """
 What leads a share partition: for authors of the leader's side, and for those who embed a `SharePartition`.
 
-Inherit `SharePartitionMachine` (extra ``testing``) and say how yours acquires, acknowledges, issues writes and is told
+Inherit `SharePartitionMachine` (extra ``testing``) and say how yours acquires, acknowledges, issues writes and learns
 what has become of them. The machine is the log and a hostile persister, and compares each result, write and record with
 an independent model, ``record_model``; `SharePartitionDiffersError` says what differs. `KAFKA_BUGS` may be copied.
 
