@@ -2,9 +2,9 @@
 Measure what a run that finds nothing is worth, and keep it in ``tests/data/green-runs.json``, for the docs.
 
 At each door the planted bugs are searched for three times, with as many runs as there are by default, where there is a
-default; and once more what is correct. Run it with ``python -m tests.planted.green_runs``
-after a change to a door or to its bugs; it takes minutes. With names, such as ``persisters``, only these doors are
-measured. What is measured is CPU time until a bug is found; to make the program short comes after that.
+default; and once more what is correct. Run it with ``python -m tests.planted.green_runs`` after a change to a door or
+to its bugs; it takes minutes. With names, such as ``persisters``, only these doors are measured. What is measured is
+CPU time until a bug is found; to make the program short comes after that.
 """
 
 from __future__ import annotations
