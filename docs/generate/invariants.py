@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from generate.allowances import KNOWN_BUGS, LEFT_OPEN, Door
 from generate.kafka_bugs import anchor
 from generate.kafka_bugs import page as kafka_bugs
 from generate.markdown import NOTICE, table
-from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN, Door
 from sharestate.testing.protocol.always import ALWAYS, BROKER, HEALED, WITH_QUEUE, WITHOUT_QUEUE
 from sharestate.testing.protocol.coordinator_invariants import COORDINATOR_HEALED
 from sharestate.testing.protocol.explanations import EXPLANATIONS
@@ -51,14 +51,12 @@ QUEUE_TEXT: Final = "These need a dead-letter queue; `seen(conversation)` knows 
 REFUSED_TEXT: Final = "Refused acknowledgements, by a part of the message; some only wild sequences reach:"
 
 ALLOWANCES_TEXT: Final = """\
-Implementations may differ in these, and none of the doors that are named judges them. Each is a row of
-`sharestate.testing.protocol.LEFT_OPEN`."""
+Implementations may differ in these, and none of the doors that are named judges them."""
 
 BUGS_TEXT: Final = """\
-Every release of Kafka has these bugs. They are rows of `sharestate.testing.protocol.KNOWN_BUGS`. From the clients'
-side they are allowed where a machine names them in its `allowances`: an implementation of your own need not have them,
-and healed profiles do not. The invariants of share coordinators allow theirs always, but for `COORDINATOR_HEALED`. A
-peer of `compare` brings its own `divergences`."""
+Every release of Kafka has these bugs. From the clients' side they are allowed where a machine names them in its
+`allowances`: an implementation of your own need not have them, and healed profiles do not. The invariants of share
+coordinators allow theirs always, but for `COORDINATOR_HEALED`. A peer of `compare` brings its own `divergences`."""
 
 
 def page() -> str:

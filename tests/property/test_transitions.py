@@ -28,7 +28,7 @@ from sharestate.testing.generator.surroundings import Steps
 from sharestate.testing.protocol.exchange import exchanges
 from sharestate.testing.protocol.in_process import InProcessServer
 from sharestate.testing.protocol.strategies import sequences
-from sharestate.testing.protocol.transition_fold import RecordFold, records_of
+from tests.support.transition_fold import RecordFold, records_of
 
 LATE: Final = Mix(trouble=70, steps={**STEPS, "log": 20, "complete": 8}, longest_batch=40)
 """A slow persister, so that much happens while writes are in flight."""

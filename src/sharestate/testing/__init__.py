@@ -1,11 +1,15 @@
 """
-A test kit for implementations of share partitions: random sequences of requests, and invariants of the responses.
+The test kit: for authors of other implementations of share groups, a package for each door at which one is tested.
 
-Sequences are requests of the line protocol, so anything that answers it can be tested. The strategies for Hypothesis
-are in `sharestate.testing.protocol.strategies` (extra ``testing``).
+- ``groups``: `ShareGroupMachine`, a share group as its clients see it;
+- ``partitions``: `SharePartitionMachine`, what leads a share partition, with a hostile persister;
+- ``persisters``: `PersisterMachine` and the contracts, what keeps its state, and leaders that fail over;
+- ``search``: `compare`, anything that answers the line protocol, beside the library;
+- ``protocol``: `observe`, the same, by invariants of every response.
 
-`PersisterContract` and `DeadLetterQueueContract` are test classes that the tests of a persister and of a dead-letter
-queue inherit.
+What two doors share is below them: ``generator`` has random sequences of requests, ``record_model`` the independent
+model of a share partition; the modules of this package run programs of events and make them short. This package itself
+exports what needs no extra: ``generator``, ``protocol`` and the contracts. ``docs/testing.md`` has a section for each.
 """
 
 from sharestate.testing.generator import (

@@ -12,7 +12,7 @@ try:
     from hypothesis import currently_in_test_context
     from hypothesis import event as count_event
     from hypothesis import settings as hypothesis_settings
-    from hypothesis.stateful import RuleBasedStateMachine
+    from hypothesis.stateful import RuleBasedStateMachine, TestCaseProperty
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
@@ -116,7 +116,8 @@ class ProgramMachine(RuleBasedStateMachine):
         cls.reached = Counter()
         if not hasattr(cls, "_runs"):
             return
-        case = cls.TestCase
+        case = TestCaseProperty().__get__(None, cls)
+        cls.TestCase = case  # type: ignore[assignment] # Hypothesis forgets it once it has 128 others
         profile = case.settings
         case.settings = hypothesis_settings(
             profile,

@@ -29,3 +29,15 @@ def test_a_machine_is_not_traced(machine: type[RuleBasedStateMachine]) -> None:
 
     assert Phase.explain in settings().phases
     assert inherited.TestCase.settings.phases == PHASES
+
+
+@pytest.mark.parametrize("machine", [PersisterMachine, ShareGroupMachine, SharePartitionMachine])
+def test_a_machine_keeps_its_settings(machine: type[RuleBasedStateMachine]) -> None:
+    """It has its own number of runs, and its own test, however many machines there are: Hypothesis keeps 128 tests."""
+    machines: list[Any] = [type("Machine", (machine,), {}) for _ in range(200)]
+    begun, *others = machines
+    runs, case = begun.TestCase.settings.max_examples, begun.TestCase
+    assert len({other.TestCase for other in others}) == len(others)
+
+    assert begun.TestCase is case
+    assert begun.TestCase.settings.max_examples == runs > settings().max_examples

@@ -118,6 +118,8 @@ class Log:
     def read(self, offset: int, *, most: int, committed: bool = False) -> list[RecordBatch]:
         """Return up to *most* batches from the one that contains *offset* on, or from the first after it."""
         end = self.stable_end if committed else self.end
+        if offset >= end:  # also inside a batch: the log start may lie in the first one of an open transaction
+            return []
         found = [batch for batch in self.batches if batch.last_offset >= offset and batch.first_offset < end]
         return found[:most]
 

@@ -1,8 +1,11 @@
 """
-Tests of what keeps a share partition's state.
+What keeps a share partition's state, and where dead letters go: for authors of persisters and of dead-letter queues.
 
-`PersisterContract` and `DeadLetterQueueContract` are test classes to inherit, and so is `PersisterMachine`, which sends
-random requests (extra ``testing``). ``failover_runs`` lets one leader follow another.
+Inherit `PersisterContract` or `DeadLetterQueueContract`, test classes with a test for each clause, and
+`PersisterMachine` (extra ``testing``), which sends random requests and compares each answer, and all that is stored,
+with an independent model. ``failover_runs`` judges what the next leader finds: nothing is lost, comes back or stalls.
+
+The rules are in ``contract`` and ``model``. See "Persisters" and "Leaders that fail over" in ``docs/testing.md``.
 """
 
 from typing import TYPE_CHECKING

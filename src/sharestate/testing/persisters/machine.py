@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, TypeVar
 try:
     from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, rule
+    from hypothesis.stateful import RuleBasedStateMachine, TestCaseProperty, rule
     from hypothesis.strategies import DrawFn, SearchStrategy
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
@@ -161,8 +161,10 @@ class PersisterMachine(RuleBasedStateMachine):
     def __init_subclass__(cls, **named: Any) -> None:  # noqa: ANN401 - what the base class takes
         """Run more often than the profile of Hypothesis says, and shorter; ``TestCase.settings`` may be set again."""
         super().__init_subclass__(**named)
-        profile = cls.TestCase.settings
-        cls.TestCase.settings = hypothesis_settings(
+        case = TestCaseProperty().__get__(None, cls)
+        cls.TestCase = case  # type: ignore[assignment] # Hypothesis forgets it once it has 128 others
+        profile = case.settings
+        case.settings = hypothesis_settings(
             profile,
             max_examples=max(profile.max_examples, min(RUNS, 4 * profile.max_examples)),
             stateful_step_count=STEPS,

@@ -1,6 +1,14 @@
-"""Tests over the line protocol: what has to hold of every response, and what runs have to reach."""
+"""
+Anything that answers the line protocol, by itself: for authors whose rules are no profile of the library.
 
-from sharestate.testing.protocol.allowances import KNOWN_BUGS, LEFT_OPEN
+`observe` sends it a random sequence and judges every response: by `invariants_of` a profile, or by `RecordOracle`, an
+independent model. `expect_seen` asks whether enough has happened. `InProcessServer` is the library as a server.
+
+What has to hold of one exchange is in ``always``, of a sequence in ``over_time``, of share coordinators in
+``coordinator_invariants``; what runs have to reach is in ``sometimes``. Strategies for Hypothesis are in ``strategies``
+(extra ``testing``). See "Over the line protocol" in ``docs/testing.md``.
+"""
+
 from sharestate.testing.protocol.always import (
     ALWAYS,
     BROKER,
@@ -26,8 +34,6 @@ __all__ = [
     "COORDINATOR_HEALED",
     "HEALED",
     "HEALED_OVER_TIME",
-    "KNOWN_BUGS",
-    "LEFT_OPEN",
     "OVER_TIME",
     "REFUSED",
     "SOMETIMES",

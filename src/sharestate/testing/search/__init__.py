@@ -1,8 +1,12 @@
 """
-A search for differences: an implementation beside the library, over random sequences of requests.
+Anything that answers the line protocol, beside the library: for authors in any language who follow a profile of it.
 
-`compare` is all that a test needs; the peer is a callable, a command (`CommandPeer`), or an `OwnLogPeer`, which has a
-log of its own. What is known to differ is a `Divergence`. `search` takes several processes and can be taken up again.
+`compare` sends random sequences to both and compares every answer, which is all that a test needs; `DifferenceError`
+has the shortest conversation. The peer is a callable, a command (`CommandPeer`), or an `OwnLogPeer`, which has a log
+of its own. What is known to differ is a `Divergence`. `search` takes several processes and can be taken up again, as
+``sharestate compare`` does.
+
+It begins in ``comparing``, a search in ``running``. See "Beside the library" in ``docs/testing.md``.
 """
 
 from sharestate.conversation.compare import Level

@@ -100,6 +100,11 @@ def test_a_mock_broker_agrees_at_level_answers() -> None:
     assert compare(NaiveBroker(), PLAINLY, level=Level.ANSWERS, sequence=plain, seeds=range(80)) > 1000
 
 
+def test_a_log_never_takes_back_that_a_record_is_committed() -> None:
+    """Nothing is read of a transaction that is open, though the log start has moved into its first batch."""
+    assert compare(NaiveBroker(), PLAINLY, level=Level.ANSWERS, sequence=plain, seeds=[345, 573, 1182]) > 100
+
+
 @pytest.mark.parametrize("broker", BUGS, ids=lambda broker: broker.__name__)
 def test_each_planted_bug_is_found_and_made_small(broker: type[NaiveBroker], tmp_path: Path) -> None:
     """Every bug of a mock broker is found, in a few requests, which `sharestate replay` shows to differ."""

@@ -16,7 +16,7 @@ class RecordFold:
     The cached records by offset, after the transitions so far.
 
     Complexity:
-        Linear in the records that a transition touches: meant for tests and explanations.
+        Linear in the records that a transition touches: meant for tests.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,14 @@
-"""What the test kit lets pass, as data: what Kafka leaves open, and bugs of Kafka that are known."""
+"""What the page of the invariants says is let pass: what Kafka leaves open, and bugs of Kafka that are known."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from sharestate.testing.groups import KAFKA_ALLOWANCES
+from sharestate.testing.protocol.coordinator_invariants import an_initialization_takes_nothing_back
 
 
 class Door(StrEnum):
@@ -109,11 +114,21 @@ class KnownBug(NamedTuple):
     doors: tuple[Door, ...]
 
 
+CLIENTS_NOTICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "F4": "the log start has passed the last available records",
+        "F5": "the log start has moved into the gap that is fetched next",
+        "F6": "compaction has taken records out of a full window",
+        "F7": "the last records of a full window are of an aborted transaction",
+    }
+)
+"""When each of ``KAFKA_ALLOWANCES`` applies."""
+
 KNOWN_BUGS: Final[tuple[KnownBug, ...]] = (
-    KnownBug("F4", "nothing_lost", "the log start has passed the last available records", (Door.CLIENTS,)),
-    KnownBug("F5", "nothing_lost", "the log start has moved into the gap that is fetched next", (Door.CLIENTS,)),
-    KnownBug("F7", "nothing_lost", "the last records of a full window are of an aborted transaction", (Door.CLIENTS,)),
-    KnownBug("C2", "an_initialization_takes_nothing_back", "it comes after a read or a write", (Door.INVARIANTS,)),
+    *(KnownBug(bug, KAFKA_ALLOWANCES[bug].guarantee, only, (Door.CLIENTS,)) for bug, only in CLIENTS_NOTICE.items()),
+    KnownBug(
+        "C2", an_initialization_takes_nothing_back.__name__, "it comes after a read or a write", (Door.INVARIANTS,)
+    ),
 )
 """
 The bugs of Kafka's releases that are allowed for.
