@@ -144,7 +144,8 @@ def _start_after(state: PartitionState, plan: AdvancePlan) -> int:
     """Return where the SPSO is once *plan* is carried out (rules 12 and 24.1)."""
     old, next_batch = state.start_offset, plan.next_batch
     if next_batch is None:
-        return plan.last_durable + 1 if _may_move_back(state) else max(old, plan.last_durable + 1)
+        new = plan.last_durable + 1
+        return new if state.profile.has(Quirk.START_MOVES_BACK) else max(old, new)
     if next_batch.first_offset <= plan.last_durable:  # it stops within this batch
         return max(old, plan.last_durable + 1)
     # It skips a natural gap up to the next batch, but not what is to be fetched again in the gap window.
@@ -155,11 +156,5 @@ def _start_after(state: PartitionState, plan: AdvancePlan) -> int:
     gap = window.first_offset
     if not state.profile.has(Quirk.WAITS_AT_WINDOW_END):
         gap = max(gap, plan.last_durable + 1)
-    return min(new, gap) if _may_move_back(state) else max(old, min(new, gap))
-
-
-def _may_move_back(state: PartitionState) -> bool:
-    """Return whether the SPSO may move back: not past a split batch, where Kafka's stays (rules 24.1 and 24.2, B7)."""
-    floor = state.in_flight.floor(state.start_offset)
-    is_past_split = floor is not None and floor.is_split and floor.last_offset < state.start_offset
-    return state.profile.has(Quirk.START_MOVES_BACK) and not is_past_split
+    new = min(new, gap)
+    return new if state.profile.has(Quirk.START_MOVES_BACK) else max(old, new)

@@ -96,21 +96,6 @@ def test_b9b_the_start_moves_back_when_everything_is_done(profile: Profile) -> N
     assert expire_below_the_start(profile).offsets == (10, 10)
 
 
-@releases
-def test_b9b_the_start_stays_behind_a_split_batch(profile: Profile) -> None:
-    """A write that ends after the log start has passed a split batch leaves the SPSO there, as Kafka's does (B7)."""
-    scene = Scene(profile=profile).load()
-    scene.acquire("m1", 0, "[0-9]")
-    scene.is_holding = True
-    scene.acknowledge("m1", "0-6:reject")
-    scene.acknowledge("m1", "7-9:reject")
-    scene.partition.advance_log_start(15)
-    scene.succeed(0)
-    scene.succeed(1)
-
-    assert (scene.offsets, scene.batches) == ((15, 15), [])
-
-
 @healed
 def test_b9b_healed_the_start_stays(profile: Profile) -> None:
     """Healed, the SPSO and the SPEO stay where the log starts."""
