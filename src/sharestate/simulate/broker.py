@@ -13,12 +13,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from sharestate.errors import RequestRefusedError
 from sharestate.partition.share_partition import SharePartition
 from sharestate.simulate.agenda import Agenda
+from sharestate.simulate.attempts import Attempts
 from sharestate.simulate.load import Load
 from sharestate.simulate.result import Counts
 from sharestate.values.acknowledgements import AcknowledgementBatch
@@ -73,8 +73,9 @@ class Broker:
 
     def __init__(self, load: Load, agenda: Agenda, counts: Counts, seed: str) -> None:
         """Lead the partitions of a load, with empty logs."""
-        poison = Random(f"{seed} poison")  # noqa: S311 - it has to be repeatable
-        self.partitions: Final = [LedPartition(number, load, self, poison) for number in range(load.partitions)]
+        self.partitions: Final = [
+            LedPartition(number, load, self, Attempts(load, f"{seed} {number}")) for number in range(load.partitions)
+        ]
         self.agenda, self.counts = agenda, counts
         self.busy = 0
         self.ended = ""
@@ -135,10 +136,11 @@ class LedPartition:
     Attributes:
         share: The share partition.
         end_offset: The end of the log.
+        attempts: What comes of each delivery of its records.
         waiting: The fetches that wait for it, the first one first.
     """
 
-    def __init__(self, number: int, load: Load, broker: Broker, poison: Random) -> None:
+    def __init__(self, number: int, load: Load, broker: Broker, attempts: Attempts) -> None:
         """Lead the partition *number*, with an empty log."""
         key = SharePartitionKey(group_id=GROUP, topic_id=TOPIC_ID, partition=number)
         self.share: Final = SharePartition(
@@ -151,8 +153,8 @@ class LedPartition:
         self._log: list[RecordBatch] = []
         self._ends: list[int] = []
         self._times_us: list[int] = []
-        self._poison: set[int] = set()
-        self._load, self._broker, self._poison_draws = load, broker, poison
+        self.attempts: Final = attempts
+        self._load, self._broker = load, broker
         self._write_us = round(load.state_write_ms * _US)
         self._answers: dict[int, Callable[[], object]] = {}
         self._unanswered = 0
@@ -175,9 +177,6 @@ class LedPartition:
         self._log.append(RecordBatch(first, self.end_offset - 1))
         self._ends.append(self.end_offset - 1)
         self._times_us.append(self._broker.agenda.now_us)
-        if self._load.poison_rate:
-            draw, rate = self._poison_draws.random, self._load.poison_rate
-            self._poison.update(offset for offset in range(first, self.end_offset) if draw() < rate)
         self.wake()
 
     def appended_us(self, first: int, last: int) -> Iterable[int]:
@@ -187,10 +186,6 @@ class LedPartition:
             if offset > self._ends[place]:
                 place += 1
             yield self._times_us[place]
-
-    def always_fails(self, offset: int) -> bool:
-        """Return whether a record fails whenever it is delivered."""
-        return offset in self._poison
 
     # ---- fetches
 

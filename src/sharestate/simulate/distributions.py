@@ -27,7 +27,7 @@ MOST_PER_SECOND: Final = 1_000_000.0
 MOST_VALUES: Final = 2**20
 """The most values of an empirical distribution, and batches of a recorded arrival."""
 
-MOST_RECORDS: Final = 10_000_000
+MOST_RECORDS: Final = 2_000_000
 """The most records of a load. [records]"""
 
 _MOST_SIGMA: Final = 5.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from sharestate.simulate.broker import Broker, Fetch, Fetched, LedPartition, half_us
@@ -13,11 +12,11 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 
 _US: Final = 1000
 
+
 Resume: TypeAlias = Callable[..., object]
 Waits: TypeAlias = "Generator[int | Callable[[Resume], object], Any, Any]"
 """What a member does, until it waits: for so many microseconds, or for what it asks for with how to go on."""
 
-ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 _RENEWED: Final = (AcknowledgeType.RENEW,)
 _SINGLE: Final = {kind: (kind,) for kind in AcknowledgeType}
 
@@ -34,10 +33,9 @@ class _Processed(NamedTuple):
 class Member:
     """A member of the group, which has some of the partitions, and starts again under another id after a crash."""
 
-    def __init__(self, number: int, load: Load, broker: Broker, assigned: Sequence[LedPartition], seed: str) -> None:
+    def __init__(self, number: int, load: Load, broker: Broker, assigned: Sequence[LedPartition]) -> None:
         """Be ready to start."""
         self._number, self._load, self._broker, self._assigned = number, load, broker, list(assigned)
-        self._random = Random(f"{seed} member {number}")  # noqa: S311 - it has to be repeatable
         self._agenda, self._counts = broker.agenda, broker.counts
         self._half_us = half_us(load)
         self._fetches = 0
@@ -87,32 +85,21 @@ class Member:
 
     # ---- processing
 
-    def _attempt(self, partition: LedPartition, offset: int) -> tuple[int, AcknowledgeType | None]:
-        """Return how long a record takes [µs], and what becomes of it; None for a crash meanwhile."""
-        load, random = self._load, self._random
-        took_us = load.processing.draw_us(random)
-        if load.crash_rate and random.random() < load.crash_rate:
-            return int(took_us * random.random()), None
-        draw = random.random() if load.failure_rate or load.reject_rate else 1.0
-        if draw < load.failure_rate or (load.poison_rate and partition.always_fails(offset)):
-            return took_us, RELEASE
-        return took_us, REJECT if draw < load.failure_rate + load.reject_rate else ACCEPT
-
     def _processes(self, found: Sequence[Fetched]) -> Waits:
         """Process all records of a fetch, and acknowledge them in one request; return whether it has crashed."""
         done: list[_Processed] = []
         waits = 0
         for partition, acquired in found:
             batches, records, all_us = [], 0, 0
-            for first, last, _ in acquired:
+            for first, last, delivery_count in acquired:
                 kinds = []
                 for offset in range(first, last + 1):
-                    took_us, kind = self._attempt(partition, offset)
+                    took_us, kind = partition.attempts.of(offset, delivery_count)
                     all_us += took_us
                     if kind is None:
                         yield from self._crashes(all_us + sum(each.took_us for each in done), waits)
                         return True
-                    if kind is RELEASE:
+                    if kind is AcknowledgeType.RELEASE:
                         waits += self._load.retry_backoff_ms
                     kinds.append(kind)
                 records += len(kinds)
@@ -128,14 +115,14 @@ class Member:
     def _processes_each(self, found: Sequence[Fetched]) -> Waits:
         """Process each record of a fetch, and acknowledge it by itself; return whether it has crashed."""
         for partition, acquired in found:
-            for first, last, _ in acquired:
+            for first, last, delivery_count in acquired:
                 for offset in range(first, last + 1):
-                    took_us, kind = self._attempt(partition, offset)
+                    took_us, kind = partition.attempts.of(offset, delivery_count)
                     if kind is None:
                         yield from self._crashes(took_us, 0)
                         return True
                     self._counts.processing_us += took_us
-                    yield took_us + (self._load.retry_backoff_ms * _US if kind is RELEASE else 0)
+                    yield took_us + (self._load.retry_backoff_ms * _US if kind is AcknowledgeType.RELEASE else 0)
                     self._drop_first()
                     batches = (AcknowledgementBatch(offset, offset, _SINGLE[kind]),)
                     yield partial(self._acknowledge, (_Processed(partition, batches, 1, took_us),))

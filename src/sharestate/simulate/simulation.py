@@ -30,8 +30,8 @@ def simulate(load: Load, seed: int = 0, *, watch: Callable[[int], object] | None
     """
     Return what comes of a load.
 
-    Equal arguments give equal results. Loads that differ in settings have the same arrivals, the same records that
-    always fail, and members whose draws begin equally.
+    Equal arguments give equal results. Loads that differ in settings have the same arrivals, and each delivery of each
+    record takes as long and comes to the same, so that what differs in the results is due to the settings.
 
     Args:
         load: The load.
@@ -105,7 +105,7 @@ class Simulation:
         )
         for number, name in enumerate(names):
             assigned = [self.broker.partitions[each] for each in target.members[name].get(TOPIC_ID, ())]
-            yield Member(number, load, self.broker, assigned, str(self._seed))
+            yield Member(number, load, self.broker, assigned)
 
     def _batches(self) -> Iterator[tuple[int, int, int]]:
         """Yield when each batch arrives [µs], in which partition, and how many records it has."""
