@@ -6,6 +6,7 @@ Loads of the simulator, carried out on a broker by members that do what simulate
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import threading
@@ -336,13 +337,20 @@ def table(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table of the loads on a broker of the release that is named."""
-    kafka = sys.argv[1] if len(sys.argv) > 1 else "4.4.0"
+    """Print the table of loads, and keep what the broker leaves behind if a directory is named."""
+    parser = argparse.ArgumentParser(description="What is simulated of loads beside what is measured.")
+    parser.add_argument("--kafka", default="4.4.0", help="the release")
+    parser.add_argument("--keep", type=Path, help="where the broker leaves its request log and its segments")
+    parser.add_argument("loads", nargs="*", metavar="LOAD", help=f"some of {', '.join(LOADS)}; all without")
+    arguments = parser.parse_args()
+    loads = {name: LOADS[name] for name in arguments.loads or LOADS}
     with TemporaryDirectory() as home:
-        broker = KafkaBroker(kafka, Path(home))
+        place = arguments.keep or Path(home)
+        place.mkdir(exist_ok=True)
+        broker = KafkaBroker(arguments.kafka, place, request_level="debug" if arguments.keep else "warn")
         try:
             broker.start()
-            rows = compare(broker, LOADS, at_once=False)
+            rows = compare(broker, loads, at_once=False)
         finally:
             broker.stop()
     sys.stdout.writelines(f"{line}\n" for line in table(rows))

@@ -5,7 +5,9 @@ Members fetch from the library's own share partitions, process and acknowledge, 
 "which lock duration, how many records a poll, how many members" are computed, and repeatable.
 """
 
+from sharestate.simulate.advice import ADVICE_VERSION, Advice, Advised, advise
 from sharestate.simulate.distributions import (
+    Arrival,
     Backlog,
     Bursts,
     Constant,
@@ -15,26 +17,50 @@ from sharestate.simulate.distributions import (
     LogNormal,
     Poisson,
     Recorded,
+    Times,
 )
-from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load
-from sharestate.simulate.result import ENDS, RESULT_VERSION, Result
+from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines
+from sharestate.simulate.grid import GRID_VERSION, Point, Spread, grid_json, grid_of, rows_of, spread_of, sweep
+from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load, settings_text
+from sharestate.simulate.result import ENDS, MEASURES, RESULT_VERSION, Result, measure_text
 from sharestate.simulate.simulation import simulate
 
 __all__ = [
+    "ADVICE_VERSION",
     "ENDS",
+    "GRID_VERSION",
     "LOAD_VERSION",
+    "MEASURES",
     "RESULT_VERSION",
     "Acknowledging",
+    "Advice",
+    "Advised",
+    "Arrival",
     "Backlog",
     "Bursts",
     "Constant",
     "ConstantRate",
     "Empirical",
     "Exponential",
+    "Fit",
+    "Fitted",
     "Load",
     "LogNormal",
+    "Point",
     "Poisson",
     "Recorded",
     "Result",
+    "Spread",
+    "Times",
+    "advise",
+    "fit",
+    "fit_lines",
+    "grid_json",
+    "grid_of",
+    "measure_text",
+    "rows_of",
+    "settings_text",
     "simulate",
+    "spread_of",
+    "sweep",
 ]

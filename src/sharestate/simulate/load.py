@@ -8,7 +8,7 @@ A file is an object with the version of its form, and the settings that differ f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -368,6 +368,12 @@ def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a value of the s
     return _kind_of(name).write_text(value)
 
 
-def settings_text(load: Load, names: Iterable[str]) -> str:
-    """Return settings of *load* in words, as the command line takes them."""
-    return " ".join(f"{name}={value_text(name, getattr(load, name))}" for name in names)
+def settings_text(load: Load) -> str:
+    """
+    Return the settings of *load* that differ from the defaults in words, as the command line takes them.
+
+    >>> settings_text(Load(members=4, lock_duration_ms=60_000))
+    'members=4 lock_duration_ms=60s'
+    """
+    changed = [name for name, setting in SETTINGS.items() if getattr(load, name) != setting.default]
+    return " ".join(f"{name}={value_text(name, getattr(load, name))}" for name in changed)

@@ -235,6 +235,21 @@ MEASURES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The fields of a result, and what tables call them."""
 
+
+def measure_text(name: str, value: float) -> str:
+    """
+    Return a measure in words.
+
+    >>> measure_text("duration_ms", 90_500.25), measure_text("utilisation", 0.25), measure_text("duplicates", 1234.0)
+    ('90.5 s', '25.0 %', '1,234')
+    """
+    if name.endswith("_ms"):
+        return f"{value / _SECOND_MS:,.4g} s" if value >= _SECOND_MS else f"{value:.4g} ms"
+    if name == "utilisation":
+        return f"{value:.1%}".replace("%", " %")
+    return f"{value:,.2f}" if name == "throughput" else f"{value:,.0f}"
+
+
 _read: Final[Check[Any]] = record(
     {
         "result": Field(version(RESULT_VERSION)),

@@ -148,9 +148,10 @@ def test_changes_that_make_no_sense_are_refused(change: str, message: str) -> No
 
 def test_every_setting_is_read_from_its_own_words() -> None:
     """The words of a load's settings give the load."""
-    load = Load(members=7, lock_duration_ms=1_500, processing=LogNormal(3, 0.5), poison_rate=0.125)
+    changed: dict[str, Any] = {"dead_letter_queue": True, "acknowledging": Acknowledging.EACH_RECORD}
+    load = Load(members=7, processing=LogNormal(3, 0.5), poison_rate=0.125, lock_duration_ms=1_500, **changed)
 
-    assert Load().changed(*settings_text(load, SETTINGS).split(" ")) == load
+    assert Load().changed(*settings_text(load).split(" ")) == load
     assert [setting_name(name) for name in SETTINGS] == list(SETTINGS)
 
 
