@@ -259,22 +259,22 @@ dist: $(READY)
 	@rm -rf dist
 	@$(BIN)/python -m build --quiet
 
-docs: $(READY) ## Build the documentation into build/docs, with the notebook, and run its examples
+NOTEBOOKS := examples/kip_tables.ipynb examples/sizing.ipynb
+docs: $(READY) ## Build the documentation into build/docs, with the notebooks, and run its examples
 	$(call judge,docs, \
 	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
-	  $(call step,the notebook, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
-	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= \
-	    examples/kip_tables.ipynb); \
+	  $(call step,the notebooks, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
+	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= $(NOTEBOOKS)); \
 	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
 
 diagrams: $(READY) ## Make the pages and diagrams of docs that are made from code and data
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
 
 # What changes from run to run goes: times, and the version of Python.
-notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it shows
+notebook: $(READY) ## Run examples/kip_tables.ipynb and examples/sizing.ipynb again, and keep what they show
 	$(call judge,notebook, $(BIN)/python -m nbconvert --log-level=WARN --to notebook --execute --inplace \
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
-	  examples/kip_tables.ipynb)
+	  $(NOTEBOOKS))
 
 # What it shows of another log is not kept, but goes to build.
 notebook-spark: $(SPARK_READY) ## Run examples/redeliveries.ipynb again on Spark, and keep what it shows; RUN=directory of a broker: in build instead

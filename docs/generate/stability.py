@@ -62,6 +62,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.plots": Room(PROVISIONAL, "plots"),
         "sharestate.kip932": Room(PROVISIONAL, "kip932"),
         "sharestate.kip932.notation": Room(PROVISIONAL, "kip932"),
+        "sharestate.simulate": Room(PROVISIONAL, "simulate"),
         "sharestate.spark": Room(PROVISIONAL, "spark"),
         "sharestate.spark.analysis": Room(PROVISIONAL, "spark-analysis"),
         "sharestate.testing": Room(PROVISIONAL, "testing"),

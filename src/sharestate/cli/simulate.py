@@ -39,7 +39,7 @@ _SWEPT: Final = (
     "expired",
     "archived_at_limit",
     "wasted_ms",
-    "utilisation",
+    "utilization",
 )
 """The measures that tables of grids have; with --json all are printed."""
 

@@ -170,10 +170,12 @@ class PartitionLife:
             first, last, member_id, _ = row.values
             self._acquisitions.replace(first, last, _Acquisition(member_id, row.at_us))
         elif row.kind == "transition":
-            first, last, _, _, name, *_ = row.values
+            first, last, _, _, name, before, *_ = row.values
             acquisition = self._acquisitions.at(first)
             owner = "" if acquisition is None else acquisition.member_id
-            if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
+            # With a pending write the member has said what becomes of them before: nothing is lost, unless that fails.
+            is_lost = name == Cause.LOCK_EXPIRED and before == RecordState.ACQUIRED
+            if is_lost or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
 
     def _bug_findings(self) -> Iterator[StatedReason]:

@@ -126,7 +126,7 @@ def advise(
 
     Args:
         load: The load.
-        seeds: The seeds; at least two, or chance cannot be told from a difference.
+        seeds: The seeds; at least two, or a difference may be chance.
         watch: Yields the loads that are tried; to show progress.
 
     Raises:
@@ -196,7 +196,7 @@ def _questions(load: Load, now: Sequence[Result]) -> Iterator[_Question]:
     if max(each.in_flight_max for each in now) >= load.max_record_locks:
         locks = [count for count in (2_000, 4_000, 10_000) if count > load.max_record_locks]
         yield _Question("max_record_locks", _changed(load, "max_record_locks", locks), "throughput", "throughput", True)  # noqa: FBT003 - it rises
-    if _mean(now, "utilisation") > 0.8:  # noqa: PLR2004 - busy
+    if _mean(now, "utilization") > 0.8:  # noqa: PLR2004 - busy
         members = sorted({load.members + 1, math.ceil(load.members * 1.5), load.members * 2} & set(range(1, 1001)))
         yield _Question("members", _changed(load, "members", members), "latency_p95_ms", "latency (95 %)")
 

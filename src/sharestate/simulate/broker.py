@@ -68,7 +68,7 @@ class Broker:
     Attributes:
         partitions: The share partitions.
         busy: How many members are doing something that may change something. [members]
-        ended: How it has ended: ``settled``, ``stalled``; empty as long as it has not.
+        ended: How it has ended: ``done``, ``stalled``; empty as long as it has not.
     """
 
     def __init__(self, load: Load, agenda: Agenda, counts: Counts, seed: str) -> None:
@@ -112,10 +112,10 @@ class Broker:
         self.counts.empty_fetches += not found
         self.agenda.after(half_us(self._load), fetch.answer, found)
 
-    def settled(self) -> None:
+    def partition_done(self) -> None:
         """Note that a share partition has nothing left to do: perhaps none has."""
-        if self._are_all_appended and all(partition.is_settled for partition in self.partitions):
-            self.ended = "settled"
+        if self._are_all_appended and all(partition.is_done for partition in self.partitions):
+            self.ended = "done"
 
     def _time_is_over(self, fetch: Fetch) -> None:
         if not fetch.is_answered:
@@ -161,7 +161,7 @@ class LedPartition:
         self._is_expiry_planned = False
 
     @property
-    def is_settled(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the SPSO is at the end of the log."""
         return self.share.start_offset >= self.end_offset
 
@@ -267,8 +267,8 @@ class LedPartition:
         self._plan_expiry()
         if effects.wake:
             self.wake()
-        if self.is_settled:
-            self._broker.settled()
+        if self.is_done:
+            self._broker.partition_done()
 
     def _written(self, number: int) -> None:
         self._unanswered -= 1
@@ -291,7 +291,9 @@ class LedPartition:
         self._is_expiry_planned = False
         now_ms = self._broker.agenda.now_us // _US
         while (effects := self.share.expire_next(now_ms=now_ms)) is not None:
-            self._broker.counts.expired += _size_of(effects.transitions, _EXPIRED)
+            # With a pending write the member has acknowledged in time, and nothing is lost.
+            lost = (each for each in effects.transitions if not each.has_pending_write)
+            self._broker.counts.expired += _size_of(lost, _EXPIRED)
             self._take(effects)
         self._plan_expiry()
 

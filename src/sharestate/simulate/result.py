@@ -24,7 +24,7 @@ RESULT_VERSION: Final = 1
 
 ENDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "settled": "every record was accepted or archived",
+        "done": "every record was accepted or archived",
         "stalled": "nothing can happen any more, and some records are neither accepted nor archived",
         "time limit": "the longest simulated time was over",
         "work limit": "there were too many events for so few records",
@@ -132,7 +132,7 @@ class Result:
         refused: Records whose acknowledgement was refused, or came too late to matter, each time. [records]
         processing_ms: How long all members have processed records. [ms]
         wasted_ms: How much of that was for nothing: its acknowledgement was refused, or the member crashed. [ms]
-        utilisation: The part of their time for which members have processed records.
+        utilization: The part of their time for which members have processed records.
         fetches: Fetches that were answered.
         empty_fetches: Those without records.
         acknowledgements: Requests that acknowledge.
@@ -162,7 +162,7 @@ class Result:
     refused: int = _result(_COUNT, "refused")
     processing_ms: float = _result(_NUMBER, "processing")
     wasted_ms: float = _result(_NUMBER, "wasted")
-    utilisation: float = _result(_NUMBER, "utilisation")
+    utilization: float = _result(_NUMBER, "utilization")
     fetches: int = _result(_COUNT, "fetches")
     empty_fetches: int = _result(_COUNT, "empty fetches")
     acknowledgements: int = _result(_COUNT, "acknowledgements")
@@ -201,7 +201,7 @@ class Result:
             refused=counts.refused,
             processing_ms=counts.processing_us / _US,
             wasted_ms=counts.wasted_us / _US,
-            utilisation=round(counts.processing_us / (members * duration_us), 4) if duration_us else 0.0,
+            utilization=round(counts.processing_us / (members * duration_us), 4) if duration_us else 0.0,
             fetches=counts.fetches,
             empty_fetches=counts.empty_fetches,
             acknowledgements=counts.acknowledgements,
@@ -240,12 +240,12 @@ def measure_text(name: str, value: float) -> str:
     """
     Return a measure in words.
 
-    >>> measure_text("duration_ms", 90_500.25), measure_text("utilisation", 0.25), measure_text("duplicates", 1234.0)
+    >>> measure_text("duration_ms", 90_500.25), measure_text("utilization", 0.25), measure_text("duplicates", 1234.0)
     ('90.5 s', '25.0 %', '1,234')
     """
     if name.endswith("_ms"):
         return f"{value / _SECOND_MS:,.4g} s" if value >= _SECOND_MS else f"{value:.4g} ms"
-    if name == "utilisation":
+    if name == "utilization":
         return f"{value:.1%}".replace("%", " %")
     return f"{value:,.2f}" if name == "throughput" else f"{value:,.0f}"
 

@@ -36,7 +36,7 @@ def simulate(load: Load, seed: int = 0, *, watch: Callable[[int], object] | None
     Args:
         load: The load.
         seed: The seed of all that is drawn.
-        watch: Takes how many records are settled, from time to time; to show progress.
+        watch: Takes how many records are behind the SPSO, from time to time; to show progress.
 
     Raises:
         MalformedInputError: An argument is of the wrong type.
