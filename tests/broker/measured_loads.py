@@ -51,15 +51,17 @@ SMALL: Final = Load(
 )
 
 LOADS: Final[Mapping[str, Load]] = {
-    "failures": attrs.evolve(SMALL, failure_rate=0.2, processing=Exponential(30), arrival=Poisson(35)),
+    "failures": attrs.evolve(SMALL, failure_rate=0.2, processing=Exponential(30), arrival=Poisson(28)),
     "short lock": attrs.evolve(SMALL, records=400, members=4, processing=LogNormal(45, 0.7), lock_duration_ms=1_000),
-    "crashes": attrs.evolve(SMALL, records=400, crash_rate=0.03, restart_ms=300, poll_records=10, producer_batch=10),
+    "crashes": attrs.evolve(
+        SMALL, records=400, members=6, crash_rate=0.03, restart_ms=300, poll_records=10, producer_batch=10
+    ),
     "poison": attrs.evolve(SMALL, members=2, poison_rate=0.05, processing=Constant(25), delivery_count_limit=3),
     "record by record": attrs.evolve(
         SMALL,
-        records=400,
         members=5,
-        processing=Exponential(60),
+        poll_records=10,
+        processing=Exponential(120),
         lock_duration_ms=1_000,
         acknowledging=Acknowledging.EACH_RECORD,
         acquire_mode=AcquireMode.RECORD_LIMIT,
@@ -82,7 +84,7 @@ class Measured:
     request_ms: float
     """How long a fetch took that found something, one in four: others have waited for records. [ms]"""
     acknowledge_ms: float
-    """How long an acknowledgement took, on average. [ms]"""
+    """How long it took from the end of the processing to the answer, on average. [ms]"""
 
     @property
     def throughput(self) -> float:
@@ -144,12 +146,12 @@ class _Group:
         """
         Note what became of records: what was acknowledged, or None if a crash has released them.
 
-        Brokers say nothing against an acknowledgement of what the SPSO has passed: others have got it since it was
+        Brokers say nothing against the acceptance of what the SPSO has passed: others have got it since it was
         *delivered*, and its lock had expired before.
         """
         with self.lock:
             for offset, kind in kinds.items():
-                if self.counts[offset] != delivered[offset]:
+                if kind == ACCEPT and self.counts[offset] != delivered[offset]:
                     continue
                 self.explained += 1
                 is_last = self.last_chance_s.pop(offset, None) is not None
@@ -261,22 +263,25 @@ def _process(group: _Group, member: RawMember, partition: Partition, ranges: Seq
             return
         done[offset] = kind
         if group.load.acknowledging is Acknowledging.EACH_RECORD:
-            time.sleep(max(0.0, begin_s + took_s - time.monotonic()))
-            _acknowledge(group, member, partition, left, done)
+            _acknowledge(group, member, partition, left, done, begin_s + took_s)
             done, begin_s, took_s = {}, time.monotonic(), 0.0
             del left[offset]
     if done:
-        time.sleep(max(0.0, begin_s + took_s - time.monotonic()))
-        _acknowledge(group, member, partition, left, done)
+        _acknowledge(group, member, partition, left, done, begin_s + took_s)
 
 
-def _acknowledge(
-    group: _Group, member: RawMember, partition: Partition, delivered: Mapping[int, int], done: Mapping[int, int]
+def _acknowledge(  # noqa: PLR0913 - what an acknowledgement is made of
+    group: _Group,
+    member: RawMember,
+    partition: Partition,
+    delivered: Mapping[int, int],
+    done: Mapping[int, int],
+    due_s: float,
 ) -> None:
-    """Acknowledge what was processed; all of it is refused if one lock has expired."""
-    sent_s = time.monotonic()
+    """Acknowledge what has been processed at *due_s*; all of it is refused if one lock has expired."""
+    time.sleep(max(0.0, due_s - time.monotonic()))
     answer = member.acknowledge({partition: [(offset, offset, (kind,)) for offset, kind in done.items()]})
-    group.acknowledged_ms.append((time.monotonic() - sent_s) * 1000)
+    group.acknowledged_ms.append((time.monotonic() - due_s) * 1000)
     if answer[partition] == "none":
         group.ended(delivered, done)
     else:

@@ -55,6 +55,7 @@ from sharestate.json_lines import bounded_lines, read_json, write_json
 from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
+from sharestate.simulate import Empirical, Load, Recorded
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.search import read_divergences
@@ -346,6 +347,21 @@ def _read_known_differences(data: bytes) -> None:
         read_known_differences(Path(path))
 
 
+# ---- `sharestate simulate`
+
+
+def _loads() -> list[bytes]:
+    recorded = Load(arrival=Recorded([(0, 0, 5), (7, 0, 1)]), processing=Empirical([1, 2.5]), dead_letter_queue=True)
+    words = ("processing=lognormal:20ms:0.8", "arrival=poisson:9/s", "acknowledging=record", "failure_rate=0.5")
+    return [write_json(load.to_json()).encode() for load in (recorded, Load().changed(*words))]
+
+
+def _read_load(data: bytes) -> None:
+    with _in_memory(data) as path:
+        load = Load.read(Path(path))
+    assert Load.from_json(load.to_json()) == load
+
+
 # ---- `sharestate compare`
 
 
@@ -475,6 +491,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
     "states of searches": Decoder(_searches, damaged_json, _read_search, (MalformedInputError,)),

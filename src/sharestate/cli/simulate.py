@@ -207,7 +207,7 @@ def _print(shown: _Shown) -> None:
     else:
         _print_measures(shown)
     if shown.advised is not None:
-        _print_lines(_advice_lines(shown.advised))
+        _print_lines(_advice_lines(shown.advised, shown.fitted))
 
 
 def _print_grid(shown: _Shown) -> None:
@@ -254,8 +254,11 @@ def _ended(point: Point) -> str:
     return ", ".join(dict.fromkeys(result.ended for result in point.results))
 
 
-def _advice_lines(advised: Advised) -> Iterator[str]:
+def _advice_lines(advised: Advised, fitted: Fit | None) -> Iterator[str]:
     yield ""
+    if fitted is not None:
+        seen = measure_text("duplicates", fitted.observed["duplicates"])
+        yield f"Parts are those of the simulated load, which is not the history itself; that has {seen} duplicates."
     if not advised.advice:
         yield "No setting that was tried would have been better with every seed."
     yield from (each.sentence for each in advised.advice)

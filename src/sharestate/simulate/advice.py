@@ -14,10 +14,11 @@ import attrs
 from attrs import frozen
 
 from sharestate.json_lines import Json
-from sharestate.simulate.load import Acknowledging, Load, value_text
+from sharestate.simulate.load import SETTINGS, Acknowledging, Load, value_text
 from sharestate.simulate.result import Result
 from sharestate.simulate.simulation import simulate
 from sharestate.values.checks import refuse
+from sharestate.values.records import AcquireMode
 
 ADVICE_VERSION: Final = 1
 """The version of the form of advice that is written."""
@@ -46,12 +47,14 @@ class Candidate(NamedTuple):
     A changed load with its results.
 
     Attributes:
-        setting: The setting that is changed.
+        setting: The setting that it is about.
+        changed: The settings that differ, that one first.
         load: The load.
         results: What comes of it, with each seed.
     """
 
     setting: str
+    changed: tuple[str, ...]
     load: Load
     results: tuple[Result, ...]
 
@@ -62,7 +65,7 @@ class Advice:
     A piece of advice.
 
     Attributes:
-        setting: The setting to change.
+        setting: The setting to change; the sentence says with which others, if any.
         value: The value, in words.
         measure: The measure that gets better.
         before: Its mean as it is.
@@ -146,14 +149,15 @@ def advise(
     said: list[Advice] = []
     notes: list[str] = []
     for question in _questions(load, now):
+        setting = question.setting
         candidates = [
-            Candidate(question.setting, each, tuple(simulate(each, seed) for seed in seeds))
+            Candidate(setting, _differing(load, each, setting), each, tuple(simulate(each, seed) for seed in seeds))
             for each in watch(question.loads)
         ]
         best = _best(now, candidates, question)
         if best is None:
-            tried = ", ".join(value_text(question.setting, getattr(each, question.setting)) for each in question.loads)
-            notes.append(f"{question.setting}: {tried}: {question.noun} not better with every seed.")
+            tried = ", ".join(map(_values, candidates))
+            notes.append(f"{setting}: {tried}: {question.noun} not better with every seed.")
         else:
             said.append(best)
     said.sort(key=lambda each: -each.low)
@@ -178,6 +182,9 @@ def _questions(load: Load, now: Sequence[Result]) -> Iterator[_Question]:
         yield _Question("lock_duration_ms", _changed(load, "lock_duration_ms", locks), "duplicates", "duplicates")
         polls = [size for size in reversed(_POLLS) if size < load.poll_records]
         yield _Question("poll_records", _changed(load, "poll_records", polls), "duplicates", "duplicates")
+        if load.acquire_mode is AcquireMode.BATCH_OPTIMIZED:  # a poll is rounded up to whole batches
+            strict = attrs.evolve(load, acquire_mode=AcquireMode.RECORD_LIMIT)
+            yield _Question("acquire_mode", _changed(strict, "poll_records", polls), "duplicates", "duplicates")
         if not load.renew_interval_ms:
             interval = max(1, load.lock_duration_ms // 3)
             renewals = _changed(load, "renew_interval_ms", [interval])
@@ -199,6 +206,16 @@ def _questions(load: Load, now: Sequence[Result]) -> Iterator[_Question]:
     if _mean(now, "utilization") > 0.8:  # noqa: PLR2004 - busy
         members = sorted({load.members + 1, math.ceil(load.members * 1.5), load.members * 2} & set(range(1, 1001)))
         yield _Question("members", _changed(load, "members", members), "latency_p95_ms", "latency (95 %)")
+
+
+def _differing(load: Load, other: Load, first: str) -> tuple[str, ...]:
+    """Return the settings in which loads differ, *first* in front."""
+    names = [name for name in SETTINGS if getattr(load, name) != getattr(other, name)]
+    return tuple(sorted(names, key=lambda name: name != first))
+
+
+def _values(candidate: Candidate) -> str:
+    return " with ".join(value_text(name, getattr(candidate.load, name)) for name in candidate.changed)
 
 
 def _changed(load: Load, setting: str, values: Iterable[Any]) -> list[Load]:
@@ -238,6 +255,7 @@ def _is_worse(now: Sequence[Result], candidate: Candidate) -> bool:
 def _advice(now: Sequence[Result], candidate: Candidate, gain: Sequence[float], question: _Question) -> Advice:
     setting = candidate.setting
     value = value_text(setting, getattr(candidate.load, setting))
+    named = " with ".join(f"{name} {value_text(name, getattr(candidate.load, name))}" for name in candidate.changed)
     before, after = _mean(now, question.measure), _mean(candidate.results, question.measure)
     throughput = _mean(candidate.results, "throughput") / max(_mean(now, "throughput"), 1e-9) - 1
     mean, low, high = math.fsum(gain) / len(gain), min(gain), max(gain)
@@ -260,7 +278,7 @@ def _advice(now: Sequence[Result], candidate: Candidate, gain: Sequence[float], 
         low=low,
         high=high,
         throughput=throughput,
-        sentence=f"{setting} {value} {verb} {effect}.{_reservation(candidate.load, setting)}",
+        sentence=f"{named} {verb} {effect}.{_reservation(candidate.load, setting)}",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from sharestate import MalformedInputError
 from sharestate.simulate import Advised, Load, LogNormal, Poisson, advise, simulate
 
-SHORT = Load(records=2_000, members=4, processing=LogNormal(20, 0.5), poll_records=100, lock_duration_ms=2_000)
+SHORT = Load(records=1_000, members=4, processing=LogNormal(20, 0.5), poll_records=100, lock_duration_ms=2_000)
 
 
 def by_setting(advised: Advised) -> dict[str, str]:
@@ -44,6 +44,8 @@ def test_what_does_not_help_is_noted() -> None:
     advised = advise(attrs.evolve(SHORT, producer_batch=100), range(2))
 
     assert "poll_records" not in by_setting(advised)
+    assert by_setting(advised)["acquire_mode"] == "record_limit"
+    assert any("acquire_mode record_limit with poll_records 50 would" in each.sentence for each in advised.advice)
     assert [note for note in advised.notes if note.startswith("poll_records: 50, 20, 10, 1: duplicates not better")]
 
 
@@ -66,13 +68,8 @@ def test_busy_members() -> None:
 
 def test_records_that_are_given_up() -> None:
     """Where locks expire until the limit is reached, a larger one is tried, too."""
-    settings: dict[str, Any] = {
-        "poll_records": 1,
-        "producer_batch": 1,
-        "lock_duration_ms": 1_000,
-        "delivery_count_limit": 2,
-    }
-    slow = Load(records=100, members=3, processing=LogNormal(500, 1), **settings)
+    settings: dict[str, Any] = {"poll_records": 1, "producer_batch": 1, "delivery_count_limit": 2}
+    slow = Load(records=100, members=3, processing=LogNormal(500, 1), lock_duration_ms=1_000, **settings)
     advised = advise(slow, range(2))
 
     assert "delivery_count_limit" in by_setting(advised)
