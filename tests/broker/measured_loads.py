@@ -30,8 +30,8 @@ from sharestate.simulate import (
     Load,
     LogNormal,
     Poisson,
-    Recorded,
-    Result,
+    RecordedArrival,
+    SimulationResult,
     simulate,
 )
 from sharestate.simulate.attempts import Attempts
@@ -52,7 +52,14 @@ SMALL: Final = Load(
 
 LOADS: Final[Mapping[str, Load]] = {
     "failures": attrs.evolve(SMALL, failure_rate=0.2, processing=Exponential(30), arrival=Poisson(28)),
-    "short lock": attrs.evolve(SMALL, records=400, members=4, processing=LogNormal(45, 0.7), lock_duration_ms=1_000),
+    "short lock": attrs.evolve(
+        SMALL,
+        members=5,
+        poll_records=10,
+        producer_batch=10,
+        processing=LogNormal(90, 0.7),
+        lock_duration_ms=1_000,
+    ),
     "crashes": attrs.evolve(
         SMALL, records=400, members=6, crash_rate=0.03, restart_ms=300, poll_records=10, producer_batch=10
     ),
@@ -60,8 +67,7 @@ LOADS: Final[Mapping[str, Load]] = {
     "record by record": attrs.evolve(
         SMALL,
         members=5,
-        poll_records=10,
-        processing=Exponential(120),
+        processing=LogNormal(70, 0.3),
         lock_duration_ms=1_000,
         acknowledging=Acknowledging.EACH_RECORD,
         acquire_mode=AcquireMode.RECORD_LIMIT,
@@ -204,7 +210,7 @@ def measure(broker: KafkaBroker, load: Load, name: str, seed: int = 1) -> Measur
 def _produce(group: _Group) -> None:
     """Append the batches of the load at their times."""
     load = group.load
-    assert not isinstance(load.arrival, Recorded)
+    assert not isinstance(load.arrival, RecordedArrival)
     producer = Producer(
         {"bootstrap.servers": group.broker.address, "linger.ms": 10_000, "batch.num.messages": load.producer_batch}
     )
@@ -297,7 +303,7 @@ class Compared:
 
     name: str
     measured: Measured
-    simulated: Result
+    simulated: SimulationResult
 
     def values(self, measure: str) -> tuple[float, float]:
         """Return what was measured and what was simulated."""

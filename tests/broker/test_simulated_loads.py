@@ -15,7 +15,7 @@ pytestmark = pytest.mark.broker
 ERROR: Final = 0.15
 """By which part a simulation may be wrong."""
 
-CHANCE: Final = 10
+CHANCE: Final = 20
 """How many records more or less a broker may redeliver: a poll that is late by some milliseconds. [records]"""
 
 

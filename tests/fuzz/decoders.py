@@ -55,7 +55,7 @@ from sharestate.json_lines import bounded_lines, read_json, write_json
 from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
-from sharestate.simulate import Empirical, Load, Recorded
+from sharestate.simulate import Empirical, Load, RecordedArrival
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.search import read_divergences
@@ -351,7 +351,9 @@ def _read_known_differences(data: bytes) -> None:
 
 
 def _loads() -> list[bytes]:
-    recorded = Load(arrival=Recorded([(0, 0, 5), (7, 0, 1)]), processing=Empirical([1, 2.5]), dead_letter_queue=True)
+    recorded = Load(
+        arrival=RecordedArrival([(0, 0, 5), (7, 0, 1)]), processing=Empirical([1, 2.5]), dead_letter_queue=True
+    )
     words = ("processing=lognormal:20ms:0.8", "arrival=poisson:9/s", "acknowledging=record", "failure_rate=0.5")
     return [write_json(load.to_json()).encode() for load in (recorded, Load().changed(*words))]
 

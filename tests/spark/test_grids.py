@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_results_are_the_same(spark: SparkSession) -> None:
-    """Point by point and seed by seed, with numbers that are the same to the last bit."""
+    """GridPoint by point and seed by seed, with numbers that are the same to the last bit."""
     load = Load(records=300, processing=Exponential(20), failure_rate=0.1, crash_rate=0.001)
     points = grid_of(load, ["lock=1s,5s", "members=1,3"])
 

@@ -28,6 +28,7 @@ SMALL = {
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",
     "partition/capacity.py": "one limit, asked for before a fetch and again when it comes back",
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
+    "simulate/agenda.py": "the time of a simulation, which its broker and its members share",
     "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/groups/event_checks.py": "what a file may ask of a machine, of which drawn events know nothing",

@@ -18,8 +18,8 @@ from sharestate.simulate import (
     MEASURES,
     Advised,
     Fit,
+    GridPoint,
     Load,
-    Point,
     Spread,
     advise,
     fit,
@@ -54,7 +54,7 @@ class _Shown:
     """What the command has found out."""
 
     load: Load
-    points: Sequence[Point]
+    points: Sequence[GridPoint]
     fitted: Fit | None
     advised: Advised | None
     axes: tuple[str, ...]
@@ -136,7 +136,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter for each option
             load.write(save)
         points = grid_of(load, axes)
         if fitted and changes and not axes:
-            points = [Point({}, given), Point(_words(changes), load)]
+            points = [GridPoint({}, given), GridPoint(_words(changes), load)]
         numbers = range(seed, seed + seeds)
         with progress("simulating", len(points)) as bar:
             points = sweep(points, numbers, processes=processes, watch=lambda done: bar.track(done, len(points)))
@@ -250,7 +250,7 @@ def _cell(name: str, spread: Spread | None) -> str:
     return text if low == high else f"{text} ({low}..{high})"
 
 
-def _ended(point: Point) -> str:
+def _ended(point: GridPoint) -> str:
     return ", ".join(dict.fromkeys(result.ended for result in point.results))
 
 

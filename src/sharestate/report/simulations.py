@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from sharestate.report.elements import list_of, read_part, table_of, text_of
-from sharestate.simulate import MEASURES, Advised, Fit, Point, Spread, measure_text
+from sharestate.simulate import MEASURES, Advised, Fit, GridPoint, Spread, measure_text
 
 CHARTED: Final = ("throughput", "latency_p95_ms", "duplicates", "wasted_ms")
 """The measures that are drawn."""
@@ -26,7 +26,7 @@ _SECOND_MS: Final = 1000
 
 
 def simulation_page(
-    points: Sequence[Point], *, title: str, fitted: Fit | None = None, advised: Advised | None = None
+    points: Sequence[GridPoint], *, title: str, fitted: Fit | None = None, advised: Advised | None = None
 ) -> str:
     """
     Return what comes of loads as one page of HTML, which needs neither network nor other files nor scripts.
@@ -54,7 +54,7 @@ def simulation_page(
     )
 
 
-def grid_chart(points: Sequence[Point], measure: str) -> alt.LayerChart | alt.FacetChart:
+def grid_chart(points: Sequence[GridPoint], measure: str) -> alt.LayerChart | alt.FacetChart:
     """
     Draw a measure of points: means over the seeds, with bars from the least to the greatest value.
 
@@ -62,7 +62,7 @@ def grid_chart(points: Sequence[Point], measure: str) -> alt.LayerChart | alt.Fa
 
     Args:
         points: The points with their results.
-        measure: A field of ``Result``.
+        measure: A field of ``SimulationResult``.
 
     Returns:
         A chart, which notebooks show, and ``save`` writes.
@@ -80,7 +80,7 @@ def grid_chart(points: Sequence[Point], measure: str) -> alt.LayerChart | alt.Fa
     return alt.layer(lines, bars).properties(width=_WIDTH, height=_HEIGHT)
 
 
-def _row(point: Point, measure: str, unit: int) -> dict[str, Any]:
+def _row(point: GridPoint, measure: str, unit: int) -> dict[str, Any]:
     at, *others = list(point.changes.items()) or [("", _AS_GIVEN)]
     spread = point.measure(measure)
     numbers = {} if spread is None else {name: value / unit for name, value in spread._asdict().items()}
@@ -91,7 +91,7 @@ def _section(name: str, title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2>{"".join(parts)}</section>'
 
 
-def _charts(points: Sequence[Point]) -> str:
+def _charts(points: Sequence[GridPoint]) -> str:
     figures = []
     for measure in CHARTED:
         if not any(point.measure(measure) for point in points):
@@ -102,7 +102,7 @@ def _charts(points: Sequence[Point]) -> str:
     return "".join(figures)
 
 
-def _results(points: Sequence[Point], fitted: Fit | None) -> str:
+def _results(points: Sequence[GridPoint], fitted: Fit | None) -> str:
     """Return a row for each measure of a few points, and a row for each of many points."""
     few = 3
     measures = [name for name in MEASURES if name not in _NOT_SHOWN]
@@ -119,7 +119,7 @@ def _results(points: Sequence[Point], fitted: Fit | None) -> str:
     return table_of(heads, rows)
 
 
-def _label(point: Point) -> str:
+def _label(point: GridPoint) -> str:
     return text_of(" ".join(f"{name}={text}" for name, text in point.changes.items()) or _AS_GIVEN)
 
 

@@ -16,13 +16,13 @@ from sharestate.simulate.distributions import (
     Exponential,
     LogNormal,
     Poisson,
-    Recorded,
+    RecordedArrival,
     Times,
 )
 from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines
-from sharestate.simulate.grid import GRID_VERSION, Point, Spread, grid_json, grid_of, rows_of, spread_of, sweep
+from sharestate.simulate.grid import GRID_VERSION, GridPoint, Spread, grid_json, grid_of, rows_of, spread_of, sweep
 from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load, settings_text
-from sharestate.simulate.result import ENDS, MEASURES, RESULT_VERSION, Result, measure_text
+from sharestate.simulate.result import ENDS, MEASURES, RESULT_VERSION, SimulationResult, measure_text
 from sharestate.simulate.simulation import simulate
 
 __all__ = [
@@ -44,12 +44,12 @@ __all__ = [
     "Exponential",
     "Fit",
     "Fitted",
+    "GridPoint",
     "Load",
     "LogNormal",
-    "Point",
     "Poisson",
-    "Recorded",
-    "Result",
+    "RecordedArrival",
+    "SimulationResult",
     "Spread",
     "Times",
     "advise",

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from sharestate.json_lines import Json
 from sharestate.simulate.load import SETTINGS, Acknowledging, Load, value_text
-from sharestate.simulate.result import Result
+from sharestate.simulate.result import SimulationResult
 from sharestate.simulate.simulation import simulate
 from sharestate.values.checks import refuse
 from sharestate.values.records import AcquireMode
@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
     setting: str
     changed: tuple[str, ...]
     load: Load
-    results: tuple[Result, ...]
+    results: tuple[SimulationResult, ...]
 
 
 @frozen(kw_only=True)
@@ -100,7 +100,7 @@ class Advised:
     """
 
     load: Load
-    results: tuple[Result, ...]
+    results: tuple[SimulationResult, ...]
     advice: tuple[Advice, ...]
     notes: tuple[str, ...]
 
@@ -174,7 +174,7 @@ class _Question(NamedTuple):
     rises: bool = False
 
 
-def _questions(load: Load, now: Sequence[Result]) -> Iterator[_Question]:
+def _questions(load: Load, now: Sequence[SimulationResult]) -> Iterator[_Question]:
     """Yield what is worth trying, as the results say."""
     expired, at_limit = _mean(now, "expired"), _mean(now, "archived_at_limit")
     if expired:
@@ -222,7 +222,7 @@ def _changed(load: Load, setting: str, values: Iterable[Any]) -> list[Load]:
     return [attrs.evolve(load, **{setting: value}) for value in values]
 
 
-def _best(now: Sequence[Result], candidates: Sequence[Candidate], question: _Question) -> Advice | None:
+def _best(now: Sequence[SimulationResult], candidates: Sequence[Candidate], question: _Question) -> Advice | None:
     """Return the smallest change that comes close to the best one; None if none is better with every seed."""
     gains = [(candidate, _gains(now, candidate.results, question)) for candidate in candidates]
     better = [(candidate, gain) for candidate, gain in gains if min(gain) > _SOME and not _is_worse(now, candidate)]
@@ -233,7 +233,7 @@ def _best(now: Sequence[Result], candidates: Sequence[Candidate], question: _Que
     return _advice(now, candidate, gain, question)
 
 
-def _gains(now: Sequence[Result], then: Sequence[Result], question: _Question) -> list[float]:
+def _gains(now: Sequence[SimulationResult], then: Sequence[SimulationResult], question: _Question) -> list[float]:
     """Return by which part the measure gets better with each seed; 0 where it is not known."""
     gains = []
     for before, after in zip(now, then, strict=True):
@@ -245,14 +245,16 @@ def _gains(now: Sequence[Result], then: Sequence[Result], question: _Question) -
     return gains
 
 
-def _is_worse(now: Sequence[Result], candidate: Candidate) -> bool:
+def _is_worse(now: Sequence[SimulationResult], candidate: Candidate) -> bool:
     """Return whether fewer records are accepted, or much more slowly."""
     return _mean(candidate.results, "accepted") < _mean(now, "accepted") * (1 - _SOME) or _mean(
         candidate.results, "throughput"
     ) < _mean(now, "throughput") * (1 - _WORSE)
 
 
-def _advice(now: Sequence[Result], candidate: Candidate, gain: Sequence[float], question: _Question) -> Advice:
+def _advice(
+    now: Sequence[SimulationResult], candidate: Candidate, gain: Sequence[float], question: _Question
+) -> Advice:
     setting = candidate.setting
     value = value_text(setting, getattr(candidate.load, setting))
     named = " with ".join(f"{name} {value_text(name, getattr(candidate.load, name))}" for name in candidate.changed)
@@ -301,5 +303,5 @@ def _signed(part: float) -> str:
     return f"{part:+.0%}" if abs(part) >= 0.005 else "unchanged"  # noqa: PLR2004 - half a percent
 
 
-def _mean(results: Sequence[Result], measure: str) -> float:
+def _mean(results: Sequence[SimulationResult], measure: str) -> float:
     return math.fsum(getattr(each, measure) or 0 for each in results) / len(results)

@@ -20,7 +20,7 @@ from sharestate.partition.share_partition import SharePartition
 from sharestate.simulate.agenda import Agenda
 from sharestate.simulate.attempts import Attempts
 from sharestate.simulate.load import Load
-from sharestate.simulate.result import Counts
+from sharestate.simulate.result import SimulationCounts
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords
@@ -38,7 +38,7 @@ _SPLIT_LIMIT: Final = 2**24
 class Fetched(NamedTuple):
     """What a member has got of one partition."""
 
-    partition: LedPartition
+    partition: SimulatedPartition
     acquired: tuple[AcquiredRecords, ...]
 
 
@@ -50,12 +50,12 @@ Written: TypeAlias = Callable[[list[tuple[int, int]]], object]
 """Takes the ranges of records that were accepted, once that is durable."""
 
 
-class Fetch:
+class MemberFetch:
     """A fetch of a member from partitions in their order; *answer* takes what there is."""
 
     __slots__ = ("answer", "is_answered", "member_id", "partitions")
 
-    def __init__(self, member_id: str, partitions: Sequence[LedPartition], answer: Answer) -> None:
+    def __init__(self, member_id: str, partitions: Sequence[SimulatedPartition], answer: Answer) -> None:
         """Begin without an answer."""
         self.member_id, self.partitions, self.answer = member_id, partitions, answer
         self.is_answered = False
@@ -71,10 +71,11 @@ class Broker:
         ended: How it has ended: ``done``, ``stalled``; empty as long as it has not.
     """
 
-    def __init__(self, load: Load, agenda: Agenda, counts: Counts, seed: str) -> None:
+    def __init__(self, load: Load, agenda: Agenda, counts: SimulationCounts, seed: str) -> None:
         """Lead the partitions of a load, with empty logs."""
         self.partitions: Final = [
-            LedPartition(number, load, self, Attempts(load, f"{seed} {number}")) for number in range(load.partitions)
+            SimulatedPartition(number, load, self, Attempts(load, f"{seed} {number}"))
+            for number in range(load.partitions)
         ]
         self.agenda, self.counts = agenda, counts
         self.busy = 0
@@ -86,7 +87,7 @@ class Broker:
         """Note that nothing more arrives."""
         self._are_all_appended = True
 
-    def fetch(self, fetch: Fetch) -> None:
+    def fetch(self, fetch: MemberFetch) -> None:
         """Answer a fetch, or let it wait until there is something, or its time is over."""
         if any(partition.is_readable() for partition in fetch.partitions):
             self.answer(fetch)
@@ -95,7 +96,7 @@ class Broker:
             partition.waiting[fetch] = None
         self.agenda.after(self._load.max_wait_ms * _US, self._time_is_over, fetch)
 
-    def answer(self, fetch: Fetch) -> None:
+    def answer(self, fetch: MemberFetch) -> None:
         """Answer a fetch with what there is now."""
         fetch.is_answered = True
         for partition in fetch.partitions:
@@ -117,10 +118,14 @@ class Broker:
         if self._are_all_appended and all(partition.is_done for partition in self.partitions):
             self.ended = "done"
 
-    def _time_is_over(self, fetch: Fetch) -> None:
+    def _time_is_over(self, fetch: MemberFetch) -> None:
         if not fetch.is_answered:
             self.answer(fetch)
-            if self._are_all_appended and not self.busy and not any(map(LedPartition.may_change, self.partitions)):
+            if (
+                self._are_all_appended
+                and not self.busy
+                and not any(map(SimulatedPartition.may_change, self.partitions))
+            ):
                 self.ended = "stalled"
 
 
@@ -129,7 +134,7 @@ def half_us(load: Load) -> int:
     return max(1, round(load.request_ms * _US / 2))
 
 
-class LedPartition:
+class SimulatedPartition:
     """
     A share partition with its log.
 
@@ -149,7 +154,7 @@ class LedPartition:
         self.share.initialize()
         self.share.read_succeeded(PersistedState(start_offset=0))
         self.end_offset = 0
-        self.waiting: dict[Fetch, None] = {}
+        self.waiting: dict[MemberFetch, None] = {}
         self._log: list[RecordBatch] = []
         self._ends: list[int] = []
         self._times_us: list[int] = []

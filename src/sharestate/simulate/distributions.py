@@ -290,7 +290,7 @@ def _rows(rows: Any) -> tuple[Appended, ...]:  # noqa: ANN401 - what a user give
 
 
 @frozen
-class Recorded:
+class RecordedArrival:
     """Batches arrive exactly as they were seen to; the number of records and the batch size are those seen."""
 
     batches: tuple[Appended, ...] = field(converter=_rows, repr=lambda batches: f"<{len(batches)}>")
@@ -324,7 +324,7 @@ def _numbers() -> Iterator[int]:
         number += 1
 
 
-Arrival: TypeAlias = Backlog | ConstantRate | Poisson | Bursts | Recorded
+Arrival: TypeAlias = Backlog | ConstantRate | Poisson | Bursts | RecordedArrival
 """How records arrive."""
 
 _RATE: Final = number_within(0.000_1, MOST_PER_SECOND)
@@ -339,7 +339,7 @@ _ARRIVALS: Final[Mapping[str, tuple[type[Any], Mapping[str, Field]]]] = MappingP
             {"records": Field(an_integer(1, MOST_RECORDS)), "every": Field(number_within(0.001, LONGEST_MS))},
         ),
         "recorded": (
-            Recorded,
+            RecordedArrival,
             {"batches": Field(list_of(row(_PART, _PART, _PART, make=lambda *parts: parts)))},
         ),
     }

@@ -27,7 +27,7 @@ from sharestate.simulate.distributions import (
     Constant,
     Empirical,
     LogNormal,
-    Recorded,
+    RecordedArrival,
     Times,
 )
 from sharestate.simulate.load import SETTINGS, Acknowledging, Load, value_text
@@ -70,7 +70,7 @@ class Fit:
         known: The settings that the history shows.
         assumed: The settings that it does not show, and what is assumed.
         notes: What else is not as in the history.
-        observed: What the history shows of the result, by measures of ``Result``.
+        observed: What the history shows of the result, by measures of ``SimulationResult``.
     """
 
     group_id: str
@@ -186,7 +186,7 @@ class _Fitting:
             return
         has_log = all(partition.has_log for partition in seen.partitions)
         why = "the batches of the log" if has_log else "when fetches have read the batches of the log first"
-        self._know("arrival", Recorded(batches), why)
+        self._know("arrival", RecordedArrival(batches), why)
         self._values["records"] = records
         size = Counter(size for _, _, size in batches).most_common(1)[0][0]
         self._know("producer_batch", size, "the most frequent size of those batches; only for other arrivals")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from sharestate.errors import MalformedInputError
 from sharestate.json_lines import Json, brief
 from sharestate.simulate.load import Load, setting_name
-from sharestate.simulate.result import Result
+from sharestate.simulate.result import SimulationResult
 from sharestate.simulate.simulation import simulate
 from sharestate.values.checks import refuse
 
@@ -25,7 +25,7 @@ MOST_SIMULATIONS: Final = 100_000
 """The most simulations of a grid."""
 
 
-class Point(NamedTuple):
+class GridPoint(NamedTuple):
     """
     A point of a grid.
 
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
     changes: Mapping[str, str]
     load: Load
-    results: tuple[Result, ...] = ()
+    results: tuple[SimulationResult, ...] = ()
 
     def measure(self, name: str) -> Spread | None:
         """Return the mean and the spread of a measure over the seeds; None if one has none."""
@@ -76,7 +76,7 @@ def spread_of(values: Sequence[float | None]) -> Spread | None:
     return Spread(math.fsum(known) / len(known), min(known), max(known))
 
 
-def grid_of(load: Load, axes: Iterable[str]) -> list[Point]:
+def grid_of(load: Load, axes: Iterable[str]) -> list[GridPoint]:
     """
     Return the points of a grid, without results.
 
@@ -108,17 +108,17 @@ def grid_of(load: Load, axes: Iterable[str]) -> list[Point]:
     points = []
     for texts_of in itertools.product(*values.values()):
         changes = dict(zip(values, texts_of, strict=True))
-        points.append(Point(MappingProxyType(changes), load.changed(*map("=".join, changes.items()))))
+        points.append(GridPoint(MappingProxyType(changes), load.changed(*map("=".join, changes.items()))))
     return points
 
 
 def sweep(
-    points: Sequence[Point],
+    points: Sequence[GridPoint],
     seeds: Sequence[int] = (0,),
     *,
     processes: int = 1,
-    watch: Callable[[Iterable[Point]], Iterable[Point]] = iter,
-) -> list[Point]:
+    watch: Callable[[Iterable[GridPoint]], Iterable[GridPoint]] = iter,
+) -> list[GridPoint]:
     """
     Simulate the points of a grid.
 
@@ -144,24 +144,26 @@ def sweep(
 
 
 def _in_processes(
-    pool: ProcessPoolExecutor, simulated: Callable[[Point], Point], points: Sequence[Point]
-) -> Iterator[Point]:
+    pool: ProcessPoolExecutor, simulated: Callable[[GridPoint], GridPoint], points: Sequence[GridPoint]
+) -> Iterator[GridPoint]:
     texts = [(dict(point.changes), point.load.to_json()) for point in points]
     for point, results in zip(points, pool.map(partial(_results, simulated), texts), strict=True):
         yield point._replace(results=results)
 
 
-def _results(simulated: Callable[[Point], Point], given: tuple[dict[str, str], Any]) -> tuple[Result, ...]:
+def _results(
+    simulated: Callable[[GridPoint], GridPoint], given: tuple[dict[str, str], Any]
+) -> tuple[SimulationResult, ...]:
     changes, load = given
-    return simulated(Point(changes, Load.from_json(load))).results
+    return simulated(GridPoint(changes, Load.from_json(load))).results
 
 
-def simulated_point(point: Point, seeds: Iterable[int]) -> Point:
+def simulated_point(point: GridPoint, seeds: Iterable[int]) -> GridPoint:
     """Return a point with its results for *seeds*."""
     return point._replace(results=tuple(simulate(point.load, seed) for seed in seeds))
 
 
-def rows_of(points: Iterable[Point]) -> Iterator[dict[str, Any]]:
+def rows_of(points: Iterable[GridPoint]) -> Iterator[dict[str, Any]]:
     """
     Yield a row for each simulation: the changes in words, then what came of it.
 
@@ -175,6 +177,6 @@ def rows_of(points: Iterable[Point]) -> Iterator[dict[str, Any]]:
             yield {**changes, **values}
 
 
-def grid_json(load: Load, points: Iterable[Point]) -> dict[str, Json]:
+def grid_json(load: Load, points: Iterable[GridPoint]) -> dict[str, Json]:
     """Return a grid as JSON, with the version of its form."""
     return {"grid": GRID_VERSION, "load": load.to_json(), "points": [point.to_json() for point in points]}

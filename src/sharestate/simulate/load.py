@@ -26,7 +26,7 @@ from sharestate.simulate.distributions import (
     Arrival,
     Backlog,
     Constant,
-    Recorded,
+    RecordedArrival,
     Times,
     amount,
     arrival_json,
@@ -217,7 +217,7 @@ class Load:
             refuse("failure_rate, reject_rate and crash_rate are more than 1 together", "failure_rate")
         if self.dead_letter_queue and not self.profile.has_dead_letter_queue:
             refuse(f"{self.profile.name} has no dead-letter queue", "dead_letter_queue")
-        if isinstance(self.arrival, Recorded):
+        if isinstance(self.arrival, RecordedArrival):
             partition = max(batch[1] for batch in self.arrival.batches)
             if partition >= self.partitions:
                 refuse(f"a batch goes to partition {partition} of {self.partitions}", "arrival")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from sharestate.simulate.broker import Broker, Fetch, Fetched, LedPartition, half_us
+from sharestate.simulate.broker import Broker, Fetched, MemberFetch, SimulatedPartition, half_us
 from sharestate.simulate.load import Acknowledging, Load
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
@@ -24,7 +24,7 @@ _SINGLE: Final = {kind: (kind,) for kind in AcknowledgeType}
 class _Processed(NamedTuple):
     """What a member acknowledges of one partition, and how long it has processed that."""
 
-    partition: LedPartition
+    partition: SimulatedPartition
     batches: Sequence[AcknowledgementBatch]
     records: int
     took_us: int
@@ -33,7 +33,7 @@ class _Processed(NamedTuple):
 class Member:
     """A member of the group, which has some of the partitions, and starts again under another id after a crash."""
 
-    def __init__(self, number: int, load: Load, broker: Broker, assigned: Sequence[LedPartition]) -> None:
+    def __init__(self, number: int, load: Load, broker: Broker, assigned: Sequence[SimulatedPartition]) -> None:
         """Be ready to start."""
         self._number, self._load, self._broker, self._assigned = number, load, broker, list(assigned)
         self._agenda, self._counts = broker.agenda, broker.counts
@@ -74,7 +74,7 @@ class Member:
     def _fetch(self, resume: Resume) -> None:
         turn = self._fetches % len(self._assigned)  # PartitionRotateStrategy: another one is the first each time
         self._fetches += 1
-        fetch = Fetch(self._member_id, self._assigned[turn:] + self._assigned[:turn], resume)
+        fetch = MemberFetch(self._member_id, self._assigned[turn:] + self._assigned[:turn], resume)
         self._agenda.after(self._half_us, self._broker.fetch, fetch)
 
     def _hold(self, found: Sequence[Fetched]) -> None:
@@ -166,7 +166,7 @@ class Member:
 
         for each in done:
 
-            def written(accepted: list[tuple[int, int]], partition: LedPartition = each.partition) -> None:
+            def written(accepted: list[tuple[int, int]], partition: SimulatedPartition = each.partition) -> None:
                 self._count_accepted(partition, accepted)
                 answered()
 
@@ -178,7 +178,7 @@ class Member:
             if not changed:
                 answered()
 
-    def _count_accepted(self, partition: LedPartition, accepted: list[tuple[int, int]]) -> None:
+    def _count_accepted(self, partition: SimulatedPartition, accepted: list[tuple[int, int]]) -> None:
         now_us, latencies = self._agenda.now_us, self._counts.latencies_us
         for first, last in accepted:
             latencies.extend(now_us - at_us for at_us in partition.appended_us(first, last))
@@ -186,14 +186,14 @@ class Member:
     def _renew(self, poll: int) -> None:
         if poll != self._polls or not self._held:
             return
-        by_partition: dict[LedPartition, list[AcknowledgementBatch]] = {}
+        by_partition: dict[SimulatedPartition, list[AcknowledgementBatch]] = {}
         for partition, first, last in self._held:
             by_partition.setdefault(partition, []).append(AcknowledgementBatch(first, last, _RENEWED))
         self._counts.renewals += 1
         self._agenda.after(self._half_us, self._renewed, by_partition)
         self._agenda.after(self._load.renew_interval_ms * _US, self._renew, poll)
 
-    def _renewed(self, by_partition: dict[LedPartition, list[AcknowledgementBatch]]) -> None:
+    def _renewed(self, by_partition: dict[SimulatedPartition, list[AcknowledgementBatch]]) -> None:
         for partition, batches in by_partition.items():
             partition.acknowledge(self._member_id, batches, _nothing)
 

@@ -36,7 +36,7 @@ _US: Final = 1000
 _SECOND_MS: Final = 1000
 
 
-class Counts:
+class SimulationCounts:
     """
     What is counted while a simulation goes on.
 
@@ -104,7 +104,7 @@ def _result(check: Any, words: str) -> Any:  # noqa: ANN401 - a check of JSON, a
 
 
 @frozen(kw_only=True)
-class Result:
+class SimulationResult:
     """
     What comes of a load.
 
@@ -173,7 +173,7 @@ class Result:
 
     @classmethod
     def of(  # noqa: PLR0913 - what is not counted
-        cls, counts: Counts, *, seed: int, ended: str, duration_us: int, records: int, members: int
+        cls, counts: SimulationCounts, *, seed: int, ended: str, duration_us: int, records: int, members: int
     ) -> Self:
         """Return what *counts* amount to, of a load of so many *records* and *members*."""
         latencies = sorted(counts.latencies_us)
@@ -231,7 +231,7 @@ def _ms(us: float | None) -> float | None:
 
 
 MEASURES: Final[Mapping[str, str]] = MappingProxyType(
-    {each.name: each.metadata["words"] for each in attrs.fields(Result)}
+    {each.name: each.metadata["words"] for each in attrs.fields(SimulationResult)}
 )
 """The fields of a result, and what tables call them."""
 
@@ -253,7 +253,7 @@ def measure_text(name: str, value: float) -> str:
 _read: Final[Check[Any]] = record(
     {
         "result": Field(version(RESULT_VERSION)),
-        **{each.name: Field(each.metadata["check"]) for each in attrs.fields(Result)},
+        **{each.name: Field(each.metadata["check"]) for each in attrs.fields(SimulationResult)},
     },
-    lambda result, **fields: Result(**fields),  # noqa: ARG005 - the version has been checked
+    lambda result, **fields: SimulationResult(**fields),  # noqa: ARG005 - the version has been checked
 )

@@ -33,7 +33,7 @@ class Got(NamedTuple):
 
 
 @define
-class Acknowledged:
+class SeenAcknowledgement:
     """A request that acknowledges, of one partition or several."""
 
     at_us: int
@@ -70,14 +70,14 @@ class SeenMember:
     first_us: int
     last_us: int
     got: dict[object, Got] = field(factory=dict)
-    acknowledged: dict[object, Acknowledged] = field(factory=dict)
+    acknowledged: dict[object, SeenAcknowledgement] = field(factory=dict)
     fetched_us: dict[object, int] = field(factory=dict)
     renewed_us: int | None = None
 
     def add_turns(self, turns: Turns) -> None:
         """Add what the member has done between answers and requests."""
         turns.answers += [got.records for got in self.got.values()]
-        steps: list[tuple[int, int, Acknowledged | None]] = [(got.at_us, 0, None) for got in self.got.values()]
+        steps: list[tuple[int, int, SeenAcknowledgement | None]] = [(got.at_us, 0, None) for got in self.got.values()]
         steps += [(one.at_us, 1, one) for one in self.acknowledged.values()]
         steps += [(at_us, 2, None) for at_us in self.fetched_us.values()]
         free_us: int | None = None
@@ -97,7 +97,7 @@ class SeenMember:
                 turns.idle_us.append(at_us - idle_us)
                 idle_us = None
 
-    def _note_renewal(self, one: Acknowledged, turns: Turns) -> None:
+    def _note_renewal(self, one: SeenAcknowledgement, turns: Turns) -> None:
         if one.renews:
             if self.renewed_us is not None:
                 turns.renewals_us.append(one.at_us - self.renewed_us)
@@ -242,7 +242,7 @@ class SeenPartition:
         if event.member_id is None or at_us is None:
             return
         member = seen.member(event.member_id, at_us, event.done_us)
-        new = Acknowledged(at_us, event.done_us or at_us)
+        new = SeenAcknowledgement(at_us, event.done_us or at_us)
         one = member.acknowledged.setdefault(("acknowledge", _identity(event)), new)
         one.done_us = max(one.done_us, event.done_us or at_us)
         is_refused = bool((event.response or {}).get("error"))

@@ -9,10 +9,10 @@ from typing import Final
 from sharestate.broker.groups import SubscribedMember, assign
 from sharestate.simulate.agenda import Agenda
 from sharestate.simulate.broker import TOPIC_ID, Broker
-from sharestate.simulate.distributions import Recorded
+from sharestate.simulate.distributions import RecordedArrival
 from sharestate.simulate.load import Load
 from sharestate.simulate.member import Member
-from sharestate.simulate.result import Counts, Result
+from sharestate.simulate.result import SimulationCounts, SimulationResult
 from sharestate.values.checks import MAX_INT64, expect, integer
 
 LONGEST_SIMULATED_MS: Final = 30 * 24 * 3_600_000
@@ -26,7 +26,7 @@ _WATCHED_AFTER: Final = 10_000
 _US: Final = 1000
 
 
-def simulate(load: Load, seed: int = 0, *, watch: Callable[[int], object] | None = None) -> Result:
+def simulate(load: Load, seed: int = 0, *, watch: Callable[[int], object] | None = None) -> SimulationResult:
     """
     Return what comes of a load.
 
@@ -67,7 +67,7 @@ class Simulation:
     def __init__(self, load: Load, seed: int = 0) -> None:
         """Prepare everything; nothing has happened yet."""
         self._load, self._seed = load, integer(seed, "seed", -MAX_INT64)
-        self.agenda, self.counts = Agenda(), Counts()
+        self.agenda, self.counts = Agenda(), SimulationCounts()
         self.broker: Final = Broker(load, self.agenda, self.counts, str(seed))
         self._records = 0
         self._arrivals = self._batches()
@@ -75,7 +75,7 @@ class Simulation:
         for member in self._members():
             self.agenda.at(0, member.start)
 
-    def run(self, watch: Callable[[int], object] | None = None) -> Result:
+    def run(self, watch: Callable[[int], object] | None = None) -> SimulationResult:
         """Let everything happen, and return what comes of it."""
         load, agenda, broker = self._load, self.agenda, self.broker
         most_steps = _SOME_STEPS + _STEPS_OF_RECORD * load.records * load.delivery_count_limit
@@ -88,7 +88,7 @@ class Simulation:
                 ended = "work limit"
             elif watch is not None and agenda.steps % _WATCHED_AFTER == 0:
                 watch(sum(partition.share.start_offset for partition in broker.partitions))
-        return Result.of(
+        return SimulationResult.of(
             self.counts,
             seed=self._seed,
             ended=ended,
@@ -110,7 +110,7 @@ class Simulation:
     def _batches(self) -> Iterator[tuple[int, int, int]]:
         """Yield when each batch arrives [µs], in which partition, and how many records it has."""
         load = self._load
-        if isinstance(load.arrival, Recorded):
+        if isinstance(load.arrival, RecordedArrival):
             yield from load.arrival.batches
             return
         random = Random(f"{self._seed} arrivals")  # noqa: S311 - it has to be repeatable

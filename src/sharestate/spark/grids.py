@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from sharestate.json_lines import read_json, write_json
-from sharestate.simulate import Load, Point, Result, sweep
+from sharestate.simulate import GridPoint, Load, SimulationResult, sweep
 from sharestate.simulate.grid import MOST_SIMULATIONS
 from sharestate.spark.workers import use_this_python
 from sharestate.values.checks import integer, refuse
@@ -24,8 +24,8 @@ _RESULTS: Final = StructType([StructField("point", IntegerType()), StructField("
 
 
 def sweep_grid(
-    spark: SparkSession, points: Sequence[Point], seeds: Sequence[int] = (0,), *, partitions: int | None = None
-) -> list[Point]:
+    spark: SparkSession, points: Sequence[GridPoint], seeds: Sequence[int] = (0,), *, partitions: int | None = None
+) -> list[GridPoint]:
     """
     Simulate the points of a grid.
 
@@ -49,7 +49,7 @@ def sweep_grid(
     loads = [(number, write_json(point.load.to_json())) for number, point in enumerate(points)]
     frame = spark.createDataFrame(loads, _POINTS).repartition(count)
     rows = frame.mapInArrow(partial(_simulate, numbers), _RESULTS).collect()
-    results = {row.point: tuple(map(Result.from_json, read_json(row.results))) for row in rows}
+    results = {row.point: tuple(map(SimulationResult.from_json, read_json(row.results))) for row in rows}
     return [point._replace(results=results[number]) for number, point in enumerate(points)]
 
 
@@ -58,6 +58,6 @@ def _simulate(seeds: tuple[int, ...], batches: Iterable[pa.RecordBatch]) -> Iter
 
     for batch in batches:
         for row in batch.to_pylist():
-            (point,) = sweep([Point({}, Load.from_json(read_json(row["load"])))], seeds)
+            (point,) = sweep([GridPoint({}, Load.from_json(read_json(row["load"])))], seeds)
             results = write_json([result.to_json() for result in point.results])
             yield pa.RecordBatch.from_pydict({"point": pa.array([row["point"]], pa.int32()), "results": [results]})

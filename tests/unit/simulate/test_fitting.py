@@ -13,12 +13,12 @@ from sharestate.cli.commands import sharestate
 from sharestate.errors import HistoryError
 from sharestate.explain import PartitionLife, Survey
 from sharestate.history import AppendedBatch, Event, Header, Order, create_history
-from sharestate.simulate import Acknowledging, Empirical, LogNormal, Recorded, fit, fit_lines, simulate
+from sharestate.simulate import Acknowledging, Empirical, LogNormal, RecordedArrival, fit, fit_lines, simulate
 from sharestate.simulate.seen import SeenGroup, Turns
 
 DATA: Final = Path(__file__).parents[2] / "data"
 TWO: Final = DATA / "simulate/two-loads.jsonl.gz"
-"""Two loads of tests/broker/measured_loads on a broker of 4.4.0: "short lock" (load-0), "record by record" (load-1)."""
+"""Two loads on a broker of 4.4.0, carried out by tests/broker/measured_loads: see tests/data/README.md."""
 
 KEY: Final = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
 
@@ -30,7 +30,7 @@ def test_a_load_of_a_broker_is_found_again() -> None:
     assert (load.members, load.poll_records, load.max_wait_ms, load.producer_batch) == (4, 20, 100, 20)
     assert (load.lock_duration_ms, load.delivery_count_limit) == (1_000, 5)
     assert (load.acquire_mode, load.acknowledging) == (AcquireMode.BATCH_OPTIMIZED, Acknowledging.EACH_POLL)
-    assert isinstance(load.arrival, Recorded)
+    assert isinstance(load.arrival, RecordedArrival)
     assert sum(size for _, _, size in load.arrival.batches) == load.records == 400
     assert isinstance(load.processing, LogNormal)
     assert load.processing.mean_ms() == pytest.approx(LogNormal(45, 0.7).mean_ms(), rel=0.1)

@@ -21,7 +21,7 @@ from sharestate.simulate import (
     Load,
     LogNormal,
     Poisson,
-    Recorded,
+    RecordedArrival,
 )
 from sharestate.simulate.distributions import Arrival, Times, arrival_of, times_of
 from sharestate.simulate.load import SETTINGS, setting_name, settings_text
@@ -30,7 +30,7 @@ FULL = Load(
     members=3,
     partitions=2,
     processing=Empirical([1, 2.5]),
-    arrival=Recorded([(0, 1, 10), (50_000, 0, 1)]),
+    arrival=RecordedArrival([(0, 1, 10), (50_000, 0, 1)]),
     failure_rate=0.25,
     acknowledging=Acknowledging.EACH_RECORD,
     lock_duration_ms=15_000,

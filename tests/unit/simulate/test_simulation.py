@@ -17,8 +17,8 @@ from sharestate.simulate import (
     Load,
     LogNormal,
     Poisson,
-    Recorded,
-    Result,
+    RecordedArrival,
+    SimulationResult,
     simulate,
 )
 
@@ -178,7 +178,9 @@ def test_dead_letters_are_those_that_are_given_up() -> None:
 
 def test_recorded_arrivals_come_when_they_came() -> None:
     """Batches of a recorded arrival are appended at their times to their partitions."""
-    load = Load(partitions=2, members=2, arrival=Recorded([(0, 0, 5), (1_000_000, 1, 7)]), processing=Constant(1))
+    load = Load(
+        partitions=2, members=2, arrival=RecordedArrival([(0, 0, 5), (1_000_000, 1, 7)]), processing=Constant(1)
+    )
 
     result = simulate(load)
 
@@ -219,7 +221,7 @@ def test_results_have_a_form() -> None:
     result = simulate(POISON)
     value = result.to_json()
 
-    assert Result.from_json(value) == result
+    assert SimulationResult.from_json(value) == result
     assert value["latency_p50_ms"] is None
     with pytest.raises(MalformedInputError, match="result: expected version 1"):
-        Result.from_json({**value, "result": 2})
+        SimulationResult.from_json({**value, "result": 2})
