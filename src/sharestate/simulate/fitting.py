@@ -18,6 +18,7 @@ from attrs import frozen
 
 from sharestate.errors import HistoryError
 from sharestate.explain import Survey
+from sharestate.explain.words import counted
 from sharestate.history import Event, HistoryReader
 from sharestate.json_lines import Json, printable
 from sharestate.simulate.distributions import (
@@ -240,6 +241,13 @@ class _Fitting:
             self._know("state_write_ms", took, "from an acknowledgement to its answer, half of the times")
         else:
             self._assume("state_write_ms", "the history has no times of answers")
+        silent = self._seen.deliveries - sum(
+            one.records for member in self._seen.members.values() for one in member.acknowledged.values()
+        )
+        if silent > 0:
+            self._notes.append(
+                f"{counted(silent, 'delivery')} without an acknowledgement: how long the processing took is not known."
+            )
         if renewals:
             interval = max(1, round(median(renewals) / _US))
             self._know("renew_interval_ms", interval, "between renewals of a member, half of the times")

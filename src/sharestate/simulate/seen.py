@@ -41,6 +41,12 @@ class SeenAcknowledgement:
     records: int = 0
     is_refused: bool = False
     renews: bool = False
+    fetches: bool = False
+
+    def add_write(self, turns: Turns) -> None:
+        """Add how long the write of it has taken; of one that also fetches, the answer may have waited for records."""
+        if self.done_us > self.at_us and not (self.is_refused or self.fetches):
+            turns.writes_us.append(self.done_us - self.at_us)
 
 
 @define
@@ -77,6 +83,8 @@ class SeenMember:
     def add_turns(self, turns: Turns) -> None:
         """Add what the member has done between answers and requests."""
         turns.answers += [got.records for got in self.got.values()]
+        for identity, one in self.acknowledged.items():
+            one.fetches = identity in self.fetched_us
         steps: list[tuple[int, int, SeenAcknowledgement | None]] = [(got.at_us, 0, None) for got in self.got.values()]
         steps += [(one.at_us, 1, one) for one in self.acknowledged.values()]
         steps += [(at_us, 2, None) for at_us in self.fetched_us.values()]
@@ -88,7 +96,9 @@ class SeenMember:
                 if one.records:
                     if free_us is not None and at_us >= free_us:
                         turns.requests.append((one.records, at_us - free_us))
-                    if one.done_us > at_us and not one.is_refused:
+                    if (
+                        one.done_us > at_us and not one.is_refused and id(one) not in waiting
+                    ):  # a fetch waits for records
                         turns.writes_us.append(one.done_us - at_us)
                     free_us = idle_us = one.done_us
             elif kind == 0:
@@ -243,7 +253,7 @@ class SeenPartition:
             return
         member = seen.member(event.member_id, at_us, event.done_us)
         new = SeenAcknowledgement(at_us, event.done_us or at_us)
-        one = member.acknowledged.setdefault(("acknowledge", _identity(event)), new)
+        one = member.acknowledged.setdefault(_identity(event), new)
         one.done_us = max(one.done_us, event.done_us or at_us)
         is_refused = bool((event.response or {}).get("error"))
         one.is_refused |= is_refused
