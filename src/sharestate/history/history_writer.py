@@ -137,8 +137,9 @@ class HistoryWriter:
                 yield "fence", None, None, None
             case observed.LockExpired():
                 yield "expire", None, None, None
-            case observed.WriteAnswered(write, answer):
-                yield "write", None, _write(write), _answered(answer)
+            case observed.WriteAnswered(write, answer, has_stayed):
+                defect = {"defect": "B7"} if has_stayed else {}
+                yield "write", None, _write(write) | defect, _answered(answer)
             case observed.DeadLetterAnswered(request, error):
                 yield "dead_letter", None, _dead_letter(request), _failure(error)
 

@@ -103,10 +103,18 @@ class StateRead:
 
 @frozen
 class WriteAnswered:
-    """The persister has answered a write; ``effects.error`` is the error for the member."""
+    """
+    The persister has answered a write; ``effects.error`` is the error for the member.
+
+    Attributes:
+        write: The write.
+        answer: The answer.
+        has_stayed: Whether the SPSO has stayed where it is because Kafka's advance throws there (B7).
+    """
 
     write: WriteShareGroupState
     answer: WriteAnswer
+    has_stayed: bool = False
 
 
 @frozen

@@ -35,6 +35,7 @@ from sharestate.broker.server.config_entries import (
     group_entries,
     topic_entries,
 )
+from sharestate.broker.server.hash_orders import properties_order
 from sharestate.broker.server.other_group_configs import (
     check_other_group_configs,
     other_group_keys,
@@ -323,7 +324,7 @@ def _group_alteration(call: Call, name: str, configs: list[Fields]) -> Configure
     others = other_group_keys(release)
     changed = _changed(_group_configs(call, name), configs, {})  # a controller knows of no list of groups
     keys = config_keys(release)
-    for key in changed:
+    for key in properties_order(changed):
         if key not in others and (key not in keys or keys[key].scope != "group"):
             message = f"Unknown group config name: {key}"
             raise InvalidConfigurationError(message, key)

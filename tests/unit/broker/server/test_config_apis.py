@@ -304,6 +304,13 @@ def test_the_settings_of_a_group_are_altered(client: WireClient, broker: TestBro
     assert (config.share.record_lock_duration_ms, config.coordinator.heartbeat_interval_ms) == (20_000, 6000)
 
 
+def test_of_several_unknown_configs_of_a_group_one_is_named(client: WireClient) -> None:
+    """The one that Kafka 4.4.0 has named, whose hash map has them in this order."""
+    changes = ("bad/name", SET, "x"), ("a1", SET, "99")
+
+    assert alter(client, GROUP, "even", *changes) == (INVALID_CONFIG, "Unknown group config name: a1")
+
+
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "t"), (GROUP, "g")])
 def test_it_may_only_be_seen_whether_configs_are_taken(client: WireClient, kind: int, name: str) -> None:
     """Then nothing is changed."""
