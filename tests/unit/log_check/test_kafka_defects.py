@@ -25,11 +25,12 @@ def test_the_spso_stays_where_it_is_when_the_advance_throws() -> None:
     accepted = [AcknowledgementBatch(0, 4, (AcknowledgeType.ACCEPT,))]
     (write,) = partition.acknowledge("m1", accepted, now_ms=1).writes
     partition.write_succeeded(write.number)
-    assert not partition.is_past_split_batch
+    throws = [partition.is_past_split_batch]
     partition.advance_log_start(15)
     (write,) = partition.release("m1", now_ms=2).writes
 
-    assert partition.is_past_split_batch
+    throws.append(partition.is_past_split_batch)
+    assert throws == [False, True]
     partition.write_succeeded(write.number, advances=False)
 
     assert (partition.start_offset, [batch.first_offset for batch in partition.batches()]) == (15, [0])
