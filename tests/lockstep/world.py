@@ -165,7 +165,7 @@ class World:
 
     def _grow(self, step: Step, answer: Fields) -> None:
         for asked, grown in zip(step.request["topics"], answer["results"], strict=False):
-            if grown["error_code"] == "none" and (topic := self.topic_named(grown["name"])):
+            if grown["error_code"] == "none" and not step.request["validate_only"] and (topic := self.topic_named(grown["name"])):
                 topic.partitions = asked["count"]
 
     def _produce(self, step: Step, answer: Fields) -> None:

@@ -14,7 +14,7 @@ from sharestate.broker.node.node_config import MAX_INT32
 from sharestate.broker.server.other_group_configs import read_brokers_values
 from sharestate.values.checks import instance, number
 from sharestate.values.config import GroupCoordinatorConfig, ShareConfig
-from sharestate.values.config_keys import RELEASES, ConfigKey, ConfigType, InRange
+from sharestate.values.config_keys import RELEASES, ConfigKey, ConfigType, InRange, config_keys
 from sharestate.values.effective_configs import effective_configs
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import LATEST, Profile
@@ -142,6 +142,12 @@ class ServerConfig:
     def release(self) -> str:
         """The release whose rules the node follows, such as ``"4.4"``."""
         return release_of(self.node.profile)
+
+    @property
+    def group_texts(self) -> Mapping[str, str]:
+        """Those of the texts that are settings of groups, which all groups have that have none of their own."""
+        keys = config_keys(self.release)
+        return {name: text for name, text in self.texts.items() if name in keys and keys[name].scope == "group"}
 
     @classmethod
     def from_kafka(cls, texts: Mapping[str, str], *, profile: Profile = LATEST, port: int = 0) -> Self:

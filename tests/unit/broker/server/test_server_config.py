@@ -105,5 +105,5 @@ def test_what_no_share_group_has_does_nothing() -> None:
 
 def test_more_partitions_than_a_node_has_are_refused() -> None:
     """Kafka would take them; a node in memory does not."""
-    with pytest.raises(MalformedInputError, match="within 1..10000"):
+    with pytest.raises(MalformedInputError, match=r"within 1\.\.10000"):
         ServerConfig.from_kafka({"num.partitions": "10001"})
