@@ -165,7 +165,8 @@ class World:
 
     def _grow(self, step: Step, answer: Fields) -> None:
         for asked, grown in zip(step.request["topics"], answer["results"], strict=False):
-            if grown["error_code"] == "none" and not step.request["validate_only"] and (topic := self.topic_named(grown["name"])):
+            is_done = grown["error_code"] == "none" and not step.request["validate_only"]
+            if is_done and (topic := self.topic_named(grown["name"])):
                 topic.partitions = asked["count"]
 
     def _produce(self, step: Step, answer: Fields) -> None:

@@ -113,8 +113,8 @@ def metadata(call: Call) -> Asked | Response:
 
     def topic_of(result: TopicResult) -> Response:
         # What has no name may be anything.
-        is_told = asks and result.error_code is not ErrorCode.UNKNOWN_TOPIC_ID
-        return _metadata_of(call, result) | ({"topic_authorized_operations": TOPIC_OPERATIONS} if is_told else {})
+        may_ask = asks and result.error_code is not ErrorCode.UNKNOWN_TOPIC_ID
+        return _metadata_of(call, result) | ({"topic_authorized_operations": TOPIC_OPERATIONS} if may_ask else {})
 
     def write(answer: TopicsResponse) -> Response:
         return _cluster(call) | {"topics": list(map(topic_of, answer.topics))}

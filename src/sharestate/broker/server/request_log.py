@@ -48,7 +48,7 @@ _GROUP: Final = 32
 """The type of resource whose configs are those of a group (ConfigResource.Type)."""
 
 _ADMINISTRATOR: Final = "adminclient-1"
-"""What an administrator calls itself who is none of the clients."""
+"""What an administrator calls itself that is not a client of the test."""
 
 _SKIPPED: Final = frozenset(STATE_APIS.values())
 """What clients ask of the share coordinator: the node asks its persister, which has its line."""
@@ -87,7 +87,7 @@ class RequestLogWriter:
         BrokerServer.createShareStatePersister, TransactionMarkerChannelManager: what they call themselves (Kafka 4.4).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a log is made of
         self,
         path: Path | str,
         release: str,
