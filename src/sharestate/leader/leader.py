@@ -330,11 +330,22 @@ class Leader:
         max_records: int = MAX_POLL_RECORDS,
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
+        is_untold: bool = False,
     ) -> tuple[AcquiredRecords, ...]:
         """
         Acquire fetched records for a member: see ``SharePartition.acquire``.
 
         Nothing is acquired while the state is being loaded; the poll that takes it wakes waiting fetches.
+
+        Args:
+            member_id: The member.
+            fetched: What it has fetched.
+            now_ms: The caller's time. [ms]
+            max_records: The most records to acquire.
+            batch_size: The size of new batches. [records]
+            mode: Whether *max_records* may be exceeded.
+            is_untold: Whether the caller tells the member nothing of them, as where Kafka's acquire throws (B8): what
+                observers get says so.
 
         Raises:
             LeaderStateError: ``start`` was not called, so that nothing would ever be acquired.
@@ -347,7 +358,7 @@ class Leader:
             lambda: self._partition.acquire(
                 member_id, fetched, now_ms=now_ms, max_records=max_records, batch_size=batch_size, mode=mode
             ),
-            lambda: observed.Acquired(member_id, fetched, max_records, batch_size, mode),
+            lambda: observed.Acquired(member_id, fetched, max_records, batch_size, mode, is_untold),
         )
         return effects.acquired
 

@@ -39,13 +39,24 @@ class Configured:
 
 @frozen
 class Acquired:
-    """``Leader.acquire``: a member has fetched, and ``effects.acquired`` is what it has acquired."""
+    """
+    ``Leader.acquire``: a member has fetched, and ``effects.acquired`` is what it has acquired.
+
+    Attributes:
+        member_id: The member.
+        fetched: What it has fetched.
+        max_records: The most records that it wanted.
+        batch_size: The size of new batches.
+        mode: Whether there may be more records than that.
+        is_untold: Whether the member does not learn of them, because Kafka's acquire throws there (B8).
+    """
 
     member_id: str
     fetched: FetchedRecords
     max_records: int
     batch_size: int
     mode: AcquireMode
+    is_untold: bool = False
 
 
 @frozen

@@ -159,3 +159,19 @@ def test_a_leader_whose_start_stays_past_a_split_batch_says_so() -> None:
     assert replay.partition is not None
     assert partition.start_offset == 15
     assert replay.partition.snapshot() == partition.snapshot()
+
+
+def test_a_member_that_learns_nothing_of_what_was_acquired() -> None:
+    """As in Kafka, whose acquire throws when it has acquired (B8), the history replays to the same share partition."""
+    events: list[Event] = []
+    partition = SharePartition(KEY)
+    leader = Leader(partition, persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0)
+    fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+    leader.acquire("m1", fetched, now_ms=1, is_untold=True)
+
+    assert (events[-1].request or {})["defect"] == "B8"
+    assert events[-1].response == {"error": "unknown_server_error"}
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.snapshot() == partition.snapshot()

@@ -58,6 +58,13 @@ class NodeQuirk(StrEnum):
     says.
     """
 
+    THROWS_AT_ABORTED = "N6"
+    """
+    A fetch of a group that reads what is committed fails with UNKNOWN_SERVER_ERROR where a batch of an aborted
+    transaction begins before the first batch in flight: Kafka's leader throws when it has acquired the records, aborted
+    ones included, and they stay locked (B8). Healed: it gets what is not aborted.
+    """
+
 
 @frozen(kw_only=True)
 class NodeProfile:
