@@ -344,7 +344,7 @@ class Leader:
             max_records: The most records to acquire.
             batch_size: The size of new batches. [records]
             mode: Whether *max_records* may be exceeded.
-            is_untold: Whether the caller tells the member nothing of them, as where Kafka's acquire throws (B8): what
+            is_untold: Whether the member does not learn of them, as where Kafka's acquire throws (B8): what
                 observers get says so.
 
         Raises:
