@@ -490,6 +490,8 @@ class SharePartition:
     def is_past_split_batch(self) -> bool:
         """True if the SPSO lies past the end of its floor batch, which is split: there Kafka's advance throws (B7)."""
         start_offset = self._state.start_offset
+        if self._state.in_flight.first_at(start_offset) is not None:  # nearly always
+            return False
         floor = self._state.in_flight.floor(start_offset)
         return floor is not None and floor.is_split and floor.last_offset < start_offset
 
