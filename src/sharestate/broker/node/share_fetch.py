@@ -393,7 +393,7 @@ def _acquire_throws(asked: FetchParameters, led: LedPartition, read: LogRead, ma
     Source:
         DelayedShareFetch.completeLocalLogShareFetchRequest, whose error is that of all partitions (Kafka 4.4).
     """
-    if not does_acquire_throw(read.fetched, MAX_INT64):
+    if not read.fetched.aborted_transactions or not does_acquire_throw(read.fetched, MAX_INT64):
         return False
     unfiltered = evolve(read.fetched, isolation=IsolationLevel.READ_UNCOMMITTED)
     size, mode = max(1, asked.batch_size), asked.mode
