@@ -90,17 +90,14 @@ class SeenMember:
         steps += [(at_us, 2, None) for at_us in self.fetched_us.values()]
         free_us: int | None = None
         idle_us: int | None = None
-        for at_us, kind, one in sorted(steps, key=lambda step: step[:2]):
-            if one is not None:
-                self._note_renewal(one, turns)
-                if one.records:
+        for at_us, kind, acknowledged in sorted(steps, key=lambda step: step[:2]):
+            if acknowledged is not None:
+                self._note_renewal(acknowledged, turns)
+                if acknowledged.records:
                     if free_us is not None and at_us >= free_us:
-                        turns.requests.append((one.records, at_us - free_us))
-                    if (
-                        one.done_us > at_us and not one.is_refused and id(one) not in waiting
-                    ):  # a fetch waits for records
-                        turns.writes_us.append(one.done_us - at_us)
-                    free_us = idle_us = one.done_us
+                        turns.requests.append((acknowledged.records, at_us - free_us))
+                    acknowledged.add_write(turns)
+                    free_us = idle_us = acknowledged.done_us
             elif kind == 0:
                 free_us, idle_us = at_us, None
             elif idle_us is not None and at_us >= idle_us:
