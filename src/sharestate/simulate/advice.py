@@ -149,6 +149,8 @@ def advise(
     said: list[Advice] = []
     notes: list[str] = []
     for question in _questions(load, now):
+        if not question.loads:  # it is as small or as large as may be
+            continue
         setting = question.setting
         candidates = [
             Candidate(setting, _differing(load, each, setting), each, tuple(simulate(each, seed) for seed in seeds))

@@ -73,6 +73,7 @@ def test_records_that_are_given_up() -> None:
     advised = advise(slow, range(2))
 
     assert "delivery_count_limit" in by_setting(advised)
+    assert not [note for note in advised.notes if note.startswith("poll_records")]  # there is no smaller one
     assert any("records given up" in each.sentence for each in advised.advice)
 
 
