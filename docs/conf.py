@@ -38,7 +38,9 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "uuid.UUID"),
-    ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
+    ("py:class", "altair.vegalite.v6.api.FacetChart"),  # nor to Altair's
+    ("py:class", "altair.vegalite.v6.api.LayerChart"),
+    ("py:class", "altair.vegalite.v6.api.VConcatChart"),
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),
     ("py:class", "StreamingQuery"),
