@@ -138,6 +138,7 @@ def advise(
     Complexity:
         That of some dozen simulations for each seed.
 
+    >>> from sharestate.simulate import Load, advise
     >>> slow = Load(records=1000, members=2, lock_duration_ms=4_000)
     >>> advised = advise(slow, range(2))
     >>> [each.setting for each in advised.advice][:1], advised.advice[0].value

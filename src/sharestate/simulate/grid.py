@@ -67,6 +67,7 @@ def spread_of(values: Sequence[float | None]) -> Spread | None:
     """
     Return mean and spread of *values*; None if one of them is None.
 
+    >>> from sharestate.simulate import spread_of
     >>> spread_of([1, 2, 6]), spread_of([1, None])
     (Spread(mean=3.0, low=1, high=6), None)
     """
@@ -80,6 +81,7 @@ def grid_of(load: Load, axes: Iterable[str]) -> list[GridPoint]:
     """
     Return the points of a grid, without results.
 
+    >>> from sharestate.simulate import Load, grid_of
     >>> points = grid_of(Load(), ["lock=15s,30s", "members=2,4"])
     >>> [dict(point.changes) for point in points][:2]
     [{'lock_duration_ms': '15s', 'members': '2'}, {'lock_duration_ms': '15s', 'members': '4'}]

@@ -152,6 +152,7 @@ class Load:
     """
     What a share group has to do, and with which settings.
 
+    >>> from sharestate.simulate import Load
     >>> Load(members=4, lock_duration_ms=15_000).changed("lock=1min", "share.delivery.count.limit=3").to_json()
     {'load': 1, 'members': 4, 'lock_duration_ms': 60000, 'delivery_count_limit': 3}
 
@@ -372,6 +373,7 @@ def settings_text(load: Load) -> str:
     """
     Return the settings of *load* that differ from the defaults in words, as the command line takes them.
 
+    >>> from sharestate.simulate import Load, settings_text
     >>> settings_text(Load(members=4, lock_duration_ms=60_000))
     'members=4 lock_duration_ms=60s'
     """

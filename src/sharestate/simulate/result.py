@@ -240,6 +240,7 @@ def measure_text(name: str, value: float) -> str:
     """
     Return a measure in words.
 
+    >>> from sharestate.simulate import measure_text
     >>> measure_text("duration_ms", 90_500.25), measure_text("utilization", 0.25), measure_text("duplicates", 1234.0)
     ('90.5 s', '25.0 %', '1,234')
     """

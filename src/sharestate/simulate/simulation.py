@@ -45,6 +45,7 @@ def simulate(load: Load, seed: int = 0, *, watch: Callable[[int], object] | None
         Linear in the deliveries; 20 to 60 µs for each where members acknowledge record by record, a tenth of that
         where they acknowledge what they have fetched in one request.
 
+    >>> from sharestate.simulate import Load, simulate
     >>> load = Load(records=100, producer_batch=100, poison_rate=1, delivery_count_limit=3)
     >>> result = simulate(load)
     >>> result.fetches, result.deliveries, result.archived_at_limit
