@@ -18,14 +18,14 @@ from sharestate.broker.groups.records import (
     TargetAssignmentMetadataValue,
     encode_record,
 )
+from sharestate.testing.servers import FetchLimits, RawConnection, ShareSession
+from sharestate.testing.servers.raw_members import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
 from tests.broker.conftest import RACK, RELEASES, SETTINGS, running
-from tests.broker.group_requests import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
 from tests.broker.share_groups import INTERVAL, Group, connected, kinds, known_topics, written
-from tests.broker.share_sessions import FetchLimits, RawConnection, ShareSession
 
 pytestmark = pytest.mark.broker
 
