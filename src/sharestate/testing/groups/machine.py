@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 try:
     from hypothesis import strategies as st
@@ -43,8 +43,8 @@ from sharestate.values.records import AcquireMode
 T = TypeVar("T")
 
 
-class _AllowedError(Exception):
-    """A guarantee was broken by a known bug."""
+class _RunEndedError(Exception):
+    """The run ends without a verdict."""
 
 
 RUNS: Final = 1_600
@@ -239,9 +239,10 @@ class ShareGroupMachine(ProgramMachine):
             overlaps=any(iscoroutinefunction(getattr(self, name)) for name in OVERLAPPING),
             left_out=self._left_out,
         )
-        self._call(self.start, settings)
-        self._is_started = True
-        self.producer_sends(count)
+        with suppress(_RunEndedError):
+            self._call(self.start, settings)
+            self._is_started = True
+            self.producer_sends(count)
 
     @rule(event=_events())
     def happens(self, event: Event) -> None:
@@ -251,7 +252,7 @@ class ShareGroupMachine(ProgramMachine):
             self._so_far.append(event)
             for noted in (name, *situations(self._model, event)):
                 self.note(noted)
-            with suppress(_AllowedError):
+            with suppress(_RunEndedError):
                 getattr(self, name)(*arguments)
 
     def producer_sends(self, count: int, producer: str | None = None) -> None:
@@ -341,7 +342,7 @@ class ShareGroupMachine(ProgramMachine):
         """End the trouble: everything is decided, locks expire, and a member accepts what it gets."""
         try:
             if self._is_started and not self._is_over:
-                with suppress(_AllowedError):
+                with suppress(_RunEndedError):
                     self._end_trouble()
                     self._accept_everything()
                     self._judge(self._model.expect_nothing_left)
@@ -423,6 +424,16 @@ class ShareGroupMachine(ProgramMachine):
             ms: How much since the last time, without what ``advance_clock`` has let pass. [ms]
         """
         self._passed_ms += ms
+
+    def give_up(self, why: str) -> NoReturn:
+        """
+        End this run without a verdict, from within a method that cannot say what has happened; it is counted.
+
+        Args:
+            why: What `reached` counts it as, after "given up: ".
+        """
+        self.note(f"given up: {why}")
+        raise _RunEndedError(why)
 
     @property
     def known(self) -> ClientKnowledge:
@@ -512,7 +523,7 @@ class ShareGroupMachine(ProgramMachine):
             result = method(*args, **named)
         except GuaranteeBrokenError as error:
             if any(row.guarantee is error.guarantee and row.applies(self) for row in self.allowances):
-                raise _AllowedError from error
+                raise _RunEndedError from error
             raise
         self._is_over = False
         return result
