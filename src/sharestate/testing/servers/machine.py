@@ -49,7 +49,7 @@ from sharestate.persister.kafka.security import Security
 from sharestate.testing.groups.machine import ShareGroupMachine
 from sharestate.testing.groups.settings import GroupSettings
 from sharestate.testing.programs import HEADING, events_of
-from sharestate.testing.servers.raw_members import CONNECTION_LOST, RawMember
+from sharestate.testing.servers.raw_members import CONNECTION_LOST, NOT_SENT, RawMember
 from sharestate.testing.servers.share_sessions import (
     BATCH_OPTIMIZED,
     RECORD_LIMIT,
@@ -81,6 +81,9 @@ EVENTS: Final = 30
 
 _LENGTH: Final = Struct(">8xi")
 """Behind its base offset a batch says how long it is, from there on. [bytes]"""
+
+_NOT_ASKED: Final = frozenset({NOT_SENT, "not_leader_or_follower"})
+"""What comes of an acknowledgement for which there is no session, or which another broker than the leader got."""
 
 _OPENS: Final = FetchLimits(max_records=0, max_wait_ms=0, min_bytes=0)
 """A fetch that acquires nothing, and opens a session."""
@@ -303,17 +306,20 @@ class RealServerMachine(ShareGroupMachine):
 
     def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         """Acknowledge, in a session that is opened if there is none."""
-        raw = self.raw_members[member]
         renews = any(AcknowledgeType.RENEW in batch.acknowledge_types for batch in batches)
         given = [(first, last, tuple(map(int, types))) for first, last, types in batches]
-        self._asked()
-        codes = raw.acknowledge({self.partition: given}, renews=renews)
-        if codes == {None: "none"}:  # there is no session with the leader, and nothing was sent
-            self._fetched(member, _OPENS)
+        give_up_s = monotonic() + PATIENCE_S
+        while True:
             self._asked()
-            codes = raw.acknowledge({self.partition: given}, renews=renews)
-        self._expect_answer(codes[None])
-        code = ErrorCode[codes.get(self.partition, codes[None]).upper()]
+            codes = self.raw_members[member].acknowledge({self.partition: given}, renews=renews)
+            self._expect_answer(codes[None])
+            error = codes.get(self.partition, codes[None])
+            if error not in _NOT_ASKED:
+                break
+            _expect_time(give_up_s, f"an acknowledgement of {member} has no leader to go to")
+            self._asked_s = inf
+            self._fetched(member, _OPENS)
+        code = ErrorCode[error.upper()]
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._events.was_delivered():
             return ErrorCode.INVALID_RECORD_STATE  # nobody has fetched, so nobody leads it yet
         return code
@@ -330,6 +336,7 @@ class RealServerMachine(ShareGroupMachine):
 
     def find_leader(self) -> None:
         """Connect anew, and return when a leader of the partition answers: to be called when it may be another one."""
+        self.admin = AdminClient(self._config())  # which would insist on the leader's epoch that it knows
         for member, raw in self.raw_members.items():
             raw.reconnect()
             self._fetched(member, _OPENS)
@@ -347,9 +354,7 @@ class RealServerMachine(ShareGroupMachine):
                 return fetched
             if limits is not _OPENS:
                 self._expect_answer(fetched.error)
-            if monotonic() > give_up_s:
-                message = f"for {PATIENCE_S} s fetches of {member} are answered with {error}"
-                raise TimeoutError(message)
+            _expect_time(give_up_s, f"fetches of {member} are answered with {error}")
             sleep(ASK_AGAIN_S)
 
     def _expect_answer(self, error: str) -> None:
@@ -413,6 +418,12 @@ class RealServerMachine(ShareGroupMachine):
             self._beaten_s = now_s
             for raw in self.raw_members.values():
                 raw.heartbeat()
+
+
+def _expect_time(give_up_s: float, what: str) -> None:
+    if monotonic() > give_up_s:
+        message = f"for {PATIENCE_S} s {what}"
+        raise TimeoutError(message)
 
 
 def values_of(records: bytes) -> Iterator[tuple[int, bytes | None]]:

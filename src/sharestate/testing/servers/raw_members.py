@@ -56,6 +56,9 @@ _GROUP: Final = 0
 CONNECTION_LOST: Final = "connection lost"
 """What stands in the place of an error's name if a broker has not answered: what was asked may be done, or not."""
 
+NOT_SENT: Final = "not sent"
+"""What stands in the place of an error's name if a broker was not asked."""
+
 _LOST: Final = frozenset({CONNECTION_LOST, "not_coordinator", "coordinator_not_available"})
 """After what a coordinator is looked for anew."""
 
@@ -313,18 +316,23 @@ class RawMember:
             closes: Whether the sessions end, which releases what it holds.
 
         Returns:
-            The errors' names, that of the whole with None.
+            The errors' names, that of the whole with None; "not sent" for a partition whose leader is not known, or has
+            no session.
         """
-        codes: dict[Partition | None, str] = {None: "none"}
+        codes: dict[Partition | None, str] = {None: "none", **dict.fromkeys(acknowledgements, NOT_SENT)}
         self._learn_leaders()
         for address, session in list(self._sessions.items()):
             given = self._of(address, acknowledgements)
             if session.epoch and (given or closes):
+                for partition in given:
+                    del codes[partition]
                 try:
                     codes |= session.acknowledge(given, renews=renews, closes=closes)
                 except OSError:
                     codes[None] = CONNECTION_LOST
                     self._lose(address)
+        if any(error != "none" for error in codes.values()):
+            self._leaders_s = 0.0
         return codes
 
     # ---- connections
@@ -335,10 +343,11 @@ class RawMember:
         self.reconnect()
 
     def reconnect(self) -> None:
-        """Close the connections of all sessions, which ends them; they are opened when they are needed."""
+        """Close the connections of all sessions, which ends them; leaders are asked for when they are needed."""
         for session in self._sessions.values():
             session.hang_up()
         self._sessions.clear()
+        self._leaders_s = 0.0
 
     def _brokers(self, partitions: Iterable[Partition]) -> list[str]:
         return sorted({self._leaders[partition] for partition in partitions if partition in self._leaders})
