@@ -32,7 +32,10 @@ pytestmark = pytest.mark.broker
 
 IS_LONG: Final = "SHARESTATE_TIMES" in os.environ
 
-RUNS_AT_ONCE: Final = 4
+BESIDE_EACH_OTHER: Final = ((0, 0), (0, 1), (1, 0))
+"""Two partitions of a group, and one of them in another group."""
+
+RUNS_AT_ONCE: Final = 2
 """Their members have fewer sessions than the broker lets there be. [runs]"""
 
 
@@ -157,8 +160,14 @@ def search(machine: type[KafkaMachine], runs: int, **fields: Any) -> None:  # no
 
 
 def test_nothing_is_found(broker: KafkaBroker) -> None:
-    """Groups beside each other get what they should, also of transactions and of what is deleted."""
-    search(KafkaMachine, 4 * TIMES, bootstrap_servers=broker.address, runs_at_once=RUNS_AT_ONCE)
+    """Groups and partitions beside each other get what they should, also of transactions and of what is deleted."""
+    search(
+        KafkaMachine,
+        RUNS_AT_ONCE * TIMES,
+        bootstrap_servers=broker.address,
+        runs_at_once=RUNS_AT_ONCE,
+        share_partitions=BESIDE_EACH_OTHER,
+    )
 
 
 def test_nothing_is_found_where_writes_fail(broker: KafkaBroker) -> None:

@@ -31,7 +31,7 @@ from sharestate.testing.servers.share_sessions import (
     Fetched,
     FetchLimits,
     Partition,
-    ShareSession,
+    RawShareSession,
 )
 
 __all__ = [
@@ -49,6 +49,6 @@ __all__ = [
     "Partition",
     "RawConnection",
     "RawMember",
+    "RawShareSession",
     "Security",
-    "ShareSession",
 ]

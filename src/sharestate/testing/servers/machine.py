@@ -1,8 +1,8 @@
 """
 `ShareGroupMachine` in front of a real server: all that it takes is the address, and what your server calls trouble.
 
-Each run has a topic and a group of its own, and raw members that fetch from the only partition; confluent-kafka
-produces and administers. Time is real: it passes while something is asked, and while the machine sleeps.
+Each run has a topic and groups of its own, and raw members, each of one partition; confluent-kafka produces and
+administers. Time is real: it passes while something is asked, and while the machine sleeps.
 """
 
 from __future__ import annotations
@@ -161,37 +161,64 @@ class RealServerMachine(ShareGroupMachine):
         self._is_time_held = False
         self._soon_s = SOON_S
         self.name = f"sharestate-{uuid.uuid4().hex[:12]}"
-        self._values: dict[int, bytes] = {}
-        self._producers: dict[str | None, Producer] = {}
+        self.select_share_partition(*self.share_partitions[0])
+        self._values: dict[tuple[int, int], bytes] = {}
+        self._producers: dict[tuple[int, str | None], Producer] = {}
         self.admin = AdminClient(self._config())
-        self.raw_members: dict[str, RawMember] = {}
+        self.raw_members: dict[tuple[int, int, str], RawMember] = {}
         try:
-            topic = NewTopic(self.name, 1, self.replication_factor)
+            topic = NewTopic(self.name, 1 + max(at for _, at in self.share_partitions), self.replication_factor)
             self.admin.create_topics([topic])[self.name].result(PATIENCE_S)
-            self._configure(settings)
-            for member in self.members:
-                raw = RawMember(self.bootstrap_servers, self.name, [self.name], member, security=self.security)
-                self.raw_members[member] = raw
-                raw.join()
-                ((topic_id, _),) = raw.assigned
-                self.partition: Partition = topic_id, 0
+            for group in self._groups():
+                self._configure(group, settings)
+            for group, at in self.share_partitions:
+                for member in self.members:
+                    self._join(group, at, member)
             self._beaten_s = monotonic()
             self.find_leader()
         except BaseException:
             self.stop()
             raise
 
+    def select_share_partition(self, group: int, partition: int) -> None:
+        """Let everything be about a group and a partition from now on."""
+        self._group, self._at = group, partition
+
+    @property
+    def partition(self) -> Partition:
+        """The partition that everything is about: the id of its topic, and its number."""
+        return self.topic_id, self._at
+
+    def _groups(self) -> dict[int, str]:
+        """Return the name of each group by its number; the first has that of the topic."""
+        return {number: f"{self.name}-{number}" if number else self.name for number, _ in self.share_partitions}
+
+    def _join(self, group: int, at: int, member: str) -> None:
+        """Let a member of a partition join; it is assigned something, and fetches what it is for."""
+        raw = RawMember(
+            self.bootstrap_servers,
+            self._groups()[group],
+            [self.name],
+            f"{member}-{at}" if at else member,
+            security=self.security,
+        )
+        self.raw_members[group, at, member] = raw
+        raw.join()
+        self.topic_id: uuid.UUID = raw.assigned[0][0]
+
     def stop(self) -> None:
-        """Let the members leave, and delete the group and the topic."""
+        """Let the members leave, and delete the groups and the topic."""
         while self.raw_members:
             _, raw = self.raw_members.popitem()
             with suppress(OSError):
                 raw.leave()
-        for delete in (self.admin.delete_consumer_groups, self.admin.delete_topics):
-            with suppress(KafkaException):  # a server need not let clients do so
-                delete([self.name])[self.name].result(PATIENCE_S)
+        groups = [*self._groups().values()]
+        for delete, names in ((self.admin.delete_consumer_groups, groups), (self.admin.delete_topics, [self.name])):
+            for deleted in delete(names).values():
+                with suppress(KafkaException):  # a server need not let clients do so
+                    deleted.result(PATIENCE_S)
 
-    def _configure(self, settings: GroupSettings) -> None:
+    def _configure(self, group: int, settings: GroupSettings) -> None:
         config = {
             "share.auto.offset.reset": "earliest",
             "share.delivery.count.limit": str(settings.delivery_count_limit),
@@ -200,7 +227,7 @@ class RealServerMachine(ShareGroupMachine):
             "share.record.lock.duration.ms": str(settings.lock_duration_ms),
             "share.renew.acknowledge.enable": str(settings.renew_acknowledge_enable).lower(),
         }
-        self.set_config(ResourceType.GROUP, self.name, config)
+        self.set_config(ResourceType.GROUP, self._groups()[group], config)
 
     def set_config(self, kind: ResourceType, name: str, config: Mapping[str, str | None]) -> None:
         """Set configs of a group, a topic or a broker; None for the default."""
@@ -229,11 +256,11 @@ class RealServerMachine(ShareGroupMachine):
 
         for _ in range(count):
             value = uuid.uuid4().bytes
-            client.produce(self.name, value=value, partition=0, on_delivery=partial(delivered, value))
+            client.produce(self.name, value=value, partition=self._at, on_delivery=partial(delivered, value))
         client.flush(PATIENCE_S)
         if len(values) != count:
             self.give_up("a batch was not produced")
-        self._values |= values
+        self._values |= {(self._at, offset): value for offset, value in values.items()}
         return sorted(values)
 
     def begin_transaction(self, producer: str) -> None:
@@ -250,7 +277,7 @@ class RealServerMachine(ShareGroupMachine):
 
     def delete_records(self, before_offset: int) -> None:
         """Move the log start offset."""
-        (deleted,) = self.admin.delete_records([TopicPartition(self.name, 0, before_offset)]).values()
+        (deleted,) = self.admin.delete_records([TopicPartition(self.name, self._at, before_offset)]).values()
         deleted.result(PATIENCE_S)
 
     def _ended(self, end: Callable[[float], None]) -> int:
@@ -265,18 +292,19 @@ class RealServerMachine(ShareGroupMachine):
 
     def _log_end(self) -> int:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # has no annotations
-        (listed,) = self.admin.list_offsets({TopicPartition(self.name, 0): latest}).values()
+        (listed,) = self.admin.list_offsets({TopicPartition(self.name, self._at): latest}).values()
         return int(listed.result(PATIENCE_S).offset)
 
     def _producer(self, name: str | None) -> Producer:
-        if name not in self._producers:
-            named = {"transactional.id": f"{self.name}-{name}"} if name else {"enable.idempotence": True}
+        if (self._at, name) not in self._producers:
+            transactional_id = f"{self.name}-{self._at}-{name}"
+            named = {"transactional.id": transactional_id} if name else {"enable.idempotence": True}
             # a flush does not linger, and what is flushed at once is one batch
             client = Producer(self._config(**{"linger.ms": 10_000, "batch.num.messages": 10_000, **named}))
             if name:
                 client.init_transactions(PATIENCE_S)
-            self._producers[name] = client
-        return self._producers[name]
+            self._producers[self._at, name] = client
+        return self._producers[self._at, name]
 
     def _config(self, **more: object) -> dict[str, Any]:
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 500}
@@ -311,7 +339,7 @@ class RealServerMachine(ShareGroupMachine):
         give_up_s = monotonic() + PATIENCE_S
         while True:
             self._asked()
-            codes = self.raw_members[member].acknowledge({self.partition: given}, renews=renews)
+            codes = self._raw(member).acknowledge({self.partition: given}, renews=renews)
             self._expect_answer(codes[None])
             error = codes.get(self.partition, codes[None])
             if error not in _NOT_ASKED:
@@ -325,9 +353,11 @@ class RealServerMachine(ShareGroupMachine):
         return code
 
     def close_session(self, member: str) -> None:
-        """Close the session of a member."""
+        """Close the sessions of a member with its group."""
         self._asked()
-        self._expect_answer(self.raw_members[member].acknowledge({}, closes=True)[None])
+        for (group, _, name), raw in self.raw_members.items():
+            if (group, name) == (self._group, member):
+                self._expect_answer(raw.acknowledge({}, closes=True)[None])
 
     def advance_clock(self, ms: int) -> None:
         """Sleep."""
@@ -335,11 +365,17 @@ class RealServerMachine(ShareGroupMachine):
         self._told_s += ms / 1000
 
     def find_leader(self) -> None:
-        """Connect anew, and return when a leader of the partition answers: to be called when it may be another one."""
+        """Connect anew, and return when all leaders answer: to be called when they may be others."""
         self.admin = AdminClient(self._config())  # which would insist on the leader's epoch that it knows
-        for member, raw in self.raw_members.items():
+        here = self._group, self._at
+        for (group, at, member), raw in self.raw_members.items():
             raw.reconnect()
+            self.select_share_partition(group, at)
             self._fetched(member, _OPENS)
+        self.select_share_partition(*here)
+
+    def _raw(self, member: str) -> RawMember:
+        return self.raw_members[self._group, self._at, member]
 
     def _fetched(self, member: str, limits: FetchLimits) -> Fetched:
         """Return the answer to a fetch that the leader of the partition takes."""
@@ -348,7 +384,7 @@ class RealServerMachine(ShareGroupMachine):
         while True:
             if is_first:
                 self._asked_s = monotonic()
-            fetched = self.raw_members[member].fetch(limits=limits)
+            fetched = self._raw(member).fetch(limits=limits, partitions=[self.partition])
             error, _ = fetched.codes.get(self.partition, (fetched.error, 0))
             if fetched.error == error == "none":
                 return fetched
@@ -366,7 +402,7 @@ class RealServerMachine(ShareGroupMachine):
     def _expect_values(self, member: str, records: bytes) -> None:
         """Compare the records of a fetch with what was produced."""
         for offset, value in values_of(records):
-            if self._values.get(offset) != value:
+            if self._values.get((self._at, offset)) != value:
                 what = f"{member} gets another record at offset {offset} than was produced there"
                 raise GuaranteeBrokenError(Guarantee.ONLY_PRODUCED, what, offset)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -30,7 +30,7 @@ from sharestate.testing.servers.share_sessions import (
     FetchLimits,
     Note,
     Partition,
-    ShareSession,
+    RawShareSession,
     nobody,
     now,
 )
@@ -213,7 +213,7 @@ class RawMember:
         self._group_id, self._topics, self._note, self._security = group_id, tuple(topics), note, security
         self._membership = Membership(group_id, self._topics, member_id, note)
         self._coordinator: RawConnection | None = None
-        self._sessions: dict[str, ShareSession] = {}
+        self._sessions: dict[str, RawShareSession] = {}
         self._leaders: dict[Partition, str] = {}
         self._leaders_s = 0.0
 
@@ -275,18 +275,25 @@ class RawMember:
 
     # ---- share sessions
 
-    def fetch(self, acknowledgements: Acknowledgements | None = None, limits: FetchLimits | None = None) -> Fetched:
+    def fetch(
+        self,
+        acknowledgements: Acknowledgements | None = None,
+        limits: FetchLimits | None = None,
+        partitions: Sequence[Partition] | None = None,
+    ) -> Fetched:
         """
         Send a ShareFetch to each broker that leads something of its own, one after the other.
 
         Args:
             acknowledgements: What it acknowledges, if there is a session.
             limits: What it asks for; None for nothing, with locks that are renewed.
+            partitions: Of what it fetches; None for what it is assigned, which Kafka's brokers do not insist on.
         """
         self._learn_leaders()
-        whole = Fetched("none" if self._leaders.keys() >= {*self.assigned} else "leader_not_available")
-        for address in self._brokers(self.assigned):
-            assigned = [partition for partition in self.assigned if self._leaders.get(partition) == address]
+        wanted = self.assigned if partitions is None else partitions
+        whole = Fetched("none" if self._leaders.keys() >= {*wanted} else "leader_not_available")
+        for address in self._brokers(wanted):
+            assigned = [partition for partition in wanted if self._leaders.get(partition) == address]
             given = self._of(address, acknowledgements or {})
             if limits is None and not given:
                 continue  # it renews nothing of this broker's
@@ -360,9 +367,11 @@ class RawMember:
             if self._leaders.get(partition) == address
         }
 
-    def _session(self, address: str) -> ShareSession:
+    def _session(self, address: str) -> RawShareSession:
         if address not in self._sessions:
-            self._sessions[address] = ShareSession(address, self._group_id, self.member_id, self._note, self._security)
+            self._sessions[address] = RawShareSession(
+                address, self._group_id, self.member_id, self._note, self._security
+            )
         return self._sessions[address]
 
     def _lose(self, address: str) -> None:

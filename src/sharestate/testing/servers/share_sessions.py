@@ -102,7 +102,7 @@ class Fetched:
     records: dict[Partition, bytes] = field(factory=dict)
 
 
-class ShareSession:
+class RawShareSession:
     """
     The share session of a member with one broker, and its connection.
 

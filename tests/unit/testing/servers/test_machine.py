@@ -47,6 +47,16 @@ def test_nothing_is_found_in_a_healthy_server(server: TestBroker) -> None:
     assert not [noted for noted in judged.reached if noted.startswith("given up")]
 
 
+def test_groups_and_partitions_may_be_beside_each_other(server: TestBroker) -> None:
+    """What happens at one share partition is judged there, and nothing is found in a healthy server."""
+    judged = machine(server, 2, share_partitions=((0, 0), (0, 1), (1, 0)))
+
+    judged.TestCase().runTest()
+
+    assert judged.reached["elsewhere"] > 10
+    assert not [noted for noted in judged.reached if noted.startswith("given up")]
+
+
 def test_runs_may_go_on_at_once(server: TestBroker) -> None:
     """Each of them has a topic and a group of its own, and none disturbs another one."""
     judged = machine(server, 4, runs_at_once=4, advance_clock=ShareGroupMachine.advance_clock)
