@@ -67,7 +67,7 @@ def known_partitions_of(share_partitions: Sequence[tuple[int, int]], events: Cli
 
     Args:
         share_partitions: The numbers of the group and the partition of each.
-        events: What may happen at the first, of which nothing has happened yet; it is told of the others.
+        events: What may happen at the first, of which nothing has happened yet; it gets the others.
     """
     offsets = {partition: Offsets() for _, partition in share_partitions}
     others = [

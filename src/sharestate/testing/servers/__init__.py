@@ -1,12 +1,12 @@
 """
 In front of a real server: members of share groups that send each request by hand (extra ``kafka``).
 
-`RawMember` finds its coordinator and its leaders, and does what it is told: any acknowledgement type, renewals,
+`RawMember` finds its coordinator and its leaders, and does what its caller says: any acknowledgement type, renewals,
 sessions that are closed, connections that are cut. It knows of a server its address only, so that it may be Kafka,
 another broker or a managed service.
 
-``machine`` has `RealServerMachine`, the `ShareGroupMachine` for any such server (extras ``kafka``, ``segments`` and
-``testing``). See "In front of a real server" in ``docs/testing.md``.
+``machine`` has `RealServerMachine`, the `ShareGroupMachine` for any such server (extras ``consumer``, ``kafka``,
+``segments`` and ``testing``). See "In front of a real server" in ``docs/testing.md``.
 """
 
 try:

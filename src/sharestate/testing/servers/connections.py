@@ -38,7 +38,7 @@ class RawConnection:
     """
     A connection to a broker that waits for each answer.
 
-    It sends what it is told, in the version that it is told, and nothing else but a login.
+    It sends what its caller says, in the version that its caller says, and nothing else but a login.
 
     Args:
         address: The broker: ``host:port``.

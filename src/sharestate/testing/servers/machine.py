@@ -109,7 +109,7 @@ class RealServerMachine(ShareGroupMachine):
     """TLS and login of the members; by default neither."""
 
     client_config: ClassVar[Mapping[str, Any]] = {}
-    """What confluent-kafka's producer and administrator are told besides, such as their own TLS and login."""
+    """What confluent-kafka's producer and administrator get besides, such as their own TLS and login."""
 
     replication_factor: ClassVar[int] = -1
     """How many replicas a topic has; -1 for the server's default."""
@@ -156,7 +156,7 @@ class RealServerMachine(ShareGroupMachine):
 
     def start(self, settings: GroupSettings) -> None:
         """Make a topic and a group, and let the members join."""
-        self._told_s = monotonic()
+        self._noted_s = monotonic()
         self._asked_s = inf
         self._is_time_held = False
         self._soon_s = SOON_S
@@ -362,10 +362,10 @@ class RealServerMachine(ShareGroupMachine):
     def advance_clock(self, ms: int) -> None:
         """Sleep."""
         sleep(ms / 1000)
-        self._told_s += ms / 1000
+        self._noted_s += ms / 1000
 
     def find_leader(self) -> None:
-        """Connect anew, and return when all leaders answer: to be called when they may be others."""
+        """Connect again, and return when all leaders answer: to be called when they may be others."""
         self.admin = AdminClient(self._config())  # which would insist on the leader's epoch that it knows
         here = self._group, self._at
         for (group, at, member), raw in self.raw_members.items():
@@ -442,8 +442,8 @@ class RealServerMachine(ShareGroupMachine):
         if not self._is_time_held and (now_s - self._asked_s) * 1000 > self.clock_tolerance_ms:
             self.give_up("an answer took longer than the tolerance")
         if not self._is_time_held:
-            passed_ms = max(0, int((now_s - self._told_s) * 1000))
-            self._told_s += passed_ms / 1000
+            passed_ms = max(0, int((now_s - self._noted_s) * 1000))
+            self._noted_s += passed_ms / 1000
             self.time_passed(passed_ms)
         self._beat(now_s)
         return result

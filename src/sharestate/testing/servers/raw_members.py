@@ -48,7 +48,7 @@ BEAT_EVERY_S: Final = 0.1
 """How often a member that joins says so, until it is assigned something. [s]"""
 
 LEADERS_S: Final = 1.0
-"""How long a member believes what it has been told of leaders, unless something goes wrong. [s]"""
+"""How long a member goes by what it knows of leaders, unless something goes wrong. [s]"""
 
 _GROUP: Final = 0
 """The type of key by which FindCoordinator finds the coordinator of a group."""
@@ -60,7 +60,7 @@ NOT_SENT: Final = "not sent"
 """What stands in the place of an error's name if a broker was not asked."""
 
 _LOST: Final = frozenset({CONNECTION_LOST, "not_coordinator", "coordinator_not_available"})
-"""After what a coordinator is looked for anew."""
+"""After what a coordinator is looked for again."""
 
 _FindCoordinator: Any = FindCoordinatorRequest
 _Heartbeat: Any = ShareGroupHeartbeatRequest
@@ -138,7 +138,7 @@ def by_topic_id(topics: Iterable[Any]) -> dict[str, tuple[int, ...]]:
 
 class Membership:
     """
-    What a member and the coordinator of its group tell each other.
+    What a member and the coordinator of its group send each other.
 
     Attributes:
         member_id: The id of the member, its own choice.

@@ -1,8 +1,8 @@
 """
 Share sessions by hand: every request that Kafka's protocol has for them, with sockets and kio.
 
-librdkafka sends whole log batches only, renews nothing, and closes what it opens; a session from here does what it is
-told.
+librdkafka sends whole log batches only, renews nothing, and closes what it opens; a session from here does what
+its caller says.
 """
 
 from __future__ import annotations
@@ -166,15 +166,15 @@ class RawShareSession:
             limits=limits,
             renews=renews,
         )
-        told = {**self._told("fetch", self.epoch), "renews": renews, "acknowledges": _written(given)}
-        response = self._sent(told, request, ShareFetchResponse)
+        noted = {**self._note_of("fetch", self.epoch), "renews": renews, "acknowledges": _written(given)}
+        response = self._sent(noted, request, ShareFetchResponse)
         fetched = fetched_of(response)
         self._count(fetched.error)
         if fetched.error == "none":
             self._asked = list(dict.fromkeys([*(p for p in known if p not in forgotten), *topics]))
         self._note(
             {
-                **told,
+                **noted,
                 "lock_ms": response.acquisition_lock_timeout // timedelta(milliseconds=1),
                 "error": fetched.error,
                 "partitions": {
@@ -201,16 +201,16 @@ class RawShareSession:
         given = dict(acknowledgements)
         epoch = -1 if closes else self.epoch
         request = acknowledge_request(self._group_id, self._member_id, epoch, given, renews=renews)
-        told = {**self._told("acknowledge", epoch), "renews": renews}
-        told["acknowledges"] = _written(given)
-        response = self._sent(told, request, ShareAcknowledgeResponse)
+        noted = {**self._note_of("acknowledge", epoch), "renews": renews}
+        noted["acknowledges"] = _written(given)
+        response = self._sent(noted, request, ShareAcknowledgeResponse)
         self._count(response.error_code.name)
         if closes:
             self.epoch = 0
         codes = acknowledged_of(response)
         self._note(
             {
-                **told,
+                **noted,
                 "error": codes[None],
                 "partitions": {_name(partition): {"error": codes[partition]} for partition in codes if partition},
             }
@@ -219,7 +219,7 @@ class RawShareSession:
 
     def hang_up(self) -> None:
         """Close the connection without a word."""
-        self._note(self._told("hang up", self.epoch))
+        self._note(self._note_of("hang up", self.epoch))
         self._connection.close()
 
     def reconnect(self) -> None:
@@ -234,7 +234,7 @@ class RawShareSession:
         elif error == "none":
             self.epoch += 1
 
-    def _told(self, what: str, epoch: int) -> dict[str, Any]:
+    def _note_of(self, what: str, epoch: int) -> dict[str, Any]:
         """Return what a note begins with."""
         return {
             "sent": now(),
@@ -247,11 +247,11 @@ class RawShareSession:
             "session_epoch": epoch,
         }
 
-    def _sent(self, told: Mapping[str, Any], request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
+    def _sent(self, noted: Mapping[str, Any], request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         try:
             return self._connection.ask(request, schema)
         except OSError:
-            self._note({**told, "error": "connection lost"})
+            self._note({**noted, "error": "connection lost"})
             raise
 
 
