@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -45,6 +46,8 @@ _US_OF_MS: Final = 1000
 
 _NO_CLOCKS: Final = "nothing bounds the difference of clocks"
 _CONTRADICTION: Final = "what happened contradicts itself whatever the clocks show: they order nothing"
+
+_NOT_PRODUCED: Final = "it is delivered, and nobody has produced it"
 
 _BOUND: Final = "too many operations overlap for all orders to be tried"
 
@@ -181,7 +184,7 @@ class Judgment:
                 key,
                 history,
                 why_not_produced,
-                "it is delivered, and nobody has produced it",
+                "it is delivered before it is produced" if history.produced else _NOT_PRODUCED,
                 is_checked=bool(deliveries),
             )
             self._check_committed(key, history, deliveries)
@@ -219,7 +222,7 @@ class Judgment:
         if is_checked:
             tally.checked += history.records
         if hindrance is not None:
-            tally.find(self._finding(guarantee, key, history, what))
+            tally.find(partial(self._finding, guarantee, key, history, what))
 
     def _check_committed(self, key: SharePartitionName, history: RecordHistory, deliveries: list[Act]) -> None:
         """Check whether records of transactions were delivered before these were committed."""
@@ -293,7 +296,7 @@ class Judgment:
     ) -> None:
         """Note what is broken, what is ambiguous, and what came again."""
         if found.broken is not None and found.act is not None:
-            finding = self._finding(found.broken, key, history, found.why, found.act)
+            finding = partial(self._finding, found.broken, key, history, found.why, found.act)
             self._part.tallies[found.broken].find(finding)
         for act in found.unjustified:
             refused[act.operation] += history.records
@@ -330,7 +333,7 @@ class Judgment:
         name = self._log.client_of(disorder.operation).name
         what = f"{name} gets it twice in one answer" if disorder.is_repeat else f"{name} gets it after later offsets"
         self._part.tallies[guarantee].find(
-            AuditFinding(
+            lambda: AuditFinding(
                 guarantee=guarantee,
                 key=disorder.key,
                 first_offset=disorder.first_offset,
@@ -353,7 +356,8 @@ class Judgment:
             if refused[operation] != sum(log.last[row] - log.first[row] + 1 for row in rows):
                 continue
             tally.find(
-                AuditFinding(
+                partial(
+                    AuditFinding,
                     guarantee=Guarantee.OWNER_MAY_ACKNOWLEDGE,
                     key=key,
                     first_offset=min(log.first[row] for row in rows),
@@ -386,7 +390,8 @@ class Judgment:
             rows = log.shared[key]
             at = (peak.at_us - self._begin_us) / 10**6
             tally.find(
-                AuditFinding(
+                partial(
+                    AuditFinding,
                     guarantee=Guarantee.RECORD_LOCKS,
                     key=key,
                     first_offset=min(log.first[row] for row in rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -131,11 +131,11 @@ class GuaranteeTally:
     unknown: Counter[str] = Factory(Counter)
     """How many could not be checked, by the reason."""
 
-    def find(self, finding: AuditFinding) -> None:
-        """Add a finding."""
+    def find(self, finding: Callable[[], AuditFinding]) -> None:
+        """Add a finding, which is made if it is one of the first."""
         self.broken += 1
         if len(self.findings) < _MOST_FINDINGS:
-            self.findings.append(finding)
+            self.findings.append(finding())
 
     def undecided(self, reason: str, count: int) -> None:
         """Add what could not be checked."""

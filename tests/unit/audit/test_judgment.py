@@ -203,7 +203,7 @@ def test_a_client_with_one_file_that_is_cut_off_is_not_complete() -> None:
     assert len(list(audit(log, SETTINGS).findings)) == 1
 
     fetch = FetchOperation(begin_ms=15, end_ms=16, group="g", client="m1")
-    log.add("rest.jsonl", OperationsHeader(client="m1", complete=False), [(2, fetch)])
+    log.add("rest.jsonl", OperationsHeader(client="m1", clock="one", complete=False), [(2, fetch)])
 
     assert list(audit(log, SETTINGS).findings) == []
 
