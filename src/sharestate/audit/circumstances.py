@@ -14,6 +14,9 @@ from sharestate.audit.clocks import ClockBounds
 from sharestate.audit.operation_log import NEVER_US, OperationLog, SharePartitionName, TimeSpan
 from sharestate.audit.operations import SettingsOperation, View
 
+KAFKA_RELEASES: Final = ("4.2", "4.3", "4.4")
+"""The releases of Kafka of which it is known how records come again; these do it in the same way."""
+
 CLOCK_TOLERANCE_MS: Final = 100
 """By how much a time on a broker may differ from what a client measures, without a reason: locks are counted in whole
 milliseconds, and quartz clocks, by which a minute is 6 ms more or less, are corrected step by step. [ms]"""
@@ -59,6 +62,9 @@ class AuditSettings:
 
     auto_offset_reset: str | None = None
     """Where groups begin of which nothing says it; not known if None."""
+
+    kafka: str | None = field(default=None, validator=validators.optional(validators.in_(KAFKA_RELEASES)))
+    """The release of Kafka with which the brokers are compared where guarantees say nothing; none if None."""
 
     clock_tolerance_ms: float = field(default=CLOCK_TOLERANCE_MS, validator=validators.ge(0))
     """By how much a time on a broker may differ from what a client measures. [ms]"""
@@ -257,6 +263,10 @@ class Circumstances:
         """Return a fault that may have been between *act* and *other*."""
         found = (self._between(spans, act, other) for spans in self._faults_of(key))
         return next((span for span in found if span is not None), None)
+
+    def may_have_failed(self, key: SharePartitionName) -> bool:
+        """Return whether a fault may have been about a share partition at all."""
+        return bool(self._faults_of(key))
 
     def unseen(self, key: SharePartitionName, born: Act | None, act: Act) -> bool:
         """Return whether, before *act*, a record that was *born* then may have been acquired unseen."""

@@ -36,6 +36,7 @@ from sharestate.audit.produced import (
     deliveries_of,
 )
 from sharestate.audit.record_histories import RecordHistories, RecordHistory
+from sharestate.audit.redelivery import Redelivery
 from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
 from sharestate.audit.verdicts import Audit, AuditFinding
 
@@ -157,6 +158,8 @@ class Judgment:
         for disorder in self._disorders[key]:
             self._find_disorder(disorder)
         self._judge(key)
+        if self._around.settings.kafka is not None:
+            self._compare(key)
         return self._part
 
     # ---- a share partition
@@ -253,6 +256,24 @@ class Judgment:
             return "", f"it is delivered before its transaction {name} is committed"
         comparable = all(self._around.clocks.are_comparable(act.clock, begin.clock) for act in deliveries)
         return (None if comparable else _NO_CLOCKS), ""
+
+    def _compare(self, key: SharePartitionName) -> None:
+        """Compare how records come again with what Kafka does."""
+        log, redelivery = self._log, Redelivery(self._around, key)
+        for guarantee, checked in redelivery.checked().items():
+            self._part.tallies[guarantee].checked += checked
+        for each in redelivery.different():
+            self._part.tallies[each.guarantee].find(
+                partial(
+                    AuditFinding,
+                    guarantee=each.guarantee,
+                    key=key,
+                    first_offset=log.first[each.row],
+                    last_offset=each.last_offset,
+                    what=each.what,
+                    places=(log.place(log.operation[each.row]),),
+                )
+            )
 
     # ---- lives
 
