@@ -11,7 +11,7 @@ from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.operation_log import NEVER_US, OperationRowKind, SharePartitionName
 
 
-_MOST_ACTS: Final = 50
+_MOST_ACTS: Final = 30
 """How many acts the life of a record may have that is counted: each of its deliveries is compared with all. [acts]"""
 
 

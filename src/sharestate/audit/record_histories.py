@@ -9,8 +9,8 @@ from sharestate.audit.circumstances import Act
 from sharestate.audit.operation_log import NEVER_US, OperationLog, OperationRowKind, SharePartitionName
 from sharestate.error_codes import ErrorCode
 
-_SOME_ACTS: Final = 1_000_000
-_ACTS_OF_ROW: Final = 20
+_SOME_ACTS: Final = 400_000
+_ACTS_OF_ROW: Final = 12
 """How many acts all histories have at the most: these in all, and so many for each row. An answer with 500 records that
 were produced one by one is in 500 histories."""
 
