@@ -107,6 +107,21 @@ class Act(NamedTuple):
     last: int
 
 
+class _Members(NamedTuple):
+    """
+    What all members of a group have in common.
+
+    Attributes:
+        is_wire: Whether they have written down the answers of brokers.
+        is_complete: Whether they have written down all that they did.
+        is_comparable: Whether their clocks have bounds against the first clock.
+    """
+
+    is_wire: bool
+    is_complete: bool
+    is_comparable: bool
+
+
 class _Changes(NamedTuple):
     """
     The values that a setting of a group has had, in their order as far as clocks show it.
@@ -187,15 +202,19 @@ class Circumstances:
         self._most = clocks.most_us
         self._gone = {of: _by_clock(spans) for of, spans in log.gone.items()}
         self._altered = {key: _by_clock(spans) for key, spans in log.alterations.items()}
+        self._of_members: dict[str, _Members] = {}
         self._faults = self._fault_spans()
         self._settings: defaultdict[str, list[tuple[int, SettingsOperation]]] = defaultdict(list)
         for number, read in log.settings:
             self._settings[read.group].append((number, read))
         self._in_force: dict[tuple[str, str], _Changes] = {}
         self._words: dict[tuple[str, str], set[str]] = {}
-        self._unseen = {group: self._unseen_spans(group) for group in log.groups()}
+        gone: defaultdict[str, list[TimeSpan]] = defaultdict(list)
+        for (group, _), spans in log.gone.items():
+            gone[group] += spans
+        self._unseen = {group: self._unseen_spans(group, gone.get(group, [])) for group in log.groups()}
 
-    def _unseen_spans(self, group: str) -> _SpansByClock:
+    def _unseen_spans(self, group: str, gone: list[TimeSpan]) -> _SpansByClock:
         """
         Return when records may have been acquired unseen, and freed: fetches without an answer, and crashes.
 
@@ -204,7 +223,6 @@ class Circumstances:
         log = self.log
         lost = [self._of_operation(number, "unanswered") for number in log.unanswered.get(group, ())]
         freeing = {"crashed"} if self.sees_all(group) else {"crashed", "closed"}
-        gone = (span for (name, _), spans in log.gone.items() if name == group for span in spans)
         return _by_clock([*lost, *(span for span in gone if span.what in freeing)])
 
     def _of_operation(self, number: int, what: str) -> TimeSpan:
@@ -379,7 +397,29 @@ class Circumstances:
 
     # ---- clients
 
+    def is_wire(self, group: str) -> bool:
+        """Return whether all members of *group* have written down the answers of brokers."""
+        return self._members(group).is_wire
+
+    def is_complete(self, group: str) -> bool:
+        """Return whether all members of *group* have written down all that they did."""
+        return self._members(group).is_complete
+
+    def is_comparable(self, group: str) -> bool:
+        """Return whether the clocks of all members of *group* have bounds against the first clock."""
+        return self._members(group).is_comparable
+
     def sees_all(self, group: str) -> bool:
         """Return whether all answers of brokers to members of *group* are in the log."""
-        own = (self.log.clients[client] for client in self.log.members[group])
-        return all(client.complete and client.view is View.WIRE for client in own)
+        return self.is_wire(group) and self.is_complete(group)
+
+    def _members(self, group: str) -> _Members:
+        found = self._of_members.get(group)
+        if found is None:
+            own = [self.log.clients[client] for client in self.log.members[group]]
+            found = self._of_members[group] = _Members(
+                all(client.view is View.WIRE for client in own),
+                all(client.complete for client in own),
+                all(self.clocks.are_comparable(clock, 0) for clock in {client.clock for client in own}),
+            )
+        return found

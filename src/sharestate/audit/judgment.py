@@ -400,9 +400,7 @@ class Judgment:
         if self._around.in_force(key.group, "record_lock_duration_ms") is None:
             tally.undecided(NO_DURATION, 1)
             return
-        if not all(
-            self._around.clocks.are_comparable(log.clients[client].clock, 0) for client in log.members[key.group]
-        ):
+        if not self._around.is_comparable(key.group):
             tally.undecided(_NO_CLOCKS, 1)
             return
         tally.checked += 1

@@ -143,7 +143,7 @@ class LostRecords:
         self._deleted = max((before for _, before in log.deletions.get((key.topic, key.partition), ())), default=0)
         self._around, self._group = circumstances, key.group
         self._hindrance = quiet.hindrance(key.group)
-        if not self._hindrance and not all(log.clients[client].complete for client in log.members[key.group]):
+        if not self._hindrance and not circumstances.is_complete(key.group):
             self._hindrance = "the log of a member is not complete"
         if log.alterations.get(key):
             self._hindrance = "the start offset was altered"

@@ -131,8 +131,8 @@ class LifeSearch:
         self._around = circumstances
         self._key = key
         self._clients = circumstances.log.clients
-        self._is_wire = all(self._clients[client].view is View.WIRE for client in circumstances.log.members[key.group])
-        self._is_complete = all(self._clients[client].complete for client in circumstances.log.members[key.group])
+        self._is_wire = circumstances.is_wire(key.group)
+        self._is_complete = circumstances.is_complete(key.group)
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._limit = _MANY if limit is None else limit[1]

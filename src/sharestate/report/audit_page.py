@@ -43,6 +43,7 @@ _US_OF_MS: Final = 1000
 
 _BADGES: Final = (
     (AuditVerdict.BROKEN, "broken"),
+    (AuditVerdict.DIFFERENT, "not as Kafka's"),
     (AuditVerdict.UNDECIDED, "cannot be told"),
     (AuditVerdict.HELD, "held"),
     (AuditVerdict.NOTHING, "without anything to check"),
