@@ -306,7 +306,7 @@ class Circumstances:
     def _fault_spans(self) -> dict[tuple[str | None, int | None], _SpansByClock]:
         """Return when faults were, by the topic and the partition that they name."""
         spans: defaultdict[tuple[str | None, int | None], list[TimeSpan]] = defaultdict(list)
-        for span, topic, partition in self.log.faults:
+        for span, topic, partition in (*self.log.faults, *self.log.moves):
             spans[topic, partition].append(span)
         return {named: _by_clock(own) for named, own in spans.items()}
 

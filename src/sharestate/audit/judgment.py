@@ -429,7 +429,7 @@ def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordH
     for produced in history.produced:
         for act in deliveries:
             orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
-    if around.log.faults:  # after a fault, deliveries may count as those before
+    if around.may_have_failed(key):  # after a fault, deliveries may count as those before
         return
     counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
     for before, act in pairwise(counted):

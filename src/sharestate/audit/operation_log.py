@@ -34,6 +34,7 @@ from sharestate.audit.operations import (
     SettingsOperation,
     View,
 )
+from sharestate.error_codes import ErrorCode
 from sharestate.errors import MalformedInputError
 
 NEVER_US: Final = 2**61
@@ -55,6 +56,12 @@ MOST_CLOCKS: Final = 256
 
 MOST_SHARE_PARTITIONS: Final = 200_000
 """How many share partitions there may be, with those of which nothing was delivered. [share partitions]"""
+
+_LEADER_CODES: Final = frozenset(
+    int(code)
+    for code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+)
+"""The codes with which a broker says that it does not lead a partition, or not any more."""
 
 T = TypeVar("T")
 
@@ -196,6 +203,7 @@ class OperationLog:
         polls: By group and client: the begin of the last fetch that brought nothing.
         left: By group and client, the operation with which it has left or crashed, and not fetched again.
         faults: Times in which leaders may have changed, each with its topic and partition.
+        moves: The same of leaders that were seen to have changed, by what a broker has answered.
         deletions: Of each topic and partition, what was deleted: the operation's number, and the first offset left.
         alterations: Of each share partition, when its start offset was altered.
         disorders: What overlaps or stands in the wrong order in an answer.
@@ -226,6 +234,7 @@ class OperationLog:
         self.polls: dict[tuple[str, int], int] = {}
         self.left: dict[tuple[str, int], int] = {}
         self.faults: list[tuple[TimeSpan, str | None, int | None]] = []
+        self.moves: list[tuple[TimeSpan, str, int]] = []
         self.deletions: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         self.alterations: defaultdict[SharePartitionName, list[TimeSpan]] = defaultdict(list)
         self.disorders: list[Disorder] = []
@@ -235,6 +244,7 @@ class OperationLog:
         self._clock_numbers: dict[str, int] = {}
         self._client_numbers: dict[str, int] = {}
         self._transaction_numbers: dict[tuple[int, str], int] = {}
+        self._served_us: dict[tuple[int, str, int], int] = {}
         self._not_back: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
@@ -302,7 +312,9 @@ class OperationLog:
         self.members[operation.group].add(client)
         lost = operation.end_ms is None or any(code for *_, code in operation.partitions)
         brought: dict[SharePartitionName, tuple[DeliveredRange, ...]] = {}
-        for topic, partition, ranges, _ in operation.partitions:
+        for topic, partition, ranges, code in operation.partitions:
+            if code or (ranges and self.clients[client].view is View.WIRE):  # else it may have waited for long
+                self._note_leader(client, topic, partition, code)
             if ranges:
                 key = SharePartitionName(operation.group, topic, partition)
                 brought[key] = (*brought[key], *ranges) if key in brought else ranges
@@ -345,11 +357,20 @@ class OperationLog:
         for topic, partition, ranges, code in operation.partitions:
             answer = NO_ANSWER if code is None or operation.end_ms is None else code
             lost = lost or answer == NO_ANSWER
+            self._note_leader(client, topic, partition, answer)
             rows = self.shared[SharePartitionName(operation.group, topic, partition)]
             for first, last, type_ in ranges:
                 self._row(rows, OperationRowKind.ACKNOWLEDGED, first, last, ACKNOWLEDGED_AS.index(type_), answer)
         if lost:
             self._add_gone(operation.group, client, "unanswered")
+
+    def _note_leader(self, client: int, topic: str, partition: int, code: int) -> None:
+        """Note that a broker leads a partition, or not any more: since it has last done a client's will."""
+        if not code:
+            self._served_us[client, topic, partition] = self.begin_us[-1]
+        elif code in _LEADER_CODES:
+            begin_us = self._served_us.get((client, topic, partition), -NEVER_US)
+            self.moves.append((self._span("leader moved")._replace(begin_us=begin_us), topic, partition))
 
     def _add_produced(self, operation: ProduceOperation, client: int) -> None:
         key = operation.topic, operation.partition
