@@ -31,7 +31,13 @@ Line = dict[str, Json]
 
 
 def _fetch(begin_ms: float, *partitions: Json, group: str = "g", **more: Json) -> Line:
-    return {"op": "fetch", "begin_ms": begin_ms, "end_ms": begin_ms + 1, "group": group, "partitions": [*partitions]} | more
+    return {
+        "op": "fetch",
+        "begin_ms": begin_ms,
+        "end_ms": begin_ms + 1,
+        "group": group,
+        "partitions": [*partitions],
+    } | more
 
 
 def clocks() -> Iterator[Line]:

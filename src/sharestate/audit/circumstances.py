@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -331,10 +331,9 @@ class Circumstances:
             return None if given is None else (given, given)
         if changes.least == changes.most or act is None:
             return changes.least, changes.most
-        if len(changes.values) > _MOST_CHANGES:
-            near = self._near(changes, act)
-        else:
-            near = [number for number in range(len(changes.values)) if self._may_be_in_force(changes, number, act)]
+        near: Sequence[int] = self._near(changes, act)
+        if len(changes.values) <= _MOST_CHANGES:
+            near = [number for number in near if self._may_be_in_force(changes, number, act)]
         if len(near) > _MOST_CHANGES:
             return changes.least, changes.most
         values = [changes.values[number] for number in near]
@@ -375,7 +374,7 @@ class Circumstances:
         return changes
 
     def _near(self, changes: _Changes, act: Act) -> range:
-        """Return which of many *changes* may be in force at *act*: all, if clocks do not order them."""
+        """Return which of *changes* may be in force at *act*, and perhaps more: all, if clocks do not order them."""
         clock = changes.clocks[0]
         if any(other != clock for other in changes.clocks):
             return range(len(changes.values))

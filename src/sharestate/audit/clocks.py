@@ -127,11 +127,11 @@ class ClockOrders:
         least = NEVER_US if max_skew_us is None else max_skew_us
         most = [[0 if a == b else min(tightest.get((a, b), NEVER_US), least) for b in clocks] for a in clocks]
         for middle in clocks:
-            on = most[middle]
-            for a in clocks:
-                to = most[a][middle]
-                if to < NEVER_US:
-                    most[a] = [min(known, to + more if more < NEVER_US else NEVER_US) for known, more in zip(most[a], on, strict=True)]
+            paths = [(clock, more) for clock, more in enumerate(most[middle]) if more < NEVER_US]
+            for row in most:
+                if (to := row[middle]) < NEVER_US:
+                    for clock, more in paths:
+                        row[clock] = min(row[clock], to + more)
             if any(most[clock][clock] < 0 for clock in clocks):
                 return None
         return tuple(map(tuple, most))

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.operation_log import NEVER_US, OperationRowKind, SharePartitionName
 
-
 _MOST_ACTS: Final = 30
 """How many acts the life of a record may have that is counted: each of its deliveries is compared with all. [acts]"""
 

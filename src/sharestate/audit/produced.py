@@ -114,7 +114,7 @@ class ProducedRecords:
 
     def hindrance(self, history: RecordHistory, deliveries: list[Act]) -> str | None:
         """
-        Return why it cannot be known whether records were produced that were delivered; empty if they were not, or later.
+        Return why it cannot be known whether records were produced that were delivered; empty if not, or later.
 
         Returns:
             None if they were, or may be markers of transactions, which are in ranges that brokers answer.
@@ -133,7 +133,6 @@ class ProducedRecords:
             self._markers -= hole
             return None
         return ""
-
 
     def _is_early(self, delivery: Act, produced: list[Act]) -> bool:
         """Return whether a delivery was surely there before any of the requests began that may have produced it."""

@@ -123,7 +123,7 @@ class Redelivery:
                 yield Together(Guarantee.LAST_DELIVERY_ALONE, row, log.last[row], what)
             row = min(rows, key=log.first.__getitem__)
             count = log.what[row]
-            most = self._most_together(row, count - 1, limit) if self._knows_sizes and count > _threshold(limit) else None
+            most = self._most_together(row, count - 1, limit) if count > _threshold(limit) else None
             if most is not None and records > most:
                 what = f"{records} records come in one answer at delivery {count}, where Kafka sends {most} at the most"
                 yield Together(Guarantee.THROTTLED_REDELIVERY, row, log.last[row], what)
@@ -131,6 +131,8 @@ class Redelivery:
     def _most_together(self, row: int, count: int, limit: int) -> int | None:
         """Return how many records may come with the first of a batch that has come *count* times; None if unknown."""
         offset = self._log.first[row]
+        if not self._knows_sizes:
+            return None
         position = bisect_right(self._first, (offset, NEVER_US))
         low, high = self._first[position - 1] if position else (0, -1)
         return max(1, (high - low + 1) >> (count - _threshold(limit) + 1)) if high >= offset else None

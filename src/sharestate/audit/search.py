@@ -195,7 +195,7 @@ class LifeSearch:
         return found
 
     def _is_unjustified(self, act: Act, start: _State) -> bool:
-        """Return whether there is no order in which it is right to refuse an acknowledgement; not, if that costs much."""
+        """Return whether in no order it is right to refuse an acknowledgement; not, if finding out costs too much."""
         self._strict = {act.row}
         self._steps_left -= len(self._acts)
         if self._steps_left < 0:

@@ -128,7 +128,8 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     happened in any order, what was not answered may have happened or not, and clocks may differ: broken is only what
     none of that explains.
 
-    Exit code: 0 if all guarantees are held, 1 if one is broken or something is not as Kafka, 2 if one is undecided, or if something cannot be read.
+    Exit code: 0 if all guarantees are held, 1 if one is broken or something is not as Kafka, 2 if one is undecided, or
+    if something cannot be read.
     """
     with no_verdicts():
         from sharestate.audit import AuditSettings, audit  # noqa: PLC0415 - loaded by this command only
