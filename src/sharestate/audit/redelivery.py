@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from sharestate.audit.circumstances import Circumstances
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.operation_log import NEVER_US, OperationRowKind, SharePartitionName
-from sharestate.audit.operations import View
 
 _LEAST_THRESHOLD: Final = 2
 """What was delivered less often is never held apart. [deliveries]"""
@@ -64,29 +63,25 @@ class Redelivery:
         self._rows = [row for row in log.shared.get(key, ()) if log.kind[row] == OperationRowKind.DELIVERED]
         # A new leader may put batches together that were apart, and what came before the log is not known.
         self._knows_sizes = not circumstances.may_have_failed(key) and not log.alterations.get(key)
-        self._first = sorted(self._at_first())
+        self._first = list(self._at_first())
         if any(high >= low for (_, high), (low, _) in pairwise(self._first)):
             self._knows_sizes = False  # what has come twice for the first time has no batch that is known
 
     def _at_first(self) -> Iterator[tuple[int, int]]:
         """
-        Yield the ranges that came for the first time: a batch is in one of them.
+        Yield the ranges of what came for the first time, in order: a batch is in one of them.
 
-        Applications may be given a batch by several polls.
+        It may have come in several answers, with acquire mode record_limit, or to an application by several polls.
         """
-        log = self._log
-        whose, low, high = -1, 0, -2
-        for row in (row for row in self._rows if log.what[row] == 1):
-            operation = log.operation[row]
-            client = log.client[operation]
-            answer = operation if log.clients[client].view is View.WIRE else -2 - client
-            if answer == whose and high + 1 == log.first[row]:
-                high = log.last[row]
+        log, low, high = self._log, 0, -1
+        for first, last in sorted((log.first[row], log.last[row]) for row in self._rows if log.what[row] == 1):
+            if first == high + 1 and high >= low:
+                high = last
                 continue
-            if whose != -1:
+            if high >= low:
                 yield low, high
-            whose, low, high = answer, log.first[row], log.last[row]
-        if whose != -1:
+            low, high = first, last
+        if high >= low:
             yield low, high
 
     def checked(self) -> dict[Guarantee, int]:

@@ -91,11 +91,23 @@ def test_the_last_delivery_is_of_one_record() -> None:
 
 def test_a_batch_may_have_come_to_an_application_in_several_polls() -> None:
     """Its size is what came first, all in all."""
-    seen = {"m1": {"view": View.APPLICATION}}
-    written = Written(**seen).produce(0, 0, 19).fetch("m1", 10, (0, 4, 1)).fetch("m1", 12, (5, 9, 1))
+    written = (
+        Written(m1={"view": View.APPLICATION}).produce(0, 0, 19).fetch("m1", 10, (0, 4, 1)).fetch("m1", 12, (5, 9, 1))
+    )
     for number in (2, 3, 4):
         written.acknowledge("m1", 20 * number, 0, 9, RELEASE).fetch("m1", 20 * number + 10, (0, 4, number))
         written.fetch("m1", 20 * number + 12, (5, 9, number))
+
+    assert list(different(written)) == []
+
+
+def test_a_batch_may_have_come_to_several_members_at_first() -> None:
+    """With acquire mode record_limit (KIP-1206) each gets a part of what stays one batch."""
+    written = Written().produce(0, 0, 19).fetch("m1", 10, (0, 4, 1)).fetch("m2", 12, (5, 9, 1))
+    written.acknowledge("m1", 20, 0, 4, RELEASE).acknowledge("m2", 20, 5, 9, RELEASE)
+    for number in (2, 3, 4):
+        written.fetch("m1", 20 * number, (0, 4 if number == 4 else 9, number))
+        written.acknowledge("m1", 20 * number + 10, 0, 4 if number == 4 else 9, RELEASE)
 
     assert list(different(written)) == []
 
