@@ -35,10 +35,9 @@ from sharestate.simulate import (
     simulate,
 )
 from sharestate.simulate.attempts import Attempts
+from sharestate.testing.servers import ACCEPT, BATCH_OPTIMIZED, RECORD_LIMIT, REJECT, FetchLimits, Partition, RawMember
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import configure
-from tests.broker.raw_members import RawMember
-from tests.broker.share_sessions import ACCEPT, BATCH_OPTIMIZED, RECORD_LIMIT, REJECT, FetchLimits, Partition
 
 SEED: Final = 1
 """The seed of the loads and of their simulations: so both have the same luck."""
