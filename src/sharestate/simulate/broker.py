@@ -35,14 +35,14 @@ _US: Final = 1000
 _SPLIT_LIMIT: Final = 2**24
 
 
-class Fetched(NamedTuple):
+class FetchedPart(NamedTuple):
     """What a member has got of one partition."""
 
     partition: SimulatedPartition
     acquired: tuple[AcquiredRecords, ...]
 
 
-Answer: TypeAlias = Callable[[list[Fetched]], object]
+Answer: TypeAlias = Callable[[list[FetchedPart]], object]
 """Takes the answer to a fetch."""
 
 
@@ -107,7 +107,7 @@ class Broker:
             if left > 0 and partition.is_readable():
                 acquired = partition.acquire(fetch.member_id, left)
                 if acquired:
-                    found.append(Fetched(partition, acquired))
+                    found.append(FetchedPart(partition, acquired))
                     left -= sum(last - first + 1 for first, last, _ in acquired)
         self.counts.fetches += 1
         self.counts.empty_fetches += not found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from sharestate.simulate.broker import Broker, Fetched, MemberFetch, SimulatedPartition, half_us
+from sharestate.simulate.broker import Broker, FetchedPart, MemberFetch, SimulatedPartition, half_us
 from sharestate.simulate.load import Acknowledging, Load
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
@@ -60,7 +60,7 @@ class Member:
     def _life(self) -> Waits:
         processes = self._processes_each if self._load.acknowledging is Acknowledging.EACH_RECORD else self._processes
         while True:
-            found: list[Fetched] = yield self._fetch
+            found: list[FetchedPart] = yield self._fetch
             if not found:
                 continue
             self._broker.busy += 1
@@ -77,7 +77,7 @@ class Member:
         fetch = MemberFetch(self._member_id, self._assigned[turn:] + self._assigned[:turn], resume)
         self._agenda.after(self._half_us, self._broker.fetch, fetch)
 
-    def _hold(self, found: Sequence[Fetched]) -> None:
+    def _hold(self, found: Sequence[FetchedPart]) -> None:
         self._polls += 1
         self._held = [[partition, first, last] for partition, acquired in found for first, last, _ in acquired]
         if self._load.renew_interval_ms:
@@ -85,7 +85,7 @@ class Member:
 
     # ---- processing
 
-    def _processes(self, found: Sequence[Fetched]) -> Waits:
+    def _processes(self, found: Sequence[FetchedPart]) -> Waits:
         """Process all records of a fetch, and acknowledge them in one request; return whether it has crashed."""
         done: list[_Processed] = []
         waits = 0
@@ -112,7 +112,7 @@ class Member:
         yield partial(self._acknowledge, done)
         return False
 
-    def _processes_each(self, found: Sequence[Fetched]) -> Waits:
+    def _processes_each(self, found: Sequence[FetchedPart]) -> Waits:
         """Process each record of a fetch, and acknowledge it by itself; return whether it has crashed."""
         for partition, acquired in found:
             for first, last, delivery_count in acquired:

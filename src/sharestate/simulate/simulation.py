@@ -92,7 +92,7 @@ class Simulation:
         return SimulationResult.of(
             self.counts,
             seed=self._seed,
-            ended=ended,
+            ended=ended or "stalled",
             duration_us=agenda.now_us,
             records=self._records,
             members=load.members,

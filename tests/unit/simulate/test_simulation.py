@@ -20,7 +20,9 @@ from sharestate.simulate import (
     RecordedArrival,
     SimulationResult,
     simulate,
+    simulation,
 )
+from sharestate.simulate.broker import SimulatedPartition
 
 POISON = Load(records=100, producer_batch=100, poison_rate=1.0)
 
@@ -205,6 +207,22 @@ def test_a_full_window_holds_up_members() -> None:
 
     assert result.in_flight_max == 100
     assert result.throughput == pytest.approx(simulate(attrs.evolve(load, members=1)).throughput, rel=0.02)
+
+
+def test_how_simulations_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be had any more, where the time is over, and where too much happens, it ends, and says so."""
+    load = Load(records=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedPartition, "is_readable", lambda _: False)
+        assert simulate(load).ended == "stalled"
+    with monkeypatch.context() as patch:
+        patch.setattr(simulation, "LONGEST_SIMULATED_MS", 50)
+        assert simulate(load).ended == "time limit"
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedPartition, "is_readable", lambda _: True)
+        patch.setattr(SimulatedPartition, "acquire", lambda *_: ())
+        patch.setattr(simulation, "_SOME_STEPS", 100)
+        assert (simulate(load).ended, simulate(load).left) == ("work limit", 10)
 
 
 def test_progress_is_told() -> None:
