@@ -5,6 +5,8 @@ READY := .venv/ready
 SPARK_BIN := .venv-spark/bin
 SPARK_READY := .venv-spark/ready
 COMMA := ,
+# Tests start hundreds of processes: where the environment says so, each would compile what it imports anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 # $(call judge,NAME,COMMANDS): run COMMANDS up to the first that fails, say how it went, and keep the exit status.
 judge = @(set -e; $(2)); status=$$?; \
