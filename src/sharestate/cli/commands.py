@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from sharestate import __version__
-from sharestate.cli import ending_at_once
 from sharestate.cli.exits import run_command
+from sharestate.cli.interrupts import ending_at_once
 
 _PLACES: Final = {
     "assign": ("assign", "assign_command"),
