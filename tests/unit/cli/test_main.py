@@ -87,7 +87,7 @@ def test_a_narrow_terminal_shows_what_each_command_is_for(path: tuple[str, ...])
     _, _, listed = result.output.partition("Commands:\n")
     lines = listed.splitlines()
     assert lines
-    assert [line for line in lines if not re.fullmatch(r"  \w+ +\w.*\w\.", line) or len(line) > 60] == []
+    assert [line for line in lines if not re.fullmatch(r"  [\w-]+ +\w.*\w\.", line) or len(line) > 60] == []
 
 
 BASH: Final = shutil.which("bash")
