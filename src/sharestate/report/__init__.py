@@ -1,5 +1,5 @@
 """
-Reports: pages to open in a browser, of what happened to share partitions, of audits, and of simulations.
+Reports: pages to open in a browser, of share partitions, of audits, of dead-letter topics, and of simulations.
 
 Those of share partitions are made of histories of any writer. Pages with pictures need the extra ``plots``.
 """
@@ -8,12 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from sharestate.report.audit_page import audit_page
+from sharestate.report.dead_letters_page import dead_letters_page
 from sharestate.report.timeline import PartitionTimeline, ReportedPartition
 
 __all__ = [
     "PartitionTimeline",
     "ReportedPartition",
     "audit_page",
+    "dead_letters_page",
     "grid_chart",
     "report_history",
     "report_page",
