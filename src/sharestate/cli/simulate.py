@@ -60,7 +60,7 @@ class _Shown:
     axes: tuple[str, ...]
 
 
-@click.command("simulate", short_help="Say what comes of a load, and of other settings.")
+@click.command("simulate", short_help="Say what comes of a load.")
 @click.option("--set", "changes", multiple=True, metavar="SETTING=VALUE", help="Change a setting; may come often.")
 @click.option(
     "--like",
