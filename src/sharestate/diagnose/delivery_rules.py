@@ -26,14 +26,14 @@ _HANGS_WITH: Final = 10
 """How many deliveries these are at least. [deliveries]"""
 
 
-def first_few(names: Sequence[str], in_all: int | None = None) -> str:
+def first_few(names: Sequence[str]) -> str:
     """
     Return the first of *names*, and how many more there are.
 
     >>> first_few(["a", "b", "c", "d"]), first_few(["a"])
     ('a, b, c and 1 more', 'a')
     """
-    more = (len(names) if in_all is None else in_all) - min(_NAMED, len(names))
+    more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more else "")
 
 
@@ -146,9 +146,10 @@ def _archived_at_limit(facts: PartitionFacts) -> Evidence | None:
         "delivered": happened.delivered.records,
         "part": share(tally.records, happened.delivered.records),
         "limit": facts.config.delivery_count_limit,
-        "offsets": first_few([each.offsets for each in listed], max(len(listed), _NAMED)),
+        "offsets": first_few([each.offsets for each in listed]),
         "ends": ", ".join(ends),
         "letters": happened.dead_letters.records or None,
+        "no_queue": None if happened.dead_letters.records else "give the group a dead-letter queue",
         "offset": listed[0].first_offset if listed else None,
     }
 
@@ -332,7 +333,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         evidence="{records:record} of {delivered} ({part}) reached the limit of {limit:delivery} and were given up:"
         " {offsets} ({ends}).[ {letters:record} went to the dead-letter queue.]",
         advice="Look at record {offset} with log explain --offset {offset}, and at its value; have the consumer REJECT"
-        " what it cannot parse, and give the group a dead-letter queue (errors.deadletterqueue.topic.name, 4.4).",
+        " what it cannot parse[, and {no_queue} (errors.deadletterqueue.topic.name, Kafka 4.4)].",
         judge=_poison_records,
     ),
     Rule(

@@ -29,8 +29,6 @@ Key = tuple[str, str, int]
 PARTITION_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (*PROGRESS_RULES, *DELIVERY_RULES)
 """The rules on share partitions."""
 
-_RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
-
 
 class Diagnosis(NamedTuple):
     """
@@ -159,11 +157,18 @@ def diagnose(facts: HistoryFacts) -> Diagnosis:
         _judge(PARTITION_RULES, partition, (partition,), place, findings, not_checked)
     for group in facts.groups():
         _judge(GROUP_RULES, group, group.partitions, Place(group.group_id), findings, not_checked)
-    findings.sort(key=lambda each: _RANKS[each.rule.severity])
-    topics = facts.header.topics
+    counts = len(facts.partitions), facts.events
     return Diagnosis(
-        tuple(findings), tuple(not_checked), tuple(notes), topics, len(facts.partitions), facts.events
+        tuple(by_severity(findings)), tuple(not_checked), tuple(notes), facts.header.topics, *counts
     )
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Return *findings*, the gravest first, and those of a rule together."""
+    ranks = {severity: rank for rank, severity in enumerate(Severity)}
+    ordered = sorted(findings, key=lambda each: ranks[each.rule.severity])
+    rules = list(dict.fromkeys(each.rule.name for each in ordered))
+    return sorted(ordered, key=lambda each: rules.index(each.rule.name))
 
 
 def _judge(  # noqa: PLR0913, PLR0917 - where the results go

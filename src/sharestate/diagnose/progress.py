@@ -83,37 +83,37 @@ class Room:
     refused: int = 0
     """The fetches that came back empty meanwhile. [requests]"""
 
-    terminal: int = 0
-    """How many of the records in flight were done, where that was most. [records]"""
+    terminal_us: int = 0
+    """How many of the records in flight were done meanwhile, times how long. [records times µs]"""
 
-    in_flight: int = 0
-    """How many were in flight then. [offsets]"""
+    in_flight_us: int = 0
+    """How many were in flight meanwhile, times how long. [offsets times µs]"""
 
     most_in_flight: int = 0
     """How many were in flight at the most. [offsets]"""
 
     _since_us: int | None = None
+    _last_us: int = 0
+    _counts: tuple[int, int] = (0, 0)
 
     def apply(self, partition: SharePartition | None, at_us: int | None) -> None:
         """Take the share partition after an event."""
         in_flight = in_flight_count(partition)
         self.most_in_flight = max(self.most_in_flight, in_flight)
-        is_full = partition is not None and in_flight >= partition.config.max_record_locks
-        if self._since_us is not None and at_us is not None:
+        if at_us is None:
+            return
+        if self._since_us is not None:
+            lasted_us = at_us - self._last_us
+            self.full_us += lasted_us
             self.longest_us = max(self.longest_us, at_us - self._since_us)
-        if not is_full:
-            if self._since_us is not None and at_us is not None:
-                self.full_us += at_us - self._since_us
+            self.terminal_us += self._counts[0] * lasted_us
+            self.in_flight_us += self._counts[1] * lasted_us
+        self._last_us = at_us
+        if partition is None or in_flight < partition.config.max_record_locks:
             self._since_us = None
             return
         self._since_us = at_us if self._since_us is None else self._since_us
-        done = 0 if partition is None else partition.delivery_complete_count
-        if done >= self.terminal:
-            self.terminal, self.in_flight = done, in_flight
-
-    def full_until(self, at_us: int | None) -> int:
-        """Return how long there was no room up to an instant that is not before the last event. [µs]"""
-        return self.full_us + (0 if self._since_us is None or at_us is None else at_us - self._since_us)
+        self._counts = partition.delivery_complete_count, in_flight
 
 
 def in_flight_count(partition: SharePartition | None) -> int:

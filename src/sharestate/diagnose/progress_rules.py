@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from sharestate.diagnose.partition_facts import PartitionFacts
@@ -9,6 +10,7 @@ from sharestate.diagnose.rule import Evidence, Need, Rule, Severity, lasting, sh
 from sharestate.explain.outcomes import End
 from sharestate.explain.sentences import Reason
 from sharestate.history.columns import ERRORS
+from sharestate.partition.throttling import threshold
 from sharestate.values.effects import Cause
 
 _US_PER_S: Final = 10**6
@@ -26,34 +28,30 @@ _FEWEST_FETCHES: Final = 50
 def _is_full_often(facts: PartitionFacts) -> bool:
     """Return whether there was no room for a second at a stretch, for 5 % of the time, and a fetch noticed it."""
     room = facts.room
-    full_us = room.full_until(facts.at_us)
-    return room.longest_us >= _US_PER_S and 20 * full_us >= facts.lasted_us and room.refused > 0
+    return room.longest_us >= _US_PER_S and 20 * room.full_us >= facts.lasted_us and room.refused > 0
 
 
 def _full(facts: PartitionFacts) -> Evidence | None:
     room = facts.room
     if not _is_full_often(facts):
         return None
-    full_us = room.full_until(facts.at_us)
     return {
-        "full": lasting(full_us),
-        "part": share(full_us, facts.lasted_us),
+        "full": lasting(room.full_us),
+        "part": share(room.full_us, facts.lasted_us),
         "longest": lasting(room.longest_us),
         "refused": room.refused,
         "locks": facts.config.max_record_locks,
-        "in_flight": room.in_flight,
-        "terminal": room.terminal,
-        "terminal_part": share(room.terminal, room.in_flight),
+        "terminal_part": share(room.terminal_us, room.in_flight_us),
         "start": facts.start.longest.offset,
     }
 
 
 def _full_of_terminal(facts: PartitionFacts) -> Evidence | None:
-    return _full(facts) if 2 * facts.room.terminal >= facts.room.in_flight else None
+    return _full(facts) if 2 * facts.room.terminal_us >= facts.room.in_flight_us else None
 
 
 def _full_of_held(facts: PartitionFacts) -> Evidence | None:
-    return _full(facts) if 2 * facts.room.terminal < facts.room.in_flight else None
+    return _full(facts) if 2 * facts.room.terminal_us < facts.room.in_flight_us else None
 
 
 def _held_back(facts: PartitionFacts) -> Evidence | None:
@@ -82,6 +80,7 @@ def _throttled(facts: PartitionFacts) -> Evidence | None:
         "each": f"{each:.1f}",
         "free": None if free is None else f"{free:.1f}",
         "limit": facts.config.delivery_count_limit,
+        "threshold": threshold(facts.config.delivery_count_limit),
     }
 
 
@@ -99,8 +98,8 @@ def _lag_grows(facts: PartitionFacts) -> Evidence | None:
     lags, last = facts.lag.quarters, facts.lag.last()
     if len(facts.lag.samples) < 16 or last is None or last.lag < 100:  # noqa: PLR2004 - see the rule
         return None
-    steps = [after - before for before, after in zip(lags, lags[1:], strict=False)]
-    if min(steps) * 20 < last.lag:
+    steps = sorted(after - before for before, after in pairwise(lags))
+    if steps[1] * 20 < last.lag or steps[0] * 20 < -last.lag:
         return None
     first = facts.lag.samples[0]
     seconds = max((last.at_us - first.at_us) / _US_PER_S, 0.001)
@@ -272,8 +271,8 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " in flight or more was done",
         source=f"{_LOCKS}, [rule 6](rules.md#rule-6)",
         evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks}, were"
-        " in flight, and {refused} fetches came back empty. {terminal} of {in_flight} ({terminal_part}) were done, and"
-        " waited for the SPSO, which stayed longest at {start}.",
+        " in flight, and {refused} fetches came back empty. Of what was in flight {terminal_part} were done on"
+        " average, and waited for the SPSO, which stayed longest at {start}.",
         advice="Look at record {start} with log explain --offset {start}: it fails, or its member holds it. Raising"
         " share.partition.max.record.locks (up to 10000) gains time only.",
         needs=(Need.STATE, Need.TIMES),
@@ -287,7 +286,7 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " in flight was held or waited to be delivered again",
         source=f"{_LOCKS}, [rule 6](rules.md#rule-6)",
         evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks}, were"
-        " in flight, and {refused} fetches came back empty; {terminal} of {in_flight} were done.",
+        " in flight, and {refused} fetches came back empty; {terminal_part} of these were done on average.",
         advice="Raise share.partition.max.record.locks above what all members hold together (members times"
         " max.poll.records, in whole batches), or let each poll return fewer records.",
         needs=(Need.STATE, Need.TIMES),
@@ -315,8 +314,8 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         source="KAFKA-17541, [rule 20.3](rules.md#rule-20-3)",
         evidence="{throttled} of {fetches} fetches with records ({part}) were throttled, and acquired {each} records on"
         " average[, where the others got {free}].",
-        advice="Have the consumer REJECT what it cannot process, so that it does not come again; what comes before the"
-        " limit of {limit} is throttled from delivery 3 on at a limit of 5.",
+        advice="Have the consumer REJECT what it cannot process, so that it does not come again: with a limit of"
+        " {limit}, what was delivered {threshold:time} comes in smaller and smaller pieces, and what is behind it waits.",
         judge=_throttled,
     ),
     Rule(
@@ -336,7 +335,8 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         name="lag-grows",
         title="the lag grows",
         severity=Severity.WARNING,
-        when="it is 100 or more at the end, and has grown in each quarter of the time by 5 % of that",
+        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, and has not shrunk by"
+        " as much in the other one: a burst that is worked off does not look like this",
         source="KIP-1226, [rule 20.4](rules.md#rule-20-4)",
         evidence="The lag went from {first} to {last} within {lasted}: {written} records a second were written, and {done}"
         " done.",
