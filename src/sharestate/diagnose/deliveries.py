@@ -30,11 +30,13 @@ class Held(NamedTuple):
         member_id: The member.
         since_us: When it has acquired them; None if that is not known. [µs since 1970]
         renewals: How often it has renewed their lock.
+        has_acknowledged: Whether it has acknowledged them, and the write of that has failed.
     """
 
     member_id: str
     since_us: int | None
     renewals: int = 0
+    has_acknowledged: bool = False
 
 
 @define
@@ -148,12 +150,12 @@ class Deliveries:
             member = self.member(event.member_id)
             member.fetches += 1
             member.last_fetch_us = at_us
-        elif event.kind == "acknowledge" and event.member_id:
-            self._acknowledged(event, event.member_id, at_us)
         closed = self.ended[End.SESSION_CLOSED]
         for row in rows:
             if row.kind == "transition":
                 self._changed(event, row)
+        if event.kind == "acknowledge" and event.member_id:  # locks that were due have expired before
+            self._acknowledged(event, event.member_id, at_us)
         lost = self.ended[End.SESSION_CLOSED] - closed
         if lost and event.kind == "disconnect":
             self.lost_sessions += 1
@@ -184,7 +186,7 @@ class Deliveries:
                 self._held.put(begin, stop, held._replace(renewals=held.renewals + 1))
             return
         if cause is Cause.ROLLED_BACK:  # since when it holds them was forgotten with the acknowledgement
-            self._held.replace(first, last, Held(member_id, None))
+            self._held.replace(first, last, Held(member_id, None, has_acknowledged=True))
             return
         self.member(member_id).acquired += size
         self._held.replace(first, last, Held(member_id, at_us))
@@ -201,7 +203,7 @@ class Deliveries:
                 self.processing.add(us, size)
             return
         self.ended[end] += size
-        if end is End.LOCK_EXPIRED:
+        if end is End.LOCK_EXPIRED and not held.has_acknowledged:
             member = self.member(held.member_id)
             member.expired += size
             member.expired_since += size

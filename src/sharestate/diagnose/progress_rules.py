@@ -385,7 +385,7 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
     Rule(
         name="skipped-at-start",
         title="records before the group's start were skipped",
-        severity=Severity.WARNING,
+        severity=Severity.NOTICE,
         when="nothing was stored of the share partition, and it began behind records that the log had",
         source="[`share.auto.offset.reset`](configuration.md)",
         evidence="{records:record} that the log had were skipped when the group began: share.auto.offset.reset is {reset}[,"
