@@ -10,14 +10,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-import traceback
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from attrs import Factory, frozen
 from click.testing import CliRunner
@@ -27,124 +25,14 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from sharestate.cli.commands import sharestate
 from tests.broker.conftest import running
 from tests.broker.kafka_broker import KafkaBroker
-from tests.broker.members import PATIENCE_S, configure, produce
-from tests.broker.raw_members import RawMember
+from tests.broker.members import PATIENCE_S, configure
 from tests.broker.scenarios import ISOLATION, LIMIT, LOCK
-from tests.broker.share_sessions import ACCEPT, NOTHING, REJECT, RELEASE, RENEW, FetchLimits, Partition
+from tests.broker.share_sessions import ACCEPT, REJECT, RELEASE, FetchLimits
+from tests.broker.told_members import Place, accepts, at_once, renews
 
 LOCKS: Final = "share.partition.max.record.locks"
 SECOND: Final[Mapping[str, str]] = MappingProxyType({LOCK: "1000"})
 """Acquisition locks of a second."""
-
-Decide: TypeAlias = Callable[[int, int], int | None]
-"""What becomes of a record, by its offset and its delivery count; None if nothing is said of it."""
-
-
-@frozen
-class Place:
-    """A broker, and where a situation is planted."""
-
-    broker: KafkaBroker
-    name: str
-    topics: tuple[str, ...]
-
-    @property
-    def topic(self) -> str:
-        """The only topic."""
-        return self.topics[0]
-
-    def write(self, count: int, batch: int = 10, partition: int = 0, topic: str | None = None) -> None:
-        """Write so many records."""
-        produce(self.broker, topic or self.topic, count, batch, partition)
-
-    @contextmanager
-    def member(self, topics: Iterable[str] | None = None) -> Iterator[Consumer]:
-        """Join, and leave in the end."""
-        member = RawMember(self.broker.address, self.name, topics or self.topics)
-        member.join()
-        try:
-            yield Consumer(member)
-        finally:
-            member.leave()
-
-    def lost_member(self) -> Consumer:
-        """Join; what becomes of the member is the caller's affair."""
-        member = RawMember(self.broker.address, self.name, self.topics)
-        member.join()
-        return Consumer(member)
-
-
-@frozen
-class Consumer:
-    """A member that does with records what it is told."""
-
-    member: RawMember
-
-    def take(self, limits: FetchLimits | None = None) -> list[tuple[Partition, int, int]]:
-        """Return the next records that it acquires, each with its delivery count; none after a tenth of a second."""
-        acquired = self.member.fetch(limits=limits or FetchLimits(max_records=20)).acquired
-        return [
-            (partition, offset, count)
-            for partition, ranges in acquired.items()
-            for first, last, count in ranges
-            for offset in range(first, last + 1)
-        ]
-
-    def some(self, limits: FetchLimits | None = None) -> list[tuple[Partition, int, int]]:
-        """Return the next records that it acquires, as soon as there are any."""
-        give_up_s = time.monotonic() + PATIENCE_S
-        while not (records := self.take(limits)):
-            assert time.monotonic() < give_up_s
-        return records
-
-    def say(self, records: Iterable[tuple[Partition, int, int]], decide: Decide, *, renews: bool = False) -> None:
-        """Acknowledge records as *decide* says."""
-        said: dict[Partition, list[tuple[int, int, tuple[int, ...]]]] = {}
-        for partition, offset, count in records:
-            how = decide(offset, count)
-            if how is not None:
-                said.setdefault(partition, []).append((offset, offset, (how,)))
-        if said:
-            self.member.acknowledge(said, renews=renews)
-
-    def work(
-        self, seconds: float, decide: Decide, *, think_s: float = 0.0, limits: FetchLimits | None = None
-    ) -> None:
-        """Fetch, take so long for what has come, and acknowledge it, for some time."""
-        until_s, beat_s = time.monotonic() + seconds, time.monotonic()
-        while time.monotonic() < until_s:
-            if time.monotonic() - beat_s > 1:
-                self.member.heartbeat()
-                beat_s = time.monotonic()
-            records = self.take(limits)
-            if not records:
-                continue
-            time.sleep(think_s)
-            self.say(records, decide)
-
-
-def accepts(_offset: int, _count: int) -> int:
-    """Accept all."""
-    return ACCEPT
-
-
-def at_once(*works: Callable[[], object]) -> None:
-    """Do several things at the same time."""
-    failures: list[str] = []
-
-    def guarded(work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Exception:  # noqa: BLE001 - the caller's thread raises it
-            failures.append(traceback.format_exc())
-
-    threads = [Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, "\n".join(failures)
-
 
 # ---- situations
 
@@ -238,8 +126,10 @@ def renewed_in_vain(place: Place) -> None:
         for number in range(8):
             records = consumer.some() if number == 0 else consumer.take()
             if number % 2 == 0:
-                consumer.say(records, lambda _offset, _count: RENEW, renews=True)
-            consumer.say(records, lambda _offset, count, given=number % 2 == 0: RELEASE if given and count < 3 else ACCEPT)
+                consumer.say(records, renews, renews=True)
+                consumer.say(records, lambda _offset, count: RELEASE if count < 3 else ACCEPT)
+            else:
+                consumer.say(records, accepts)
         consumer.work(2, accepts)
 
 
@@ -252,7 +142,7 @@ def renewed_too_long(place: Place) -> None:
 
         def keep() -> None:
             while time.monotonic() < until_s:
-                keeper.say(kept, lambda _offset, _count: RENEW, renews=True)
+                keeper.say(kept, renews, renews=True)
                 time.sleep(0.5)
             keeper.say(kept, accepts)
 
@@ -278,7 +168,7 @@ def window_of_done(place: Place) -> None:
 
         def keep() -> None:
             for _ in range(10):
-                keeper.say(kept, lambda _offset, _count: RENEW, renews=True)
+                keeper.say(kept, renews, renews=True)
                 time.sleep(0.5)
             keeper.say(kept, accepts)
 
@@ -492,7 +382,7 @@ def healthy_renewals(place: Place) -> None:
             records = consumer.some(FetchLimits(max_records=10, batch_size=10))
             for _ in range(3):
                 time.sleep(0.5)
-                consumer.say(records, lambda _offset, _count: RENEW, renews=True)
+                consumer.say(records, renews, renews=True)
             consumer.say(records, accepts)
 
 
@@ -524,6 +414,7 @@ class Situation:
 
 SITUATIONS: Final[Mapping[str, Situation]] = {
     "lock": Situation(lock_too_short, ("lock-too-short",), SECOND),
+    "lock-of-three": Situation(lock_too_short, config={LOCK: "3000"}),
     "silent": Situation(never_acknowledges, ("never-acknowledges",), SECOND),
     "left": Situation(left_unacknowledged, ("left-unacknowledged",), SECOND),
     "lost": Situation(sessions_lost, ("sessions-lost",)),

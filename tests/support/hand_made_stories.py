@@ -34,7 +34,7 @@ class Story:
     """
 
     def __init__(self, partition: int = 0, *, begin_s: float = 1000, log: int = 0, **config: Any) -> None:  # noqa: ANN401 - settings
-        """Begin with *log* records in batches of ten, which a leader reads from the first one on unless told otherwise."""
+        """Begin with *log* records in batches of ten, and a leader that reads a state that says nothing."""
         self.events: list[Event] = []
         self.key = (GROUP, TOPIC_ID, partition)
         self._replay = Replay(self.key, lacks=LACKS, outputs=frozenset({"acquisition"}))
@@ -77,10 +77,8 @@ class Story:
 
     def write(self, count: int, batch: int = 10) -> None:
         """Append records."""
-        batches = []
-        for begin in range(self._end, self._end + count, batch):
-            batches.append(AppendedBatch(begin, min(begin + batch, self._end + count) - 1))
-        self._end += count
+        begin, self._end = self._end, self._end + count
+        batches = [AppendedBatch(at, min(at + batch, self._end) - 1) for at in range(begin, self._end, batch)]
         if batches:
             self.happens("log", request={"batches": tuple(batches)})
 

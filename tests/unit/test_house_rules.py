@@ -23,6 +23,7 @@ FEWEST_LINES = 60
 SMALL = {
     "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
+    "diagnose/durations.py": "one measurement, of which what is measured knows nothing",
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
     "log_check/lock_durations.py": "what no order of steps decides, so the search knows nothing of it",
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",

@@ -20,7 +20,7 @@ from sharestate.cli.tables import Cell, print_rows
 from sharestate.diagnose import (
     Comparison,
     Diagnosis,
-    Finding,
+    DiagnosisFinding,
     HistoryFacts,
     NotChecked,
     compare,
@@ -157,10 +157,8 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     if as_json:
         _print([write_json(found.to_json())])
     else:
-        _print_diagnosis(found)
-    context.exit(
-        exit_code_of_diagnosis(has_findings=bool(found.findings), is_whole=not found.not_checked)
-    )
+        _print_diagnosis(found, "events" if source is not None else "records of the topic")
+    context.exit(exit_code_of_diagnosis(has_findings=bool(found.findings), is_whole=not found.not_checked))
 
 
 def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
@@ -202,10 +200,10 @@ def _stored(
 # ---- for people
 
 
-def _print_diagnosis(found: Diagnosis) -> None:
+def _print_diagnosis(found: Diagnosis, of: str) -> None:
     partitions = counted(found.share_partitions, "share partition")
     rules = [(rule, list(each)) for rule, each in groupby(found.findings, key=lambda finding: finding.rule.name)]
-    _print([f"{counted(len(rules), 'finding') if rules else 'Nothing found'} in {partitions}, {found.events:,} events."])
+    _print([f"{counted(len(rules), 'finding') if rules else 'Nothing found'} in {partitions}, {found.events:,} {of}."])
     if rules:
         print_rows(
             tables(),
@@ -218,13 +216,13 @@ def _print_diagnosis(found: Diagnosis) -> None:
     _print(found.notes)
 
 
-def _row(findings: Sequence[Finding]) -> list[Cell]:
+def _row(findings: Sequence[DiagnosisFinding]) -> list[Cell]:
     rule = findings[0].rule
     severity = Text(rule.severity.value, style=_STYLES[rule.severity.value])
     return [severity, rule.title, rule.name, str(len(findings))]
 
 
-def _finding_lines(findings: Sequence[Finding], found: Diagnosis) -> Iterator[str]:
+def _finding_lines(findings: Sequence[DiagnosisFinding], found: Diagnosis) -> Iterator[str]:
     rule = findings[0].rule
     yield ""
     yield f"{rule.severity.value}: {rule.title} ({rule.name})"

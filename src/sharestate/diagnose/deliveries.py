@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from attrs import Factory, define
@@ -20,9 +21,16 @@ _MOST_EXPIRED: Final = 4096
 """The most ranges of records whose locks have expired that are remembered, to know when they are acknowledged late."""
 
 _DONE: Final = frozenset({Cause.ACCEPTED, Cause.REJECTED, Cause.GAP})
+_ENDS: Final = MappingProxyType(
+    {
+        Cause.LOCK_EXPIRED: End.LOCK_EXPIRED,
+        Cause.RELEASED: End.RELEASED,
+        Cause.SESSION_CLOSED: End.SESSION_CLOSED,
+    }
+)
 
 
-class Held(NamedTuple):
+class HeldSince(NamedTuple):
     """
     What is known of records that a member holds.
 
@@ -125,8 +133,8 @@ class Deliveries:
     lost_with_sessions: int = 0
     """The deliveries that have ended so. [deliveries]"""
 
-    _held: OffsetRuns[Held] = Factory(OffsetRuns)
-    _expired: OffsetRuns[Held] = Factory(OffsetRuns)
+    _held: OffsetRuns[HeldSince] = Factory(OffsetRuns)
+    _expired: OffsetRuns[HeldSince] = Factory(OffsetRuns)
 
     def member(self, member_id: str) -> MemberFacts:
         """Return what a member has done so far."""
@@ -137,7 +145,7 @@ class Deliveries:
         """How many deliveries have ended by what a member or its lock has done. [deliveries]"""
         return self.done + sum(self.ended.values())
 
-    def held(self) -> Iterator[Held]:
+    def held(self) -> Iterator[HeldSince]:
         """Yield what members hold, in the order of offsets."""
         for _, _, held in self._held:
             yield held
@@ -186,13 +194,13 @@ class Deliveries:
                 self._held.put(begin, stop, held._replace(renewals=held.renewals + 1))
             return
         if cause is Cause.ROLLED_BACK:  # since when it holds them was forgotten with the acknowledgement
-            self._held.replace(first, last, Held(member_id, None, has_acknowledged=True))
+            self._held.replace(first, last, HeldSince(member_id, None, has_acknowledged=True))
             return
         self.member(member_id).acquired += size
-        self._held.replace(first, last, Held(member_id, at_us))
+        self._held.replace(first, last, HeldSince(member_id, at_us))
         self._take_expired(first, last, member_id)
 
-    def _ended(self, first: int, last: int, held: Held, end: End | None, at_us: int | None) -> None:
+    def _ended(self, first: int, last: int, held: HeldSince, end: End | None, at_us: int | None) -> None:
         size = last - first + 1
         us = None if at_us is None or held.since_us is None else max(0, at_us - held.since_us)
         if held.renewals:
@@ -213,7 +221,7 @@ class Deliveries:
             if len(self._expired) > _MOST_EXPIRED:
                 self._expired.take(0, first - 1)
 
-    def _count_renewals(self, held: Held, end: End | None, size: int, us: int | None) -> None:
+    def _count_renewals(self, held: HeldSince, end: End | None, size: int, us: int | None) -> None:
         renewals = self.renewals
         if end is None:
             renewals.used += size
@@ -236,7 +244,7 @@ class Deliveries:
                 if at_us is not None and held.since_us is not None:
                     self.late.add(max(0, at_us - held.since_us), end - begin + 1)
 
-    def _take_expired(self, first: int, last: int, member_id: str) -> list[tuple[int, int, Held]]:
+    def _take_expired(self, first: int, last: int, member_id: str) -> list[tuple[int, int, HeldSince]]:
         """Forget, and return, which records of a range a member has lost to an expired lock."""
         found = self._expired.take(first, last)
         for begin, end, held in found:
@@ -245,18 +253,10 @@ class Deliveries:
         return [each for each in found if each[2].member_id == member_id]
 
 
-def _end_of(event: Event, row: OutputRow, cause: Cause, held: Held) -> End | None:
+def _end_of(event: Event, row: OutputRow, cause: Cause, held: HeldSince) -> End | None:
     """Return how a delivery has ended by a transition; None if its record is done."""
-    if cause in _DONE:
-        return None
-    if cause is Cause.LOCK_EXPIRED:
-        return End.LOCK_EXPIRED
-    if cause is Cause.RELEASED:
-        return End.RELEASED
-    if cause is Cause.SESSION_CLOSED:
-        return End.SESSION_CLOSED
     if cause is Cause.ARCHIVED_AT_LIMIT:
         if has_expired(event, row, held.member_id):
             return End.LOCK_EXPIRED
         return End.RELEASED if event.kind == "acknowledge" else End.SESSION_CLOSED
-    return End.UNKNOWN
+    return None if cause in _DONE else _ENDS.get(cause, End.UNKNOWN)

@@ -8,7 +8,7 @@ from typing import Final
 
 from sharestate.diagnose.deliveries import MemberFacts
 from sharestate.diagnose.partition_facts import PartitionFacts
-from sharestate.diagnose.rule import Evidence, Need, Rule, Severity, lasting, share
+from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity, lasting, share
 from sharestate.explain.outcomes import End
 from sharestate.values.effects import Cause
 
@@ -243,8 +243,8 @@ def _above_wanted(facts: PartitionFacts) -> Evidence | None:
 _LOCK: Final = "[`share.record.lock.duration.ms`](configuration.md)"
 _LIMIT: Final = "[`share.delivery.count.limit`](configuration.md)"
 
-DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
-    Rule(
+DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
+    DiagnosisRule(
         name="lock-too-short",
         title="acquisition locks are shorter than processing takes",
         severity=Severity.WARNING,
@@ -257,10 +257,10 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Set share.record.lock.duration.ms of the group to {wanted} (kafka-configs.sh --entity-type groups; the"
         " broker's group.share.max.record.lock.duration.ms bounds it), have members renew locks (RENEW), or let a poll"
         " return fewer records (max.poll.records).",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_lock_too_short,
     ),
-    Rule(
+    DiagnosisRule(
         name="left-unacknowledged",
         title="members leave records unacknowledged until their locks expire",
         severity=Severity.WARNING,
@@ -271,10 +271,10 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " acknowledge the others after {median}, at most {p99} for 99 %, and none late.",
         advice="Have the consumer release or reject what it fails to process: a record of which it says nothing waits"
         " {lock} for the next delivery. Look at exceptions between poll() and acknowledge().",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_left_unacknowledged,
     ),
-    Rule(
+    DiagnosisRule(
         name="never-acknowledges",
         title="members hold records and do not acknowledge",
         severity=Severity.CRITICAL,
@@ -284,10 +284,11 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         evidence="{members:member} ({names}) acquired {acquired:record}, of which {expired} were lost to expired locks;"
         " {acknowledgements:acknowledgement} in all, and none since.",
         advice="Take a thread dump of these clients: they hang, process longer than the lock lasts, or never call"
-        " acknowledge() and commit. Stop them if they do not recover: what they take comes back after a lock's duration.",
+        " acknowledge() and commit. Stop them if they do not recover: what they take comes back after a lock's"
+        " duration.",
         judge=_never_acknowledges,
     ),
-    Rule(
+    DiagnosisRule(
         name="late-acknowledgements",
         title="acknowledgements come too late and are refused",
         severity=Severity.WARNING,
@@ -300,19 +301,20 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " acknowledgement commit callback: log it there.",
         judge=_late_acknowledgements,
     ),
-    Rule(
+    DiagnosisRule(
         name="sessions-lost",
         title="connections are lost with records held",
         severity=Severity.WARNING,
         when="more than one was lost, and with them 1 % of all deliveries; or 10 % with one",
         source="KIP-932 (share sessions), [sessions](sessions.md)",
-        evidence="{sessions:connection} ended without a word, with {lost:delivery} of {in_all} ({part}) held, which were"
+        evidence="{sessions:connection} ended without a word, with {lost:delivery} of {in_all} ({part}) held, which"
+        " were"
         " delivered again or given up.",
         advice="Look for clients that are killed (out of memory, liveness probes), or whose connections a proxy cuts"
         " when they are idle; close() consumers when a deployment ends.",
         judge=_sessions_lost,
     ),
-    Rule(
+    DiagnosisRule(
         name="released-often",
         title="members give many records back",
         severity=Severity.WARNING,
@@ -324,7 +326,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " counting a delivery; if it cannot process it, REJECT gives it up at once.",
         judge=_released_often,
     ),
-    Rule(
+    DiagnosisRule(
         name="poison-records",
         title="records that nobody can process",
         severity=Severity.WARNING,
@@ -336,7 +338,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " what it cannot parse[, and {no_queue} (errors.deadletterqueue.topic.name, Kafka 4.4)].",
         judge=_poison_records,
     ),
-    Rule(
+    DiagnosisRule(
         name="given-up-in-numbers",
         title="records are given up in great numbers",
         severity=Severity.CRITICAL,
@@ -349,7 +351,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " (group.share.max.delivery.count.limit bounds it). What was given up has to be produced again.",
         judge=_outage,
     ),
-    Rule(
+    DiagnosisRule(
         name="near-limit",
         title="records have one delivery left",
         severity=Severity.NOTICE,
@@ -359,7 +361,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Look at record {offset} with log explain --offset {offset} before it is given up.",
         judge=_near_limit,
     ),
-    Rule(
+    DiagnosisRule(
         name="rejected",
         title="many records are rejected",
         severity=Severity.WARNING,
@@ -369,7 +371,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Look at them with log explain --archived; a change of the producer's format looks like this.",
         judge=_rejected,
     ),
-    Rule(
+    DiagnosisRule(
         name="limit-of-one",
         title="a delivery limit of 1: whatever goes wrong once is given up",
         severity=Severity.WARNING,
@@ -380,7 +382,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Set share.delivery.count.limit to 5, which is Kafka's default.",
         judge=_limit_of_one,
     ),
-    Rule(
+    DiagnosisRule(
         name="limit-of-two",
         title="a delivery limit of 2 gives up healthy records with a bad one",
         severity=Severity.WARNING,
@@ -391,7 +393,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Set share.delivery.count.limit to 5, which is Kafka's default.",
         judge=_limit_of_two,
     ),
-    Rule(
+    DiagnosisRule(
         name="renewed-in-vain",
         title="locks are renewed and the records not done",
         severity=Severity.WARNING,
@@ -401,7 +403,7 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         advice="Renew only what is being worked on: a renewal keeps the record from the other members.",
         judge=_renewed_in_vain,
     ),
-    Rule(
+    DiagnosisRule(
         name="renewed-too-long",
         title="a member keeps records by renewing their locks",
         severity=Severity.WARNING,
@@ -409,17 +411,18 @@ DELIVERY_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         source="KIP-1222",
         evidence="Records were held for {longest}, with {times:renewal}, where locks last {lock}.",
         advice="Let the consumer give up after a bound of its own, or release and come back later.",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_renewed_too_long,
     ),
-    Rule(
+    DiagnosisRule(
         name="more-than-polled",
         title="members get more than they poll, and its lock expires while it waits",
         severity=Severity.WARNING,
         when="10 % of the fetches with records acquired twice what was wanted or more, and locks of 1 % of the"
         " deliveries have expired",
         source="KIP-1206, [rule 7](rules.md#rule-7)",
-        evidence="{fetches} fetches ({part}) acquired at least twice what was wanted, up to {acquired} for {wanted:record}"
+        evidence="{fetches} fetches ({part}) acquired at least twice what was wanted, up to {acquired} for"
+        " {wanted:record}"
         ": whole batches are acquired. {expired:delivery} have expired.",
         advice="Set share.acquire.mode=record_limit in the consumer (4.2), raise max.poll.records to the size of the"
         " batches, or produce smaller ones (batch.size, linger.ms): the lock of all begins with the fetch.",

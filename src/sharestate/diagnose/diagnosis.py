@@ -10,7 +10,7 @@ from sharestate.diagnose.delivery_rules import DELIVERY_RULES
 from sharestate.diagnose.group_rules import GROUP_RULES, GroupFacts
 from sharestate.diagnose.partition_facts import PartitionFacts
 from sharestate.diagnose.progress_rules import PROGRESS_RULES
-from sharestate.diagnose.rule import Finding, Need, NotChecked, Place, Rule, Severity
+from sharestate.diagnose.rule import DiagnosisFinding, DiagnosisPlace, DiagnosisRule, NotChecked, RuleNeed, Severity
 from sharestate.errors import HistoryOrderError, MalformedInputError
 from sharestate.explain.words import counted
 from sharestate.history import Header
@@ -26,7 +26,7 @@ DIAGNOSIS_VERSION: Final = 1
 Key = tuple[str, str, int]
 """Group id, topic id and partition."""
 
-PARTITION_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (*PROGRESS_RULES, *DELIVERY_RULES)
+PARTITION_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (*PROGRESS_RULES, *DELIVERY_RULES)
 """The rules on share partitions."""
 
 
@@ -43,7 +43,7 @@ class Diagnosis(NamedTuple):
         events: How many events they have; records of the state topic if it was that. [events]
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DiagnosisFinding, ...]
     not_checked: tuple[NotChecked, ...]
     notes: tuple[str, ...]
     topics: Mapping[str, str]
@@ -93,9 +93,7 @@ class HistoryFacts:
         """
         facts = self.partitions.get(event.key)
         if facts is None:
-            facts = PartitionFacts(
-                event.key, profile=self._profile, lacks=self.header.lacks, budget=self._budget
-            )
+            facts = PartitionFacts(event.key, profile=self._profile, lacks=self.header.lacks, budget=self._budget)
             self.partitions[event.key] = facts
         facts.apply(event)
         self.events += 1
@@ -148,22 +146,20 @@ def read_facts(
 
 def diagnose(facts: HistoryFacts) -> Diagnosis:
     """Judge what is known of the share partitions of a history by all rules."""
-    findings: list[Finding] = []
+    findings: list[DiagnosisFinding] = []
     not_checked: list[NotChecked] = []
     notes: list[str] = []
     for partition in facts.partitions.values():
-        place = Place(*partition.key)
+        place = DiagnosisPlace(*partition.key)
         notes += (f"{place.named(facts.header.topics)}: {note}" for note in _notes(partition))
         _judge(PARTITION_RULES, partition, (partition,), place, findings, not_checked)
     for group in facts.groups():
-        _judge(GROUP_RULES, group, group.partitions, Place(group.group_id), findings, not_checked)
+        _judge(GROUP_RULES, group, group.partitions, DiagnosisPlace(group.group_id), findings, not_checked)
     counts = len(facts.partitions), facts.events
-    return Diagnosis(
-        tuple(by_severity(findings)), tuple(not_checked), tuple(notes), facts.header.topics, *counts
-    )
+    return Diagnosis(tuple(by_severity(findings)), tuple(not_checked), tuple(notes), facts.header.topics, *counts)
 
 
-def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+def by_severity(findings: Iterable[DiagnosisFinding]) -> list[DiagnosisFinding]:
     """Return *findings*, the gravest first, and those of a rule together."""
     ranks = {severity: rank for rank, severity in enumerate(Severity)}
     ordered = sorted(findings, key=lambda each: ranks[each.rule.severity])
@@ -171,41 +167,41 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(ordered, key=lambda each: rules.index(each.rule.name))
 
 
-def _judge(  # noqa: PLR0913, PLR0917 - where the results go
-    rules: Iterable[Rule[Any]],
+def _judge(  # noqa: PLR0913 - where the results go
+    rules: Iterable[DiagnosisRule[Any]],
     facts: Any,  # noqa: ANN401 - what the rules judge
     partitions: Iterable[PartitionFacts],
-    place: Place,
-    findings: list[Finding],
+    place: DiagnosisPlace,
+    findings: list[DiagnosisFinding],
     not_checked: list[NotChecked],
 ) -> None:
     partitions = tuple(partitions)
-    missing = {need: reason for need in Need if (reason := _missing(need, partitions)) is not None}
+    missing = {need: reason for need in RuleNeed if (reason := _missing(need, partitions)) is not None}
     for rule in rules:
         reason = next((missing[need] for need in rule.needs if need in missing), None)
         if reason is not None:
             not_checked.append(NotChecked(rule, place, reason))
         elif (evidence := rule.judge(facts)) is not None:
             at_us = max((each.at_us for each in partitions if each.at_us is not None), default=None)
-            findings.append(Finding(rule, place, evidence, at_us))
+            findings.append(DiagnosisFinding(rule, place, evidence, at_us))
 
 
-def _missing(need: Need, partitions: Iterable[PartitionFacts]) -> str | None:
+def _missing(need: RuleNeed, partitions: Iterable[PartitionFacts]) -> str | None:
     """Return why something is not known that a rule needs; None if it is, of one share partition at least."""
     reasons = [_missing_of(need, each) for each in partitions]
     return None if None in reasons else next(iter(reasons), None)
 
 
-def _missing_of(need: Need, facts: PartitionFacts) -> str | None:
+def _missing_of(need: RuleNeed, facts: PartitionFacts) -> str | None:
     match need:
-        case Need.STATE if facts.life.partition is None and not facts.deliveries.in_all:
+        case RuleNeed.STATE if facts.life.partition is None and not facts.deliveries.in_all:
             lost = facts.life.lost
             return "the history does not say what a leader has read" if lost is None else f"of the state: {lost.reason}"
-        case Need.TIMES if facts.first_us is None:
+        case RuleNeed.TIMES if facts.first_us is None:
             return "events have no times"
-        case Need.LOG_END if facts.life.log_end_offset is None:
+        case RuleNeed.LOG_END if facts.life.log_end_offset is None:
             return "the history does not say what the log had"
-        case Need.AGREEMENT if facts.overview.differences:
+        case RuleNeed.AGREEMENT if facts.overview.differences:
             return f"{counted(facts.overview.differences, 'time')} something was observed and computed otherwise"
         case _:
             return None

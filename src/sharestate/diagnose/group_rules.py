@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from sharestate.diagnose.delivery_rules import first_few
 from sharestate.diagnose.partition_facts import PartitionFacts
-from sharestate.diagnose.rule import Evidence, Need, Rule, Severity, share
+from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity, share
 
 _HOT: Final = 4
 """How many times the median a partition has to have, to be hot: less is made by keys, and members go where work is."""
@@ -69,10 +69,15 @@ def _hot_partition(group: GroupFacts) -> Evidence | None:
         others = median(count for partition, count in counts.items() if partition != hottest)
         total = sum(counts.values())
         if total >= _FEWEST and counts[hottest] >= _HOT * max(others, 1):
-            topic = group.topics.get(topic_id, topic_id)
-            part = share(counts[hottest], total)
-            facts = {"topic": topic, "partition": hottest, "records": counts[hottest], "total": total, "part": part}
-            return {**facts, "others": f"{others:g}", "partitions": len(counts)}
+            return {
+                "topic": group.topics.get(topic_id, topic_id),
+                "partition": hottest,
+                "records": counts[hottest],
+                "total": total,
+                "part": share(counts[hottest], total),
+                "others": f"{others:g}",
+                "partitions": len(counts),
+            }
     return None
 
 
@@ -95,30 +100,33 @@ def _uneven(group: GroupFacts) -> Evidence | None:
     }
 
 
-GROUP_RULES: Final[tuple[Rule[GroupFacts], ...]] = (
-    Rule(
+GROUP_RULES: Final[tuple[DiagnosisRule[GroupFacts], ...]] = (
+    DiagnosisRule(
         name="hot-partition",
         title="one partition has most of the records",
         severity=Severity.NOTICE,
         when="of 200 records that were delivered at least, a partition of a topic has 4 times the median of the others",
         source="KIP-932 (share partitions): one leader and one window of records in flight for each",
-        evidence="Partition {partition} of {topic} had {records} of {total:record} ({part}), where the median of the others,"
+        evidence="Partition {partition} of {topic} had {records} of {total:record} ({part}), where the median of the"
+        " others,"
         " of {partitions} in all, is {others}.",
         advice="Look at the keys that are produced; a share group needs none for order, so records without keys are"
         " spread. More share.partition.max.record.locks let more members work on this one.",
         judge=_hot_partition,
     ),
-    Rule(
+    DiagnosisRule(
         name="uneven-assignment",
         title="members have very different numbers of partitions",
         severity=Severity.NOTICE,
         when="at the end a member fetches from 3 times as many partitions as another, and from 2 more at least: Kafka's"
         " assignor gives members of the same topics one more at the most",
         source="[assignment](assignment.md)",
-        evidence="{member} fetches from {many:partition} of {partitions}, and {others} from {few}; {members:member} in all.",
-        advice="Have all members subscribe to the same topics, and see the assignment with kafka-share-groups.sh --describe"
+        evidence="{member} fetches from {many:partition} of {partitions}, and {others} from {few}; {members:member}"
+        " in all.",
+        advice="Have all members subscribe to the same topics, and see the assignment with kafka-share-groups.sh"
+        " --describe"
         " --members; members with no partition at all send no fetch, and are not seen here.",
-        needs=(Need.TIMES,),
+        needs=(RuleNeed.TIMES,),
         judge=_uneven,
     ),
 )

@@ -44,7 +44,7 @@ class PartitionFacts:
         failed_writes: How many of these have failed, by error.
         acknowledgements: How many acknowledgements were answered. [requests]
         refused: How many of these were refused, by error.
-        skipped: How many records of the log were passed over where the group began. [records]
+        skipped: How many records of the log lie before the place where the group began. [records]
         deleted: How many records were deleted from the log before they were delivered. [records]
         stable_us: How long the last stable offset has stood at the most with records behind it. [µs]
         stable_offset: Where that was.
@@ -155,6 +155,8 @@ class PartitionFacts:
                 self.acknowledgements += 1
                 if error is not None:
                     self.refused[error] += 1
+            case _:
+                pass
 
     def _read(self, request: dict[str, Any], response: dict[str, Any] | None) -> None:
         self.reads += 1

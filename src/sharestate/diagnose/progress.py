@@ -38,11 +38,14 @@ class Stay(NamedTuple):
     terminal: int
 
 
+_NO_STAY: Final = Stay(0, 0, 0)
+
+
 @define
 class StartOffset:
     """What has held the SPSO."""
 
-    longest: Stay = Stay(0, 0, 0)
+    longest: Stay = _NO_STAY
     """The longest stay."""
 
     _offset: int | None = None

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from sharestate.diagnose.partition_facts import PartitionFacts
-from sharestate.diagnose.rule import Evidence, Need, Rule, Severity, lasting, share
+from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity, lasting, share
 from sharestate.explain.outcomes import End
 from sharestate.explain.sentences import Reason
 from sharestate.history.columns import ERRORS
@@ -58,7 +58,12 @@ def _held_back(facts: PartitionFacts) -> Evidence | None:
     stay = facts.start.longest
     if stay.us < 2 * facts.lock_us or stay.terminal < 10:  # noqa: PLR2004 - see the rule
         return None
-    return {"offset": stay.offset, "lasted": lasting(stay.us), "terminal": stay.terminal, "lock": lasting(facts.lock_us)}
+    return {
+        "offset": stay.offset,
+        "lasted": lasting(stay.us),
+        "terminal": stay.terminal,
+        "lock": lasting(facts.lock_us),
+    }
 
 
 # ---- fetches
@@ -167,32 +172,28 @@ def _deleted(facts: PartitionFacts) -> Evidence | None:
 
 
 def _stalled(facts: PartitionFacts) -> Evidence | None:
-    overview = facts.overview
-    stalls = facts.stalls.found
-    now = [each for each in overview.start_findings if each.reason in stalls or each.reason in _STALLS]
-    found = now or list(stalls.values())
-    found = [each for each in found if each.reason in _STALLS]
-    if not found:
-        return None
-    bug = found[0].reason.value.partition(",")[0]
-    ended = None if now else "over at the end"
-    return {"bug": bug, "sentence": found[0].text, "first_us": facts.stalls.first_us.get(_reason(found[0].reason)), "ended": ended}
+    now = {each.reason: each for each in facts.overview.start_findings}
+    for reason in _STALLS:
+        found = now.get(reason) or facts.stalls.found.get(reason)
+        if found is not None:
+            first_us = facts.stalls.first_us.get(reason)
+            return {
+                "bug": reason.value.partition(",")[0],
+                "sentence": found.text,
+                "ended": None if reason in now else "over at the end",
+                **({} if first_us is None else {"first_us": first_us}),
+            }
+    return None
 
 
-def _reason(reason: object) -> Reason:
-    return Reason(str(reason))
-
-
-_STALLS: Final = frozenset(
-    {
-        Reason.STALLED_AT_NATURAL_GAP,
-        Reason.STALLED_IN_WINDOW,
-        Reason.STALLED_BELOW_LOG_START,
-        Reason.STALLED_GAP_BELOW_LOG_START,
-        Reason.STALLED_RECORD_BELOW_LOG_START,
-        Reason.STALLED_COMPACTED,
-        Reason.STALLED_ABORTED,
-    }
+_STALLS: Final = (
+    Reason.STALLED_AT_NATURAL_GAP,
+    Reason.STALLED_IN_WINDOW,
+    Reason.STALLED_BELOW_LOG_START,
+    Reason.STALLED_GAP_BELOW_LOG_START,
+    Reason.STALLED_RECORD_BELOW_LOG_START,
+    Reason.STALLED_COMPACTED,
+    Reason.STALLED_ABORTED,
 )
 
 _MISCOUNTS: Final = frozenset({Reason.COUNTED_BELOW_START, Reason.ARCHIVED_UNCOUNTED, Reason.COUNT_TAKEN_TWICE})
@@ -218,30 +219,31 @@ def _not_active(facts: PartitionFacts) -> Evidence | None:
 _LOCKS: Final = "[`share.partition.max.record.locks`](configuration.md)"
 _BUGS: Final = "[Kafka's bugs](kafka-bugs.md)"
 
-PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
-    Rule(
+PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
+    DiagnosisRule(
         name="stalled",
         title="stalled by a bug of Kafka",
         severity=Severity.CRITICAL,
         when="what is in flight proves it: nothing that is under way will move the SPSO (F1, F4 to F8, B10)",
         source=_BUGS,
-        evidence="{sentence}[ Seen first at {first}][ ({ended})].",
+        evidence="{sentence}[ It was seen first at {first}][, and is {ended}].",
         advice="See {bug} on the page of Kafka's bugs for what ends it; log explain shows whether it still holds.",
-        needs=(Need.STATE, Need.AGREEMENT),
+        needs=(RuleNeed.STATE, RuleNeed.AGREEMENT),
         judge=_stalled,
     ),
-    Rule(
+    DiagnosisRule(
         name="wrong-lag",
         title="Kafka's lag is wrong",
         severity=Severity.WARNING,
-        when="the delivery complete count is not the number of records that are done, and the bug was seen (B22, B23, F2)",
+        when="the delivery complete count is not the number of records that are done, and the bug was seen (B22,"
+        " B23, F2)",
         source=_BUGS,
         evidence="{sentence}",
         advice="Do not scale or alert by this lag; it is right again once another leader has read the state ({bug}).",
-        needs=(Need.STATE, Need.AGREEMENT),
+        needs=(RuleNeed.STATE, RuleNeed.AGREEMENT),
         judge=_miscounted,
     ),
-    Rule(
+    DiagnosisRule(
         name="broker-threw",
         title="an exception of Kafka's leader",
         severity=Severity.WARNING,
@@ -249,10 +251,10 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         source=_BUGS,
         evidence="{sentence}",
         advice="See {bug} on the page of Kafka's bugs; the broker's log has the exception.",
-        needs=(Need.STATE, Need.AGREEMENT),
+        needs=(RuleNeed.STATE, RuleNeed.AGREEMENT),
         judge=_thrown,
     ),
-    Rule(
+    DiagnosisRule(
         name="not-active",
         title="the leader has no state",
         severity=Severity.CRITICAL,
@@ -263,49 +265,52 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " __share_group_state has a leader and enough in-sync replicas.",
         judge=_not_active,
     ),
-    Rule(
+    DiagnosisRule(
         name="window-full-of-done-records",
         title="no room: finished records wait behind one that is not",
         severity=Severity.CRITICAL,
         when="there was no room for a second at a stretch, 5 % of the time and when a fetch came, and half of what was"
         " in flight or more was done",
         source=f"{_LOCKS}, [rule 6](rules.md#rule-6)",
-        evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks}, were"
+        evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks},"
+        " were"
         " in flight, and {refused} fetches came back empty. Of what was in flight {terminal_part} were done on"
         " average, and waited for the SPSO, which stayed longest at {start}.",
         advice="Look at record {start} with log explain --offset {start}: it fails, or its member holds it. Raising"
         " share.partition.max.record.locks (up to 10000) gains time only.",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_full_of_terminal,
     ),
-    Rule(
+    DiagnosisRule(
         name="window-full-of-held-records",
         title="no room: members hold all that may be in flight",
         severity=Severity.WARNING,
         when="there was no room for a second at a stretch, 5 % of the time and when a fetch came, and most of what was"
         " in flight was held or waited to be delivered again",
         source=f"{_LOCKS}, [rule 6](rules.md#rule-6)",
-        evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks}, were"
+        evidence="For {full} ({part} of the time, {longest} at a stretch) share.partition.max.record.locks, {locks},"
+        " were"
         " in flight, and {refused} fetches came back empty; {terminal_part} of these were done on average.",
         advice="Raise share.partition.max.record.locks above what all members hold together (members times"
         " max.poll.records, in whole batches), or let each poll return fewer records.",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_full_of_held,
     ),
-    Rule(
+    DiagnosisRule(
         name="spso-held-back",
         title="one record holds the SPSO back",
         severity=Severity.WARNING,
         when="the SPSO stood for two lock durations while 10 records behind it or more were done: a record that expires"
         " once, and is done then, does not take as long",
         source="[rule 12](rules.md#rule-12)",
-        evidence="The SPSO stood at {offset} for {lasted} while {terminal:record} behind it were done; locks last {lock}.",
+        evidence="The SPSO stood at {offset} for {lasted} while {terminal:record} behind it were done; locks last"
+        " {lock}.",
         advice="See what became of it with log explain --offset {offset}. Lag and what a failover delivers again grow"
         " meanwhile, and so does the state that is stored.",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_held_back,
     ),
-    Rule(
+    DiagnosisRule(
         name="throttled",
         title="failing records slow the others down",
         severity=Severity.WARNING,
@@ -315,10 +320,11 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         evidence="{throttled} of {fetches} fetches with records ({part}) were throttled, and acquired {each} records on"
         " average[, where the others got {free}].",
         advice="Have the consumer REJECT what it cannot process, so that it does not come again: with a limit of"
-        " {limit}, what was delivered {threshold:time} comes in smaller and smaller pieces, and what is behind it waits.",
+        " {limit}, what was delivered {threshold:time} comes in smaller and smaller pieces, and what is behind it"
+        " waits.",
         judge=_throttled,
     ),
-    Rule(
+    DiagnosisRule(
         name="empty-fetches",
         title="fetches come back empty though there are records",
         severity=Severity.WARNING,
@@ -328,80 +334,90 @@ PROGRESS_RULES: Final[tuple[Rule[PartitionFacts], ...]] = (
         " {members:member} fetched.",
         advice="Members wait for each other: one fetches at a time. Use fewer members for each partition, more"
         " partitions, or a longer fetch.max.wait.ms.",
-        needs=(Need.STATE, Need.LOG_END),
+        needs=(RuleNeed.STATE, RuleNeed.LOG_END),
         judge=_empty,
     ),
-    Rule(
+    DiagnosisRule(
         name="lag-grows",
         title="the lag grows",
         severity=Severity.WARNING,
-        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, and has not shrunk by"
+        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, and has not"
+        " shrunk by"
         " as much in the other one: a burst that is worked off does not look like this",
         source="KIP-1226, [rule 20.4](rules.md#rule-20-4)",
-        evidence="The lag went from {first} to {last} within {lasted}: {written} records a second were written, and {done}"
+        evidence="The lag went from {first} to {last} within {lasted}: {written} records a second were written, and"
+        " {done}"
         " done.",
         advice="Add members (they need not be fewer than partitions), or speed up processing; the findings above say"
         " what work is done twice.",
-        needs=(Need.STATE, Need.TIMES, Need.LOG_END),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES, RuleNeed.LOG_END),
         judge=_lag_grows,
     ),
-    Rule(
+    DiagnosisRule(
         name="failing-writes",
         title="state cannot be written",
         severity=Severity.CRITICAL,
-        when="3 or more, and 1 % or more of all writes of state were answered with an error: a failover makes one or two",
+        when="3 or more, and 1 % or more of all writes of state were answered with an error: a failover makes one or"
+        " two",
         source="[rule 15](rules.md#rule-15), KIP-932 (persister)",
-        evidence="{failed} of {writes} writes of state ({part}) failed: {errors}. What they carried was rolled back, and"
+        evidence="{failed} of {writes} writes of state ({part}) failed: {errors}. What they carried was rolled back,"
+        " and"
         " is delivered again when its lock expires.",
-        advice="Look at the leader and the in-sync replicas of the partition of __share_group_state, and at its broker's"
+        advice="Look at the leader and the in-sync replicas of the partition of __share_group_state, and at its"
+        " broker's"
         " log at these times.",
         judge=_failing_writes,
     ),
-    Rule(
+    DiagnosisRule(
         name="leader-moves",
         title="leaders change often",
         severity=Severity.WARNING,
         when="3 times or more, and once in 10 minutes or more often: each forgets what was acquired",
         source="[rule 3](rules.md#rule-3)",
-        evidence="The leader changed {leaders:time} within {lasted}[, and {redelivered:delivery} were made again for it].",
+        evidence="The leader changed {leaders:time} within {lasted}[, and {redelivered:delivery} were made again for"
+        " it].",
         advice="Look for brokers that restart or lose their controller session, and for reassignments under way.",
-        needs=(Need.STATE, Need.TIMES),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_leaders,
     ),
-    Rule(
+    DiagnosisRule(
         name="open-transaction",
         title="an open transaction keeps records back",
         severity=Severity.WARNING,
-        when="the group reads committed records only, the last stable offset stood for 10 s with records behind it (Kafka"
+        when="the group reads committed records only, the last stable offset stood for 10 s with records behind it"
+        " (Kafka"
         " Streams gives its transactions as long), and fetches came back empty meanwhile",
         source="[`share.isolation.level`](configuration.md), [read_committed](read-committed.md)",
-        evidence="A transaction that began at {offset} was open for {lasted} or longer; {refused} fetches came back empty"
+        evidence="A transaction that began at {offset} was open for {lasted} or longer; {refused} fetches came back"
+        " empty"
         " meanwhile.",
         advice="Find the producer with kafka-transactions.sh find-hanging --broker-id N, and abort it; lower its"
         " transaction.timeout.ms.",
-        needs=(Need.STATE, Need.TIMES, Need.LOG_END),
+        needs=(RuleNeed.STATE, RuleNeed.TIMES, RuleNeed.LOG_END),
         judge=_open_transaction,
     ),
-    Rule(
+    DiagnosisRule(
         name="skipped-at-start",
         title="records before the group's start were skipped",
         severity=Severity.NOTICE,
         when="nothing was stored of the share partition, and it began behind records that the log had",
         source="[`share.auto.offset.reset`](configuration.md)",
-        evidence="{records:record} that the log had were skipped when the group began: share.auto.offset.reset is {reset}[,"
+        evidence="{records:record} that the log had were skipped when the group began: share.auto.offset.reset is"
+        " {reset}[,"
         " {default}].",
         advice="If they are wanted, stop the members and run kafka-share-groups.sh --reset-offsets --to-earliest; set"
         " share.auto.offset.reset=earliest before the first member of a new group joins.",
-        needs=(Need.LOG_END,),
+        needs=(RuleNeed.LOG_END,),
         judge=_skipped,
     ),
-    Rule(
+    DiagnosisRule(
         name="deleted-before-done",
         title="records were deleted before they were done",
         severity=Severity.CRITICAL,
         when="the log start has passed a record that was not delivered, or not done",
         source="[rule 14](rules.md#rule-14), retention.ms and retention.bytes",
-        evidence="{deleted:record} were deleted before any delivery[, and {passed:record} while in flight]; the log starts"
+        evidence="{deleted:record} were deleted before any delivery[, and {passed:record} while in flight]; the log"
+        " starts"
         " at {start}.",
         advice="Retention (or DeleteRecords) is faster than the group: keep records longer than the lag lasts.",
         judge=_deleted,

@@ -31,18 +31,17 @@ class Severity(StrEnum):
     """It may become one of these."""
 
 
-class Need(StrEnum):
+class RuleNeed(StrEnum):
     """What a rule has to know."""
 
     STATE = "the state"
     TIMES = "times"
-    LOG = "the log"
     AGREEMENT = "agreement"
     LOG_END = "the log end"
 
 
 @frozen(kw_only=True)
-class Rule(Generic[Facts]):
+class DiagnosisRule(Generic[Facts]):
     """
     A rule: when something is wrong, what shows it, and what to do.
 
@@ -70,14 +69,14 @@ class Rule(Generic[Facts]):
     advice: str
     """The sentence that says what to do."""
 
-    needs: tuple[Need, ...] = (Need.STATE,)
+    needs: tuple[RuleNeed, ...] = (RuleNeed.STATE,)
     """What it has to know."""
 
     judge: Callable[[Facts], Evidence | None] = field(repr=False)
     """Returns the facts of its sentences where something is wrong; else None."""
 
 
-class Place(NamedTuple):
+class DiagnosisPlace(NamedTuple):
     """
     What a finding is about.
 
@@ -99,7 +98,7 @@ class Place(NamedTuple):
         return f"group {self.group_id}, {topic}{'' if self.partition is None else f'-{self.partition}'}"
 
 
-class Finding(NamedTuple):
+class DiagnosisFinding(NamedTuple):
     """
     Something that is wrong, with what shows it.
 
@@ -110,8 +109,8 @@ class Finding(NamedTuple):
         at_us: The time of the last event, from which sentences count; None if it is not known. [µs since 1970]
     """
 
-    rule: Rule[Any]
-    place: Place
+    rule: DiagnosisRule[Any]
+    place: DiagnosisPlace
     facts: Evidence
     at_us: int | None = None
 
@@ -149,8 +148,8 @@ class NotChecked(NamedTuple):
         reason: Why, after "because".
     """
 
-    rule: Rule[Any] | None
-    place: Place
+    rule: DiagnosisRule[Any] | None
+    place: DiagnosisPlace
     reason: str
 
     def to_json(self, topics: Mapping[str, str]) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class NotChecked(NamedTuple):
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def _place_json(place: Place, topics: Mapping[str, str]) -> dict[str, Any]:
+def _place_json(place: DiagnosisPlace, topics: Mapping[str, str]) -> dict[str, Any]:
     return {**place._asdict(), "topic": topics.get(place.topic_id or "")}
 
 

@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from sharestate.diagnose.diagnosis import Diagnosis, by_severity
-from sharestate.diagnose.rule import Evidence, Finding, NotChecked, Place, Rule, Severity, share
-from sharestate.explain.sentences import UNSAID
+from sharestate.diagnose.rule import (
+    DiagnosisFinding,
+    DiagnosisPlace,
+    DiagnosisRule,
+    Evidence,
+    NotChecked,
+    Severity,
+    share,
+)
+from sharestate.explain.sentences import UNSAID, Unsaid
 from sharestate.explain.words import duration
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import RebuiltPartition
@@ -114,20 +122,23 @@ def _full(facts: StoredFacts) -> Evidence | None:
     }
 
 
-STORED_RULES: Final[tuple[Rule[StoredFacts], ...]] = (
-    Rule(
+STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
+    DiagnosisRule(
         name="stored-window-full",
         title="no room: as much is stored as may be in flight",
         severity=Severity.CRITICAL,
-        when="from the SPSO to the last record of which something is stored there are as many offsets as may be in flight",
+        when="from the SPSO to the last record of which something is stored there are as many offsets as may be in"
+        " flight",
         source="[`share.partition.max.record.locks`](configuration.md), [rule 6](rules.md#rule-6)",
-        evidence="{in_flight:offset} from the SPSO, {offset}, on are in flight, where share.partition.max.record.locks is"
+        evidence="{in_flight:offset} from the SPSO, {offset}, on are in flight, where"
+        " share.partition.max.record.locks is"
         " {locks}; {terminal} of them ({part}) are done.",
-        advice="Look at record {offset} with state explain --offset {offset}; whether it is one of Kafka's stalls (F1, F4"
+        advice="Look at record {offset} with state explain --offset {offset}; whether it is one of Kafka's stalls"
+        " (F1, F4"
         " to F8) a broker's request log says.",
         judge=_full,
     ),
-    Rule(
+    DiagnosisRule(
         name="stored-stuck",
         title="one record holds the SPSO back",
         severity=Severity.WARNING,
@@ -138,27 +149,29 @@ STORED_RULES: Final[tuple[Rule[StoredFacts], ...]] = (
         advice="Look at record {offset} with state explain --offset {offset}: it fails, is held, or is not in the log.",
         judge=_stuck,
     ),
-    Rule(
+    DiagnosisRule(
         name="stored-wrong-lag",
         title="Kafka's lag is wrong",
         severity=Severity.WARNING,
         when="the stored delivery complete count cannot be right: it is below -1, or the lag with it is below zero",
         source="[F2](kafka-bugs.md#bug-f2), [B22](kafka-bugs.md#bug-b22), KIP-1226",
         evidence="The stored delivery complete count is {count}: {why}.",
-        advice="Do not scale or alert by this lag; it is right again once another leader has read the state and written.",
+        advice="Do not scale or alert by this lag; it is right again once another leader has read the state and"
+        " written.",
         judge=_wrong_lag,
     ),
-    Rule(
+    DiagnosisRule(
         name="stored-given-up",
         title="records that nobody can process",
         severity=Severity.WARNING,
         when="records are stored as archived with as many deliveries as the limit allows",
         source="[`share.delivery.count.limit`](configuration.md)",
-        evidence="{records:record} were archived after {limit:delivery}, of {archived} that are archived and not passed.",
+        evidence="{records:record} were archived after {limit:delivery}, of {archived} that are archived and not"
+        " passed.",
         advice="Their offsets are in state rebuild --json; a broker's request log says which members failed, and how.",
         judge=_given_up,
     ),
-    Rule(
+    DiagnosisRule(
         name="stored-near-limit",
         title="records have one delivery left",
         severity=Severity.NOTICE,
@@ -168,7 +181,7 @@ STORED_RULES: Final[tuple[Rule[StoredFacts], ...]] = (
         advice="Look at record {offset} before it is given up.",
         judge=_near_limit,
     ),
-    Rule(
+    DiagnosisRule(
         name="lag-unknown",
         title="the lag is -1",
         severity=Severity.NOTICE,
@@ -204,16 +217,17 @@ def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
         max_record_locks: ``share.partition.max.record.locks`` of the groups. [records]
         last_ms: The timestamp of the last record of the topic, from which durations count. [ms since 1970]
     """
-    findings, not_checked, count = [], [], 0
-    for count, rebuilt in enumerate(partitions, 1):
-        place = Place(rebuilt.key.group_id, rebuilt.key.topic_id, rebuilt.key.partition)
+    findings, not_checked, partitions = [], [], tuple(partitions)
+    for rebuilt in partitions:
+        place = DiagnosisPlace(rebuilt.key.group_id, rebuilt.key.topic_id, rebuilt.key.partition)
         end = None if log_ends is None else log_ends.get(rebuilt.key)
         facts = StoredFacts(rebuilt, end, delivery_count_limit, max_record_locks, last_ms)
         for rule in STORED_RULES:
             evidence = rule.judge(facts)
             if evidence is not None:
-                findings.append(Finding(rule, place, evidence))
+                findings.append(DiagnosisFinding(rule, place, evidence))
             elif rule.name == "stored-wrong-lag" and end is None:
                 not_checked.append(NotChecked(rule, place, "where the log ends is not known; --bootstrap asks"))
-    notes = ("The state topic does not say:", *(f"  {words}" for words in UNSAID.values()))
-    return Diagnosis(tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, count, records)
+    unsaid = [each for each in Unsaid if each is not Unsaid.LOG or log_ends is None]
+    notes = ("The state topic does not say:", *(f"  {UNSAID[each]}" for each in unsaid))
+    return Diagnosis(tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, len(partitions), records)

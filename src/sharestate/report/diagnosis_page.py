@@ -7,7 +7,7 @@ from itertools import groupby
 from string import Template
 from typing import Final
 
-from sharestate.diagnose import Diagnosis, Finding
+from sharestate.diagnose import Diagnosis, DiagnosisFinding
 from sharestate.explain.words import counted
 from sharestate.report.elements import Link, list_of, read_part, table_of, text_of
 
@@ -39,9 +39,7 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
 
 def _sections(found: Diagnosis) -> Iterator[str]:
     rules = [list(those) for _, those in groupby(found.findings, key=lambda each: each.rule.name)]
-    rows = [
-        (each[0].rule.severity.value, Link(each[0].rule.title, each[0].rule.name), len(each)) for each in rules
-    ]
+    rows = [(each[0].rule.severity.value, Link(each[0].rule.title, each[0].rule.name), len(each)) for each in rules]
     summary = table_of(("severity", "finding", "in"), rows) if rows else "<p>Nothing found.</p>"
     yield f'<section id="findings"><h2>Findings</h2>{summary}</section>'
     for findings in rules:
@@ -57,7 +55,7 @@ def _sections(found: Diagnosis) -> Iterator[str]:
         yield f'<section id="notes"><h2>To know</h2>{list_of(found.notes)}</section>'
 
 
-def _section(findings: list[Finding], found: Diagnosis) -> str:
+def _section(findings: list[DiagnosisFinding], found: Diagnosis) -> str:
     rule = findings[0].rule
     shown = [f"{each.place.named(found.topics)}: {each.evidence}" for each in findings[:_PLACES]]
     left = len(findings) - len(shown)
