@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from attrs import Factory, frozen
 from click.testing import CliRunner
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from sharestate.cli.commands import sharestate
@@ -394,6 +394,62 @@ def healthy_partitions(place: Place) -> None:
         at_once(*(lambda each=each: each.work(6, accepts, think_s=0.02) for each in (one, other)))
 
 
+def healthy_consumers(place: Place) -> None:
+    """Two consumers of librdkafka, which accept what they have polled with the next poll."""
+    settings = {
+        "bootstrap.servers": place.broker.address,
+        "group.id": place.name,
+        "share.acknowledgement.mode": "implicit",
+        "log_level": 0,
+    }
+    until_s = time.monotonic() + 8
+
+    def consume() -> None:
+        consumer = ShareConsumer(settings)
+        consumer.subscribe([place.topic])
+        while time.monotonic() < until_s:
+            list(consumer.poll(0.3))
+        consumer.close()
+
+    def write() -> None:
+        for number in range(20):
+            place.write(30, partition=number % 3)
+            time.sleep(0.25)
+
+    at_once(consume, consume, write)
+
+
+def healthy_retention(place: Place) -> None:
+    """Records are deleted that are done."""
+    place.write(60)
+    with place.member() as consumer:
+        consumer.work(1.5, accepts)
+        below = TopicPartition(place.topic, 0, 50)
+        admin = AdminClient({"bootstrap.servers": place.broker.address})
+        admin.delete_records([below])[below].result(30)
+        place.write(40)
+        consumer.work(1.5, accepts)
+
+
+def healthy_restart(place: Place) -> None:
+    """The broker is restarted once, with records held."""
+    place.write(100)
+    with place.member() as consumer:
+        consumer.work(1, accepts)
+        place.write(20)
+        consumer.take()
+        place.broker.stop()
+        place.broker.start()
+        consumer.member.reconnect()
+        until_s = time.monotonic() + 15
+        while not (records := consumer.take()):
+            consumer.member.heartbeat()
+            assert time.monotonic() < until_s
+        consumer.say(records, accepts)
+        place.write(50)
+        consumer.work(2, accepts)
+
+
 # ---- all of them
 
 
@@ -444,6 +500,9 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "healthy-transactions": Situation(healthy_transactions, config={ISOLATION: "read_committed"}),
     "healthy-renewals": Situation(healthy_renewals, config=SECOND),
     "healthy-partitions": Situation(healthy_partitions, partitions=3),
+    "healthy-consumers": Situation(healthy_consumers, partitions=3),
+    "healthy-retention": Situation(healthy_retention),
+    "healthy-restart": Situation(healthy_restart, is_alone=True),
 }
 """What can be planted, by name."""
 

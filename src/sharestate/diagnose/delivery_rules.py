@@ -34,7 +34,7 @@ def first_few(names: Sequence[str]) -> str:
     ('a, b, c and 1 more', 'a')
     """
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more else "")
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _hangs(member: MemberFacts) -> bool:

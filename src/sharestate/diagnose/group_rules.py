@@ -17,8 +17,14 @@ _HOT: Final = 4
 _FEWEST: Final = 200
 """Below so many records, where they are says nothing. [records]"""
 
-_RECENT_US: Final = 5_000_000
-"""How long before the end of the history a member was there that counts, at least: the interval of heartbeats. [µs]"""
+_RECENT_US: Final = 1_000_000
+"""
+How long before a member's last fetch another one belongs to the same assignment, at least: a fetch names all partitions
+of its session, and each broker gets one. [µs]
+"""
+
+_STAYS_US: Final = 5_000_000
+"""How long after its last fetch a member is still taken to be there, at least: the interval of heartbeats. [µs]"""
 
 
 class GroupFacts(NamedTuple):
@@ -40,16 +46,19 @@ class GroupFacts(NamedTuple):
         return facts.life.happened.delivered.records
 
     def places(self) -> dict[str, set[tuple[str, int]]]:
-        """Return from which topic partitions each member has fetched in the end."""
-        end_us = max((each.at_us or 0 for each in self.partitions), default=0)
-        lasted_us = max((each.lasted_us for each in self.partitions), default=0)
-        since_us = end_us - max(_RECENT_US, lasted_us // 10)
-        found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        """Return from which topic partitions each member fetches that is there at the end."""
+        recent_us = max(_RECENT_US, max((each.lasted_us for each in self.partitions), default=0) // 10)
+        fetches: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         for facts in self.partitions:
             for name, member in facts.deliveries.members.items():
-                if member.last_fetch_us is not None and member.last_fetch_us >= since_us:
-                    found[name].add(facts.key[1:])
-        return found
+                if member.last_fetch_us is not None:
+                    fetches[name][facts.key[1:]] = member.last_fetch_us
+        end_us = max((max(each.values()) for each in fetches.values()), default=0)
+        return {
+            name: {place for place, at_us in each.items() if at_us >= max(each.values()) - recent_us}
+            for name, each in fetches.items()
+            if max(each.values()) >= end_us - max(_STAYS_US, recent_us)
+        }
 
     def named(self, member_id: str) -> str:
         """Return how a sentence names a member."""
