@@ -242,7 +242,8 @@ def _not_checked_lines(found: Diagnosis) -> Iterator[str]:
         places = Counter(each.place for each in those)
         first = next(iter(places)).named(found.topics)
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield f"Not checked in {first}{more}, because {reason}: {', '.join(rules)}."
+        named = f": {', '.join(rules)}" if rules else ""
+        yield f"Not checked in {first}{more}, because {reason}{named}."
 
 
 def _by_reason(not_checked: Iterable[NotChecked]) -> dict[str, list[NotChecked]]:

@@ -177,6 +177,9 @@ def _judge(  # noqa: PLR0913 - where the results go
 ) -> None:
     partitions = tuple(partitions)
     missing = {need: reason for need in RuleNeed if (reason := _missing(need, partitions)) is not None}
+    if RuleNeed.STATE in missing:  # which nearly all rules need
+        not_checked.append(NotChecked(None, place, missing[RuleNeed.STATE]))
+        rules = [rule for rule in rules if RuleNeed.STATE not in rule.needs]
     for rule in rules:
         reason = next((missing[need] for need in rule.needs if need in missing), None)
         if reason is not None:
@@ -196,7 +199,7 @@ def _missing_of(need: RuleNeed, facts: PartitionFacts) -> str | None:
     match need:
         case RuleNeed.STATE if facts.life.partition is None and not facts.deliveries.in_all:
             lost = facts.life.lost
-            return "the history does not say what a leader has read" if lost is None else f"of the state: {lost.reason}"
+            return "the history does not say what a leader has read" if lost is None else f"its state is {lost.reason}"
         case RuleNeed.TIMES if facts.first_us is None:
             return "events have no times"
         case RuleNeed.LOG_END if facts.life.log_end_offset is None:

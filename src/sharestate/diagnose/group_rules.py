@@ -14,7 +14,7 @@ from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity
 _HOT: Final = 4
 """How many times the median a partition has to have, to be hot: less is made by keys, and members go where work is."""
 
-_FEWEST: Final = 200
+_FEWEST: Final = 100
 """Below so many records, where they are says nothing. [records]"""
 
 _RECENT_US: Final = 1_000_000
@@ -114,7 +114,7 @@ GROUP_RULES: Final[tuple[DiagnosisRule[GroupFacts], ...]] = (
         name="hot-partition",
         title="one partition has most of the records",
         severity=Severity.NOTICE,
-        when="of 200 records that were delivered at least, a partition of a topic has 4 times the median of the others",
+        when="of 100 records that were delivered at least, a partition of a topic has 4 times the median of the others",
         source="KIP-932 (share partitions): one leader and one window of records in flight for each",
         evidence="Partition {partition} of {topic} had {records} of {total:record} ({part}), where the median of the"
         " others,"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sharestate.diagnose.deliveries import Deliveries
+from sharestate.diagnose.durations import Durations
 from sharestate.diagnose.progress import Fetches, Lag, Room, Sample, Stalls, StartOffset, in_flight_count
 from sharestate.explain import Overview, PartitionLife
 from sharestate.history.events import Event
@@ -43,6 +44,7 @@ class PartitionFacts:
         writes: How many writes of state were answered.
         failed_writes: How many of these have failed, by error.
         acknowledgements: How many acknowledgements were answered. [requests]
+        answers: How long they took, from arrival to answer, as far as a broker's log says it.
         refused: How many of these were refused, by error.
         skipped: How many records of the log lie before the place where the group began. [records]
         deleted: How many records were deleted from the log before they were delivered. [records]
@@ -74,6 +76,7 @@ class PartitionFacts:
         self.reads = self.leaders = 0
         self.writes, self.failed_writes = 0, Counter[str]()
         self.acknowledgements, self.refused = 0, Counter[str]()
+        self.answers = Durations()
         self.skipped = self.deleted = 0
         self.stable_us = self.stable_offset = self.stable_refused = 0
         self._leader: tuple[Any, Any] | None = None
@@ -153,6 +156,8 @@ class PartitionFacts:
                     self.failed_writes[error] += 1
             case "acknowledge":
                 self.acknowledgements += 1
+                if event.at_us is not None and event.done_us is not None:
+                    self.answers.add(max(0, event.done_us - event.at_us))
                 if error is not None:
                     self.refused[error] += 1
             case _:

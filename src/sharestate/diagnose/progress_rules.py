@@ -129,6 +129,19 @@ def _failing_writes(facts: PartitionFacts) -> Evidence | None:
     return {"failed": failed, "writes": facts.writes, "part": share(failed, facts.writes), "errors": errors}
 
 
+def _slow_answers(facts: PartitionFacts) -> Evidence | None:
+    answers = facts.answers
+    if answers.count < 20 or answers.percentile(0.9) < _US_PER_S:  # noqa: PLR2004 - see the rule
+        return None
+    slow, median = lasting(answers.percentile(0.9)), lasting(answers.percentile(0.5))
+    return {"count": answers.count, "slow": slow, "median": median, "most": lasting(answers.percentile(1))}
+
+
+def _offsets_reset(facts: PartitionFacts) -> Evidence | None:
+    deliveries = facts.life.happened.redelivered.ends[End.MOVED_BACK]
+    return {"deliveries": deliveries} if deliveries else None
+
+
 def _leaders(facts: PartitionFacts) -> Evidence | None:
     if facts.leaders < 3 or facts.lasted_us > facts.leaders * 600 * _US_PER_S:  # noqa: PLR2004 - see the rule
         return None
@@ -367,6 +380,32 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         " broker's"
         " log at these times.",
         judge=_failing_writes,
+    ),
+    DiagnosisRule(
+        name="slow-answers",
+        title="acknowledgements are answered late",
+        severity=Severity.WARNING,
+        when="a tenth of at least 20 acknowledgements took a second or more from arrival to answer: a write of state"
+        " takes"
+        " milliseconds",
+        source="[rule 15](rules.md#rule-15), KIP-932 (persister)",
+        evidence="A tenth of {count:acknowledgement} took {slow} or more from arrival to answer, the longest {most},"
+        " and"
+        " half of them {median} or less. Locks go on meanwhile.",
+        advice="Look at the load and the disks of the broker that leads the partition of __share_group_state, and at"
+        " replicas that lag there.",
+        needs=(RuleNeed.STATE,),
+        judge=_slow_answers,
+    ),
+    DiagnosisRule(
+        name="offsets-reset",
+        title="somebody has reset the group's offsets",
+        severity=Severity.NOTICE,
+        when="a leader has read an SPSO below one that a leader had passed, and records were delivered again for it",
+        source="KIP-932 (kafka-share-groups.sh --reset-offsets), [rule 3](rules.md#rule-3)",
+        evidence="{deliveries:delivery} were made again because the SPSO was moved back between two leaders.",
+        advice="If nobody did that, look at F3 and C2 on the page of Kafka's bugs.",
+        judge=_offsets_reset,
     ),
     DiagnosisRule(
         name="leader-moves",

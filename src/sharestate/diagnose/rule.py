@@ -143,7 +143,7 @@ class NotChecked(NamedTuple):
     A rule that could not be judged.
 
     Attributes:
-        rule: The rule; None for all of them.
+        rule: The rule; None for all that need the state.
         place: What it is about.
         reason: Why, after "because".
     """

@@ -46,7 +46,7 @@ def _sections(found: Diagnosis) -> Iterator[str]:
         yield _section(findings, found)
     if found.not_checked:
         rows_left = [
-            (each.rule.name if each.rule else "all", each.place.named(found.topics), each.reason)
+            (each.rule.name if each.rule else "all that need the state", each.place.named(found.topics), each.reason)
             for each in found.not_checked[:_NOT_CHECKED]
         ]
         table = table_of(("rule", "where", "because"), rows_left)

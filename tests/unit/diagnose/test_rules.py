@@ -12,9 +12,9 @@ from sharestate.broker import QUICK_SETTINGS, StandingClock, TestBroker
 from sharestate.diagnose import HistoryFacts, diagnose
 from sharestate.diagnose.diagnosis import PARTITION_RULES
 from sharestate.diagnose.group_rules import GROUP_RULES
-from sharestate.history import Header
+from sharestate.history import AppendedBatch, Header
 from tests.support import recorded_histories
-from tests.support.hand_made_stories import ACCEPT, REJECT, RELEASE, RENEW, Story
+from tests.support.hand_made_stories import ACCEPT, LACKS, REJECT, RELEASE, RENEW, Story
 from tests.support.wire_members import WireMember, filled
 
 DATA: Final = Path(__file__).parents[2] / "data"
@@ -279,6 +279,29 @@ def unread(error: str | None) -> Story:
     return story
 
 
+def answered(slow: int) -> HistoryFacts:
+    """Return the facts about 20 acknowledgements, so many of which took a second and a half."""
+    story = Story(log=200)
+    for _ in range(20):
+        story.work("m1")
+    facts, count = HistoryFacts(Header(lacks=LACKS)), 0
+    for event in story.events:
+        count += event.kind == "acknowledge"
+        took_us = 1_500_000 if count <= slow else 5_000
+        facts.apply(event._replace(done_us=None if event.at_us is None else event.at_us + took_us))
+    return facts
+
+
+def reset(start: int) -> Story:
+    """Return a story in which 20 records were done, and a leader reads this SPSO."""
+    story = Story(log=30)
+    for _ in range(2):
+        story.work("m1")
+    story.lead(1, start=start)
+    story.happens("fetch", "m1", {"fetch_offset": start, "batches": (AppendedBatch(start, start + 9),)})
+    return story
+
+
 # ---- groups
 
 
@@ -360,6 +383,8 @@ CASES: Final[dict[str, tuple[Case, Case]]] = {
     "leader-moves": (told(moved, 3, 1), told(moved, 3, 700)),
     "broker-threw": (told(threw, is_seen=True), told(threw, is_seen=False)),
     "not-active": (told(unread, "group_id_not_found"), told(unread, None)),
+    "slow-answers": (lambda: answered(3), lambda: answered(1)),
+    "offsets-reset": (told(reset, 0), told(reset, 20)),
     "empty-fetches": (told(empty, log=10), told(empty, log=0)),
     "hot-partition": (lambda: spread(20, 200, 30), lambda: spread(60, 200, 60)),
     "uneven-assignment": (lambda: assigned(m1=6, m2=1), lambda: assigned(m1=6, m2=3)),
