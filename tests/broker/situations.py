@@ -1,8 +1,8 @@
 """
 Situations that engineers on call meet, planted on a real broker, each with a group and a topic of its own.
 
-``python -m tests.broker.situations OUTDIR [--kafka 4.4.0] [NAME ...]`` plants them, and keeps the history of each group
-in OUTDIR, in causal order.
+``python -m tests.broker.situations OUTDIR [--kafka 4.4.0] [NAME ...]`` plants them, keeps the history in OUTDIR, and
+says what ``diagnose`` finds of each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,6 +22,7 @@ from confluent_kafka import Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from sharestate.cli.commands import sharestate
+from sharestate.diagnose import Diagnosis, diagnose, read_facts
 from tests.broker.conftest import running
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure
@@ -535,14 +535,18 @@ def _topics(name: str, situation: Situation) -> tuple[str, ...]:
     return tuple(f"{name}-{number}" for number in range(situation.topics))
 
 
-def history(broker: KafkaBroker, name: str, place: Path) -> Path:
-    """Import what a broker has logged of the group of a situation, and return its history in causal order."""
-    arrival, causal = place / f"{name}-arrival.jsonl", place / f"{name}.jsonl"
+def history(broker: KafkaBroker, place: Path) -> Path:
+    """Import what a broker has logged, and return the history in causal order."""
+    arrival, causal = place / "arrival.jsonl", place / "history.jsonl"
     segments = ("--segments", broker.log_dir, "--config", broker.properties)
-    _ask("log", "import", broker.request_log, *segments, "--group", name, "-o", arrival)
+    _ask("log", "import", broker.request_log, *segments, "-o", arrival)
     _ask("log", "verify", arrival, "-o", causal)
-    arrival.unlink()
     return causal
+
+
+def found_in(path: Path, group_id: str) -> Diagnosis:
+    """Return the diagnosis of a group of a history."""
+    return diagnose(read_facts(path, wanted=lambda _header, key: key[0] == group_id))
 
 
 def _ask(*arguments: Any) -> None:  # noqa: ANN401 - words of a command line
@@ -551,27 +555,26 @@ def _ask(*arguments: Any) -> None:  # noqa: ANN401 - words of a command line
 
 
 def main() -> None:
-    """Plant what is asked for, and keep the histories."""
+    """Plant what is asked for, keep the history, and say what was found of each group."""
     parser = ArgumentParser(prog="python -m tests.broker.situations", description="Plant situations on a broker.")
     parser.add_argument("outdir", type=Path, metavar="OUTDIR")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SITUATIONS))
     parser.add_argument("--kafka", default="4.4.0", metavar="RELEASE")
     given = parser.parse_args()
-    given.outdir.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(given.outdir, ignore_errors=True)
     home = given.outdir / "broker"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir()
+    home.mkdir(parents=True)
     names = given.names or list(SITUATIONS)
-    with ExitStack() as stack:
-        broker = stack.enter_context(running(given.kafka, home, {"num.io.threads": "4"}))
-        begin_s = time.monotonic()
+    begin_s = time.monotonic()
+    with running(given.kafka, home, {"num.io.threads": "4"}) as broker:
         plant(broker, names)
-        sys.stdout.write(f"planted in {time.monotonic() - begin_s:.0f} s\n")
-        for name in names:
-            try:
-                sys.stdout.write(f"{history(broker, name, given.outdir)}\n")
-            except AssertionError as error:
-                sys.stdout.write(f"{name}: {error}\n")
+    sys.stdout.write(f"planted in {time.monotonic() - begin_s:.0f} s\n")
+    path = history(broker, given.outdir)
+    for name in names:
+        rules = list(dict.fromkeys(each.rule.name for each in found_in(path, name).findings))
+        wanted = SITUATIONS[name].rules
+        is_right = bool(set(wanted) & set(rules)) if wanted else not rules
+        sys.stdout.write(f"{'right' if is_right else 'WRONG'} {name}: {', '.join(rules) or 'nothing'}\n")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,9 @@ class MemberFacts:
     acknowledgements: int = 0
     """Its acknowledgements, refused ones included. [requests]"""
 
+    released: int = 0
+    """Its deliveries that it has given back. [deliveries]"""
+
     expired: int = 0
     """Its deliveries that have ended because the lock had expired. [deliveries]"""
 
@@ -211,6 +214,8 @@ class Deliveries:
                 self.processing.add(us, size)
             return
         self.ended[end] += size
+        if end is End.RELEASED:
+            self.member(held.member_id).released += size
         if end is End.LOCK_EXPIRED and not held.has_acknowledged:
             member = self.member(held.member_id)
             member.expired += size

@@ -127,8 +127,10 @@ def _released_often(facts: PartitionFacts) -> Evidence | None:
     released, in_all = facts.deliveries.ended[End.RELEASED], facts.deliveries.in_all
     if in_all < _FEWEST or 10 * released < in_all:
         return None
-    by = facts.life.happened.redelivered.by_client(facts.life.members)
-    return {"released": released, "in_all": in_all, "part": share(released, in_all), "names": first_few(list(by))}
+    members = facts.deliveries.members
+    most = sorted((name for name in members if members[name].released), key=lambda name: -members[name].released)
+    names = first_few([f"{facts.life.members.name(name)} {members[name].released:,}" for name in most])
+    return {"released": released, "in_all": in_all, "part": share(released, in_all), "names": names}
 
 
 # ---- records that are given up
@@ -321,7 +323,7 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         when="10 % of the deliveries that have ended were released, of 20 at least: each costs a delivery, and brings"
         " the record nearer to the limit",
         source="[rule 8](rules.md#rule-8)",
-        evidence="{released:delivery} of {in_all} ({part}) ended as the member released the record[ ({names})].",
+        evidence="{released:delivery} of {in_all} ({part}) ended as the member released the record: {names}.",
         advice="Find out why in the consumer's log. If it waits for something else, RENEW keeps the record without"
         " counting a delivery; if it cannot process it, REJECT gives it up at once.",
         judge=_released_often,
