@@ -138,6 +138,7 @@ class Deliveries:
 
     _held: OffsetRuns[HeldSince] = Factory(OffsetRuns)
     _expired: OffsetRuns[HeldSince] = Factory(OffsetRuns)
+    _pending: OffsetRuns[tuple[HeldSince, End | None, int | None]] = Factory(OffsetRuns)
 
     def member(self, member_id: str) -> MemberFacts:
         """Return what a member has done so far."""
@@ -155,32 +156,38 @@ class Deliveries:
 
     def apply(self, event: Event, rows: Iterable[OutputRow], at_us: int | None) -> None:
         """Take an event and its rows; *at_us* is its time."""
-        if event.kind in {"initialize", "stop"}:
-            self._lose_all()
-        elif event.kind == "fetch" and event.member_id:
-            member = self.member(event.member_id)
-            member.fetches += 1
-            member.last_fetch_us = at_us
         closed = self.ended[End.SESSION_CLOSED]
         for row in rows:
             if row.kind == "transition":
                 self._changed(event, row)
-        if event.kind == "acknowledge" and event.member_id:  # locks that were due have expired before
-            self._acknowledged(event, event.member_id, at_us)
-        lost = self.ended[End.SESSION_CLOSED] - closed
-        if lost and event.kind == "disconnect":
-            self.lost_sessions += 1
-            self.lost_with_sessions += lost
+        match event.kind:
+            case "initialize" | "stop":  # locks that were due have expired before, as before an acknowledgement
+                self._lose_all()
+            case "fetch" if event.member_id:
+                member = self.member(event.member_id)
+                member.fetches += 1
+                member.last_fetch_us = at_us
+            case "acknowledge" if event.member_id:
+                self._acknowledged(event, event.member_id, at_us)
+            case "disconnect":
+                lost = self.ended[End.SESSION_CLOSED] - closed
+                self.lost_sessions += lost > 0
+                self.lost_with_sessions += lost
+            case _:
+                pass
 
     def _lose_all(self) -> None:
         for first, last, _ in self._held.take_all():
             self.ended[End.NEW_LEADER] += last - first + 1
         self._expired.take_all()
+        self._pending.take_all()
 
     def _changed(self, event: Event, row: OutputRow) -> None:
         first, last, member_id, _, name, before, after, _ = row.values
         cause = Cause(name)
-        if after == RecordState.ACQUIRED:
+        if cause is Cause.ROLLED_BACK and after == RecordState.ACQUIRED:
+            self._roll_back(first, last)
+        elif after == RecordState.ACQUIRED:
             self._acquired(first, last, member_id, cause, row.at_us)
         elif before == RecordState.ACQUIRED:
             for begin, stop, held in self._held.take(first, last):
@@ -188,6 +195,8 @@ class Deliveries:
                     self.member(held.member_id).acquired -= stop - begin + 1
                 else:
                     self._ended(begin, stop, held, _end_of(event, row, cause, held), row.at_us)
+        elif cause in {Cause.CONFIRMED, Cause.PASSED}:
+            self._pending.take(first, last)
 
     def _acquired(self, first: int, last: int, member_id: str, cause: Cause, at_us: int | None) -> None:
         size = last - first + 1
@@ -196,16 +205,31 @@ class Deliveries:
             for begin, stop, held in self._held.take(first, last):
                 self._held.put(begin, stop, held._replace(renewals=held.renewals + 1))
             return
-        if cause is Cause.ROLLED_BACK:  # since when it holds them was forgotten with the acknowledgement
-            self._held.replace(first, last, HeldSince(member_id, None, has_acknowledged=True))
-            return
         self.member(member_id).acquired += size
         self._held.replace(first, last, HeldSince(member_id, at_us))
+        self._pending.take(first, last)
         self._take_expired(first, last, member_id)
 
     def _ended(self, first: int, last: int, held: HeldSince, end: End | None, at_us: int | None) -> None:
-        size = last - first + 1
         us = None if at_us is None or held.since_us is None else max(0, at_us - held.since_us)
+        self._count(held, end, last - first + 1, us)
+        self._pending.replace(first, last, (held, end, us))
+        if end is End.LOCK_EXPIRED and not held.has_acknowledged:
+            member = self.member(held.member_id)
+            if at_us is None or at_us != member.round_us:
+                member.rounds_since, member.round_us = member.rounds_since + 1, at_us
+            self._expired.replace(first, last, held)
+            if len(self._expired) > _MOST_EXPIRED:
+                self._expired.take(0, first - 1)
+
+    def _roll_back(self, first: int, last: int) -> None:
+        """Take back how deliveries have ended, as the write of that has failed: their members hold the records."""
+        for begin, stop, (held, end, us) in self._pending.take(first, last):
+            self._count(held, end, begin - stop - 1, us)
+            self._held.put(begin, stop, held._replace(has_acknowledged=True))
+
+    def _count(self, held: HeldSince, end: End | None, size: int, us: int | None) -> None:
+        """Count deliveries that have ended; fewer if *size* is below 0."""
         if held.renewals:
             self._count_renewals(held, end, size, us)
         if end is None:
@@ -216,15 +240,9 @@ class Deliveries:
         self.ended[end] += size
         if end is End.RELEASED:
             self.member(held.member_id).released += size
-        if end is End.LOCK_EXPIRED and not held.has_acknowledged:
-            member = self.member(held.member_id)
-            member.expired += size
-            member.expired_since += size
-            if at_us is None or at_us != member.round_us:
-                member.rounds_since, member.round_us = member.rounds_since + 1, at_us
-            self._expired.replace(first, last, held)
-            if len(self._expired) > _MOST_EXPIRED:
-                self._expired.take(0, first - 1)
+        elif end is End.LOCK_EXPIRED and not held.has_acknowledged:
+            self.member(held.member_id).expired += size
+            self.member(held.member_id).expired_since += size
 
     def _count_renewals(self, held: HeldSince, end: End | None, size: int, us: int | None) -> None:
         renewals = self.renewals

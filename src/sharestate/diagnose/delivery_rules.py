@@ -332,7 +332,7 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="poison-records",
         title="records that nobody can process",
         severity=Severity.WARNING,
-        when="records were archived at the delivery limit, less than 10 % of those delivered",
+        when="records were archived at the delivery limit, fewer than 20 or less than 10 % of those delivered",
         source=f"{_LIMIT}, KAFKA-17541, [rule 20.3](rules.md#rule-20-3)",
         evidence="{records:record} of {delivered} ({part}) reached the limit of {limit:delivery} and were given up:"
         " {offsets} ({ends}).[ {letters:record} went to the dead-letter queue.]",

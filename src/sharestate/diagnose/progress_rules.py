@@ -290,7 +290,7 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         " in flight, and {refused} fetches came back empty. Of what was in flight {terminal_part} were done on"
         " average, and waited for the SPSO, which stayed longest at {start}.",
         advice="Look at record {start} with log explain --offset {start}: it fails, or its member holds it. Raising"
-        " share.partition.max.record.locks (up to 10000) gains time only.",
+        " share.partition.max.record.locks (group.share.max.partition.max.record.locks bounds it) gains time only.",
         needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_full_of_terminal,
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from sharestate.diagnose.partition_facts import PartitionFacts
 from sharestate.explain import End
 from sharestate.history import Event, Header, open_history
 from sharestate.history.replay import Replay
+from sharestate.history.rows import OutputRow
+from sharestate.history.synthetic import SyntheticHistory
 from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
 from tests.support.hand_made_stories import LACKS, RELEASE, Story
@@ -39,59 +42,99 @@ def of_file(name: str) -> list[Event]:
         return list(history)
 
 
-HISTORIES: Final = {
+def synthetic() -> list[Event]:
+    """Return the events of leaders that fail over, members that hang and leave, and writes that fail."""
+    return list(SyntheticHistory(share_partitions=4, events=2_000, hot_percent=40, seed=8))
+
+
+NOTHING: Final[frozenset[str]] = frozenset()
+HISTORIES: Final[Mapping[str, tuple[Callable[[], list[Event]], frozenset[str]]]] = {
     "a story": (story, LACKS),
-    "a broker with late acknowledgements": (lambda: of_file("diagnose/bad.jsonl.gz"), frozenset[str]()),
-    "a busy broker": (lambda: of_file("broker-log/k440-hot.jsonl.gz"), frozenset[str]()),
-    "another one": (lambda: of_file("broker-log/k440-hot-2.jsonl.gz"), frozenset[str]()),
+    "a broker with late acknowledgements": (lambda: of_file("diagnose/bad.jsonl.gz"), NOTHING),
+    "a busy broker": (lambda: of_file("broker-log/k440-hot.jsonl.gz"), NOTHING),
+    "another one": (lambda: of_file("broker-log/k440-hot-2.jsonl.gz"), NOTHING),
+    "a synthetic history": (synthetic, NOTHING),
 }
+
+History = tuple[list[Event], frozenset[str]]
 
 
 @pytest.fixture(params=HISTORIES)
-def events(request: pytest.FixtureRequest) -> tuple[list[Event], frozenset[str]]:
+def history(request: pytest.FixtureRequest) -> History:
     """The events of each history, and what it lacks."""
     make, lacks = HISTORIES[request.param]
     return make(), lacks
 
 
-def facts_of(events: list[Event], lacks: frozenset[str]) -> list[PartitionFacts]:
+def facts_of(history: History) -> list[PartitionFacts]:
     """Return the facts about the share partitions of a history."""
-    facts = HistoryFacts(Header(lacks=lacks))
-    for event in events:
+    facts = HistoryFacts(Header(lacks=history[1]))
+    for event in history[0]:
         facts.apply(event)
     return list(facts.partitions.values())
 
 
-def test_deliveries_are_those_of_a_replay(events: tuple[list[Event], frozenset[str]]) -> None:
-    """Acquired, expired and done records, and redelivered ones as ``log explain`` has them."""
-    for facts in facts_of(*events):
-        counts: Counter[str] = Counter()
-        replay = Replay(facts.key, lacks=events[1], outputs=frozenset({"acquisition", "transition"}))
-        for event in events[0]:
-            for row in replay.apply(event) if event.key == facts.key else ():
-                size = row.values[1] - row.values[0] + 1
-                if row.kind == "acquisition":
-                    counts["acquired"] += size
-                elif row.values[5] == RecordState.ACQUIRED and row.values[6] != RecordState.ACQUIRED:
-                    counts[row.values[4]] += size
-        happened, deliveries = facts.life.happened, facts.deliveries
+class Record:
+    """The deliveries of one record, by a plain loop."""
 
-        assert counts["acquired"] == happened.deliveries == sum(each.acquired for each in deliveries.members.values())
-        assert deliveries.done == counts[Cause.ACCEPTED] + counts[Cause.REJECTED] + counts[Cause.GAP]
-        ends = deliveries.ended
-        at_limit = ends[End.LOCK_EXPIRED] - counts[Cause.LOCK_EXPIRED]
-        at_limit += ends[End.RELEASED] - counts[Cause.RELEASED]
-        at_limit += ends[End.SESSION_CLOSED] - counts[Cause.SESSION_CLOSED]
-        assert at_limit == counts[Cause.ARCHIVED_AT_LIMIT]
-        assert counts["acquired"] > 0
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.ends: list[str | None] = []
+
+    def take(self, row: OutputRow) -> None:
+        """Take a transition of the record."""
+        cause, before, after = row.values[4:7]
+        if cause == Cause.ACQUIRED:
+            self.ends.append(None)
+        elif cause == Cause.ROLLED_BACK and after == RecordState.ACQUIRED:
+            self.ends[-1] = None
+        elif before == RecordState.ACQUIRED and after != RecordState.ACQUIRED:
+            self.ends[-1] = cause
 
 
-def test_expired_locks_are_those_of_an_overview(events: tuple[list[Event], frozenset[str]]) -> None:
-    """Member by member, and no more expired than ended."""
-    for facts in facts_of(*events):
-        expired = {name: each.expired for name, each in facts.deliveries.members.items() if each.expired}
+def plain(history: History, key: tuple[str, str, int]) -> tuple[int, Counter[str | None]]:
+    """Return how many records were acquired, each as often as that was, and how their deliveries have ended."""
+    replay = Replay(key, lacks=history[1], outputs=frozenset({"acquisition", "initialization", "transition"}))
+    records: dict[int, Record] = defaultdict(Record)
+    acquired = 0
+    for event in history[0]:
+        for row in replay.apply(event) if event.key == key else ():
+            if row.kind == "acquisition":
+                acquired += row.values[1] - row.values[0] + 1
+            elif row.kind == "transition":
+                for offset in range(row.values[0], row.values[1] + 1):
+                    records[offset].take(row)
+            else:
+                for record in records.values():
+                    record.ends[-1:] = [end or "new leader" for end in record.ends[-1:]]
+    return acquired, Counter(end for record in records.values() for end in record.ends)
 
-        assert expired == dict(facts.overview.expiries)
+
+def test_deliveries_are_those_of_a_plain_loop(history: History) -> None:
+    """Acquired and done records, and ends by their causes; what was acquired is what ``log explain`` has delivered."""
+    for facts in facts_of(history):
+        acquired, ends = plain(history, facts.key)
+        deliveries = facts.deliveries
+        at_limit = sum(deliveries.ended[end] - ends[cause] for end, cause in ENDS.items())
+
+        assert acquired == facts.life.happened.deliveries == sum(each.acquired for each in deliveries.members.values())
+        assert deliveries.done == sum(ends[cause] for cause in (Cause.ACCEPTED, Cause.REJECTED, Cause.GAP))
+        assert deliveries.ended[End.NEW_LEADER] == ends["new leader"]
+        assert at_limit == ends[Cause.ARCHIVED_AT_LIMIT]
+        assert acquired > 0
+
+
+ENDS: Final = {
+    End.LOCK_EXPIRED: Cause.LOCK_EXPIRED,
+    End.RELEASED: Cause.RELEASED,
+    End.SESSION_CLOSED: Cause.SESSION_CLOSED,
+}
+
+
+def test_expired_locks_are_those_of_an_overview(history: History) -> None:
+    """All of them, but for what a member had acknowledged before, and could not be written."""
+    for facts in facts_of(history):
+        assert facts.deliveries.ended[End.LOCK_EXPIRED] == sum(count for _, count in facts.overview.expiries)
 
 
 def test_processing_takes_as_long_as_the_times_of_events_say() -> None:
@@ -99,7 +142,7 @@ def test_processing_takes_as_long_as_the_times_of_events_say() -> None:
     told = Story(log=100)
     for _ in range(10):
         told.work("m1", 0.3)
-    (facts,) = facts_of(told.events, LACKS)
+    (facts,) = facts_of((told.events, LACKS))
 
     assert facts.deliveries.processing.count == 100
     assert facts.deliveries.processing.percentile(0.5) == pytest.approx(300_000, rel=0.01)
