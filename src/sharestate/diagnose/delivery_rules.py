@@ -301,6 +301,7 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         " {late:delivery} the lock had expired before]. All that such a request says of the partition is lost.",
         advice="Acknowledge in smaller requests, sooner, or with longer locks; the client sees the refusal in its"
         " acknowledgement commit callback: log it there.",
+        needs=(),
         judge=_late_acknowledgements,
     ),
     DiagnosisRule(

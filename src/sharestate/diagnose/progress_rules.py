@@ -379,6 +379,7 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         advice="Look at the leader and the in-sync replicas of the partition of __share_group_state, and at its"
         " broker's"
         " log at these times.",
+        needs=(),
         judge=_failing_writes,
     ),
     DiagnosisRule(
@@ -394,7 +395,7 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         " half of them {median} or less. Locks go on meanwhile.",
         advice="Look at the load and the disks of the broker that leads the partition of __share_group_state, and at"
         " replicas that lag there.",
-        needs=(RuleNeed.STATE,),
+        needs=(),
         judge=_slow_answers,
     ),
     DiagnosisRule(
@@ -416,7 +417,7 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         evidence="The leader changed {leaders:time} within {lasted}[, and {redelivered:delivery} were made again for"
         " it].",
         advice="Look for brokers that restart or lose their controller session, and for reassignments under way.",
-        needs=(RuleNeed.STATE, RuleNeed.TIMES),
+        needs=(RuleNeed.TIMES,),
         judge=_leaders,
     ),
     DiagnosisRule(
