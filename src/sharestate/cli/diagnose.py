@@ -12,7 +12,7 @@ from typing import Final
 import click
 from rich.text import Text
 
-from sharestate.cli.exits import exit_code_of_diagnosis
+from sharestate.cli.exits import NoVerdict, exit_code_of_diagnosis
 from sharestate.cli.partition_choice import group_option, partition_option, profile_option, topic_option
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.cli.state import DELIVERY_COUNT_LIMIT, PATH, read_topic, servers_option, settings_option
@@ -169,9 +169,13 @@ def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
         return all(want in {None, each} for want, each in zip(asked, key, strict=True))
 
     with progress("reading") as bar:
-        return read_facts(
+        facts = read_facts(
             source, profile=PROFILES[profile_name], wanted=is_wanted, watch=lambda history: watched(history, bar)
         )
+    if not facts.partitions:
+        message = f"no such share partition is in {source}"
+        raise NoVerdict(message)
+    return facts
 
 
 def _stored(

@@ -69,7 +69,8 @@ class GroupFacts(NamedTuple):
 def _hot_partition(group: GroupFacts) -> Evidence | None:
     by_topic: dict[str, list[PartitionFacts]] = defaultdict(list)
     for facts in group.partitions:
-        by_topic[facts.key[1]].append(facts)
+        if facts.life.partition is not None and not facts.life.happened.unchecked:
+            by_topic[facts.key[1]].append(facts)
     for topic_id, partitions in by_topic.items():
         if len(partitions) < 2:  # noqa: PLR2004 - one has nothing to be compared with
             continue

@@ -35,6 +35,7 @@ class PartitionFacts:
         fetches: What fetches have got.
         lag: The lag over time.
         stalls: The stalls that were seen.
+        config: The settings that were in force last, while the state was known; Kafka's defaults if it never was.
         settings: The settings of the group that events have named, by the names of the history.
         assumed: Those of them that nothing says.
         first_us: The time of the first event after the settings; None if none had a time. [µs since 1970]
@@ -69,6 +70,7 @@ class PartitionFacts:
         self.life = PartitionLife(key, profile=profile, lacks=lacks, listed=_MOST_SHOWN, budget=budget)
         self.deliveries, self.start, self.room = Deliveries(), StartOffset(), Room()
         self.fetches, self.lag, self.stalls = Fetches(), Lag(), Stalls()
+        self.config = ShareConfig()
         self.settings: dict[str, Any] = {}
         self.assumed: frozenset[str] = frozenset()
         self.first_us: int | None = None
@@ -87,16 +89,9 @@ class PartitionFacts:
         self._overview: Overview | None = None
 
     @property
-    def config(self) -> ShareConfig:
-        """The settings in force at the end; Kafka's defaults where the state is not known."""
-        partition = self.life.partition
-        return ShareConfig() if partition is None else partition.config
-
-    @property
     def lock_us(self) -> int:
-        """The duration of acquisition locks. [µs]"""
-        lock_ms: int = self.settings.get("record_lock_duration_ms", self.config.record_lock_duration_ms)
-        return lock_ms * 1000
+        """The duration of acquisition locks at the end. [µs]"""
+        return self.config.record_lock_duration_ms * 1000
 
     @property
     def lasted_us(self) -> int:
@@ -127,6 +122,8 @@ class PartitionFacts:
         if event.kind == "fetch":
             self._fetched(event, rows, had_more=had_more)
         partition = self.life.partition
+        if partition is not None:
+            self.config = partition.config
         self.start.apply(partition, self.at_us)
         self.room.apply(partition, self.at_us)
         self._take_log()
@@ -171,8 +168,8 @@ class PartitionFacts:
         partition = self.life.partition
         if partition is None or response is None or response.get("start_offset") != -1:
             return
-        begins_late = partition.config.auto_offset_reset.strategy is not OffsetReset.EARLIEST
-        if begins_late and self._log_begin is not None:
+        begins_at_end = partition.config.auto_offset_reset.strategy is OffsetReset.LATEST
+        if begins_at_end and self._log_begin is not None:
             self.skipped += max(0, partition.start_offset - max(self._log_begin, self.life.log.start_offset))
 
     # ---- fetches

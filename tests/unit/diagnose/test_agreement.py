@@ -44,7 +44,7 @@ def of_file(name: str) -> list[Event]:
 
 def synthetic() -> list[Event]:
     """Return the events of leaders that fail over, members that hang and leave, and writes that fail."""
-    return list(SyntheticHistory(share_partitions=4, events=2_000, hot_percent=40, seed=8))
+    return list(SyntheticHistory(share_partitions=2, events=700, seed=8))
 
 
 NOTHING: Final[frozenset[str]] = frozenset()
