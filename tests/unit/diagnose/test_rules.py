@@ -330,9 +330,11 @@ def assigned(**partitions: int) -> HistoryFacts:
 
 
 def recorded(name: str, profile: str = "kafka-4.4") -> HistoryFacts:
-    """Return the facts about a recorded conversation with Kafka's class."""
+    """Return the facts about a recorded conversation with Kafka's class, up to what ends a stall in one of them (F5)."""
     facts = HistoryFacts(Header(lacks=recorded_histories.LACKS))
     for event in recorded_histories.history_of(DATA / name, profile=profile):
+        if event.request == {"offset": 15}:
+            break
         facts.apply(event)
     return facts
 
@@ -417,3 +419,24 @@ def test_each_rule_has_its_cases() -> None:
     """No rule is without a planted case."""
     names = {rule.name for rule in PARTITION_RULES} | {rule.name for rule in GROUP_RULES}
     assert set(CASES) == names
+
+
+BUGS: Final = {
+    "F1": "vectors/found/found-stall-in-a-full-window.jsonl",
+    "F4": "vectors/found/found-stall-after-the-log-start.jsonl",
+    "F5": "vectors/found/found-stall-in-a-gap-below-the-log-start.jsonl",
+    "F6": "vectors/found/found-stall-after-compaction.jsonl",
+    "F7": "vectors/found/found-stall-after-an-aborted-transaction.jsonl",
+    "B22": "vectors/section19/ex-24.B22.jsonl",
+    "B23": "vectors-4.4/dlq-B23-negative-count.jsonl",
+    "F2": "vectors/found/found-negative-complete-count.jsonl",
+}
+"""What Kafka's class has answered where each bug shows (docs/kafka-bugs.md)."""
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_of_kafka_are_named(bug: str) -> None:
+    """Each with its name, where what is in flight proves it."""
+    findings = {each.facts.get("bug"): each.rule.name for each in diagnose(recorded(BUGS[bug])).findings}
+
+    assert findings.get(bug) == ("wrong-lag" if bug in {"B22", "B23", "F2"} else "stalled")
