@@ -208,6 +208,7 @@ def _print_diagnosis(found: Diagnosis, of: str) -> None:
     partitions = counted(found.share_partitions, "share partition")
     rules = [(rule, list(each)) for rule, each in groupby(found.findings, key=lambda finding: finding.rule.name)]
     _print([f"{counted(len(rules), 'finding') if rules else 'Nothing found'} in {partitions}, {found.events:,} {of}."])
+    _print(found.summary)
     if rules:
         print_rows(
             tables(),

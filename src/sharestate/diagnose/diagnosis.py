@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sharestate.diagnose.delivery_rules import DELIVERY_RULES
+from sharestate.diagnose.durations import Durations
 from sharestate.diagnose.group_rules import GROUP_RULES, GroupFacts
 from sharestate.diagnose.partition_facts import PartitionFacts
 from sharestate.diagnose.progress_rules import PROGRESS_RULES
-from sharestate.diagnose.rule import DiagnosisFinding, DiagnosisPlace, DiagnosisRule, NotChecked, RuleNeed, Severity
+from sharestate.diagnose.rule import (
+    DiagnosisFinding,
+    DiagnosisPlace,
+    DiagnosisRule,
+    NotChecked,
+    RuleNeed,
+    Severity,
+    lasting,
+)
 from sharestate.errors import HistoryOrderError, MalformedInputError
+from sharestate.explain.outcomes import End
 from sharestate.explain.words import counted
 from sharestate.history import Header
 from sharestate.history.events import Event
@@ -35,6 +46,7 @@ class Diagnosis(NamedTuple):
     What was found out.
 
     Attributes:
+        summary: What was done, a line for each group; nothing of the state topic.
         findings: What is wrong, the gravest first.
         not_checked: The rules that could not be judged.
         notes: What else has to be known to read it.
@@ -43,6 +55,7 @@ class Diagnosis(NamedTuple):
         events: How many events they have; records of the state topic if it was that. [events]
     """
 
+    summary: tuple[str, ...]
     findings: tuple[DiagnosisFinding, ...]
     not_checked: tuple[NotChecked, ...]
     notes: tuple[str, ...]
@@ -56,6 +69,7 @@ class Diagnosis(NamedTuple):
             "diagnosis": DIAGNOSIS_VERSION,
             "share_partitions": self.share_partitions,
             "events": self.events,
+            "summary": list(self.summary),
             "findings": [each.to_json(self.topics) for each in self.findings],
             "not_checked": [each.to_json(self.topics) for each in self.not_checked],
             "notes": list(self.notes),
@@ -155,8 +169,15 @@ def diagnose(facts: HistoryFacts) -> Diagnosis:
         _judge(PARTITION_RULES, partition, (partition,), place, findings, not_checked)
     for group in facts.groups():
         _judge(GROUP_RULES, group, group.partitions, DiagnosisPlace(group.group_id), findings, not_checked)
-    counts = len(facts.partitions), facts.events
-    return Diagnosis(tuple(by_severity(findings)), tuple(not_checked), tuple(notes), facts.header.topics, *counts)
+    return Diagnosis(
+        tuple(map(_summary, facts.groups())),
+        tuple(by_severity(findings)),
+        tuple(not_checked),
+        tuple(notes),
+        facts.header.topics,
+        len(facts.partitions),
+        facts.events,
+    )
 
 
 def by_severity(findings: Iterable[DiagnosisFinding]) -> list[DiagnosisFinding]:
@@ -208,6 +229,29 @@ def _missing_of(need: RuleNeed, facts: PartitionFacts) -> str | None:
             return f"{counted(facts.overview.differences, 'time')} something was observed and computed otherwise"
         case _:
             return None
+
+
+def _summary(group: GroupFacts) -> str:
+    """Return what members of a group have done, in a line."""
+    records = sum(map(group.delivered, group.partitions))
+    deliveries = sum(each.life.happened.deliveries for each in group.partitions)
+    ends, durations = Counter[End](), Durations()
+    for each in group.partitions:
+        ends.update(each.life.happened.redelivered.ends)
+        durations.merge(each.deliveries.processing)
+    again = ", ".join(f"{end.value} {count:,}" for end, count in ends.most_common() if count > 0)
+    members = len({name for each in group.partitions for name in each.deliveries.members})
+    lags = [each.lag.last() for each in group.partitions]
+    known = [each.lag for each in lags if each is not None]
+    times = f"{lasting(durations.percentile(0.5))}, 99 % within {lasting(durations.percentile(0.99))}"
+    parts = (
+        f"{counted(records, 'record')} delivered, {counted(deliveries, 'delivery')}",
+        f"again after: {again}" if again else "",
+        f"half were done within {times}" if durations.count else "",
+        counted(members, "member"),
+        f"lag {sum(known):,} at the end" if known and len(known) == len(lags) else "",
+    )
+    return f"group {group.group_id}: {'; '.join(filter(None, parts))}"
 
 
 def _notes(facts: PartitionFacts) -> Iterator[str]:

@@ -230,4 +230,6 @@ def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
                 not_checked.append(NotChecked(rule, place, "where the log ends is not known; --bootstrap asks"))
     unsaid = [each for each in Unsaid if each is not Unsaid.LOG or log_ends is None]
     notes = ("The state topic does not say:", *(f"  {UNSAID[each]}" for each in unsaid))
-    return Diagnosis(tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, len(partitions), records)
+    return Diagnosis(
+        (), tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, len(partitions), records
+    )

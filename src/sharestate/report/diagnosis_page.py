@@ -41,7 +41,7 @@ def _sections(found: Diagnosis) -> Iterator[str]:
     rules = [list(those) for _, those in groupby(found.findings, key=lambda each: each.rule.name)]
     rows = [(each[0].rule.severity.value, Link(each[0].rule.title, each[0].rule.name), len(each)) for each in rules]
     summary = table_of(("severity", "finding", "in"), rows) if rows else "<p>Nothing found.</p>"
-    yield f'<section id="findings"><h2>Findings</h2>{summary}</section>'
+    yield f'<section id="findings"><h2>Findings</h2>{summary}{list_of(found.summary)}</section>'
     for findings in rules:
         yield _section(findings, found)
     if found.not_checked:

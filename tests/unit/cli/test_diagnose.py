@@ -33,10 +33,14 @@ def test_findings_end_it_with_1() -> None:
 
 
 def test_nothing_found_ends_it_with_0() -> None:
-    """Nothing else is said."""
+    """What was done is said, and nothing else."""
     result = run(GOOD)
 
-    assert (result.exit_code, result.stdout) == (0, "Nothing found in 1 share partition, 38 events.\n")
+    first, second = result.stdout.splitlines()
+
+    assert (result.exit_code, first) == (0, "Nothing found in 1 share partition, 38 events.")
+    assert second.startswith("group billing: 200 records delivered, 200 deliveries; half were done within ")
+    assert second.endswith("; 1 member; lag 0 at the end")
 
 
 def test_what_is_not_checked_ends_it_with_2(tmp_path: Path) -> None:

@@ -330,7 +330,7 @@ def assigned(**partitions: int) -> HistoryFacts:
 
 
 def recorded(name: str, profile: str = "kafka-4.4") -> HistoryFacts:
-    """Return the facts about a recorded conversation with Kafka's class, up to what ends a stall in one of them (F5)."""
+    """Return the facts about a recorded conversation with Kafka's class, up to what ends a stall in one (F5)."""
     facts = HistoryFacts(Header(lacks=recorded_histories.LACKS))
     for event in recorded_histories.history_of(DATA / name, profile=profile):
         if event.request == {"offset": 15}:
