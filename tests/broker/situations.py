@@ -542,7 +542,6 @@ def history(broker: KafkaBroker, place: Path) -> Path:
     for command in (("import", broker.request_log, *segments, "-o", arrival), ("verify", arrival, "-o", causal)):
         result = CliRunner().invoke(sharestate, ["log", *map(str, command)])
         assert result.exit_code in {0, 2}, result.output
-    assert causal.exists(), result.output
     return causal
 
 
