@@ -23,11 +23,11 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from sharestate.cli.commands import sharestate
 from sharestate.diagnose import Diagnosis, diagnose, read_facts
+from sharestate.testing.servers import ACCEPT, REJECT, RELEASE, FetchLimits
 from tests.broker.conftest import running
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure
 from tests.broker.scenarios import ISOLATION, LIMIT, LOCK
-from tests.broker.share_sessions import ACCEPT, REJECT, RELEASE, FetchLimits
 from tests.broker.told_members import Place, accepts, at_once, renews
 
 LOCKS: Final = "share.partition.max.record.locks"

@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from sharestate.testing.servers import ACCEPT, RENEW, FetchLimits, Partition, RawMember
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, produce
-from tests.broker.raw_members import RawMember
-from tests.broker.share_sessions import ACCEPT, RENEW, FetchLimits, Partition
 
 Decide: TypeAlias = Callable[[int, int], int | None]
 """What becomes of a record, by its offset and its delivery count; None if nothing is said of it."""

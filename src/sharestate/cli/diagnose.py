@@ -49,7 +49,7 @@ Wanted = tuple[str | None, str | None, int | None]
 """The group, the topic's name or id, and the partition; None for all."""
 
 
-@click.command("diagnose", short_help="Say what is wrong with share groups, and what to do.")
+@click.command("diagnose", short_help="Say what is wrong with share groups.")
 @click.option(
     "--against",
     "other",
