@@ -1,5 +1,5 @@
 """
-Reports: pages to open in a browser, of what happened to share partitions, and of what audits and diagnoses found out.
+Reports: pages to open in a browser, of share partitions, of audits and diagnoses, and of dead-letter topics.
 
 Those of share partitions are made of histories of any writer, and have pictures that need the extra ``plots``.
 """
@@ -7,10 +7,19 @@ Those of share partitions are made of histories of any writer, and have pictures
 from typing import TYPE_CHECKING
 
 from sharestate.report.audit_page import audit_page
+from sharestate.report.dead_letters_page import dead_letters_page
 from sharestate.report.diagnosis_page import diagnosis_page
 from sharestate.report.timeline import PartitionTimeline, ReportedPartition
 
-__all__ = ["PartitionTimeline", "ReportedPartition", "audit_page", "diagnosis_page", "report_history", "report_page"]
+__all__ = [
+    "PartitionTimeline",
+    "ReportedPartition",
+    "audit_page",
+    "dead_letters_page",
+    "diagnosis_page",
+    "report_history",
+    "report_page",
+]
 
 if TYPE_CHECKING:
     from sharestate.report.page import report_history, report_page
