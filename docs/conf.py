@@ -59,6 +59,8 @@ nitpick_ignore_regex = [
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
     ("py:class", r"sharestate\.broker\.server\.test_broker\.T"),  # a type variable
     ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
+    ("py:class", r"Evidence|sharestate\.diagnose\.(rule\.Facts|group_rules\.GroupFacts)"),  # what rules judge, and show
+    ("py:class", r"sharestate\.explain\.log_facts\.LogFacts"),  # what a life knows of the log
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
     ("py:class", r"sharestate\.log_check\.(budget\.Part|found_order\.FoundOrder)"),  # what a budget and a check keep
     ("py:class", r"sharestate\.values\.config_keys\.Validator"),  # what values a setting takes

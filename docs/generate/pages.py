@@ -9,6 +9,7 @@ from generate import (
     broker_apis,
     configuration,
     dead_letter_rules,
+    diagnosis_rules,
     green_runs,
     history_format,
     how_we_know,
@@ -32,6 +33,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "configuration.md": configuration.page,
         "dead-letter-rules.md": dead_letter_rules.page,
+        "diagnosis-rules.md": diagnosis_rules.page,
         "green-runs.md": green_runs.page,
         "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,
