@@ -24,6 +24,7 @@ from sharestate.cli.compare import compare_command
 from sharestate.cli.exits import NoVerdict, run_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
+from sharestate.cli.monitor import monitor_command
 from sharestate.cli.options import level_option, profile_option
 from sharestate.cli.replay_report import ReplayReport, with_progress
 from sharestate.cli.spark import spark_group
@@ -75,6 +76,7 @@ sharestate.add_command(compare_command)
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
 sharestate.add_command(log_group)
+sharestate.add_command(monitor_command)
 sharestate.add_command(spark_group)
 sharestate.add_command(state_group)
 
