@@ -273,7 +273,8 @@ def _corrected_lag(
     Return the records that are to be delivered or finished; None if that is not known.
 
     Where Kafka's count is missing or proved wrong, the records that are stored as done are counted, as the next leader
-    will do. Records that brokers have deleted are no longer to be delivered. Without an SPSO, the next leader begins
+    will do. Records that brokers have deleted are no longer to be delivered; what is counted as done and not stored is
+    taken to be among these, so that the lag is too high rather than too low. Without an SPSO, the next leader begins
     where the group's ``share.auto.offset.reset`` says.
     """
     state = rebuilt.state
@@ -281,12 +282,12 @@ def _corrected_lag(
         return None
     if state.start_offset < 0:
         return {"earliest": len(log), "latest": 0}.get(offset_reset or "")
+    stored = terminal_count(state)
     is_counted = miscounted is None and state.delivery_complete_count != UNINITIALIZED_COUNT
-    done = state.delivery_complete_count if is_counted else terminal_count(state)
-    deleted = max(min(log.start, log.stop) - state.start_offset, 0)
-    if deleted:
-        deleted -= done_count(state.state_batches, state.start_offset, log.start - 1)
-    return max(log.stop - state.start_offset - done - deleted, 0)
+    done = state.delivery_complete_count if is_counted else stored
+    deleted = max(log.start - state.start_offset, 0)
+    deleted_done = done_count(state.state_batches, state.start_offset, log.start - 1) + done - stored
+    return log.stop - state.start_offset - done - max(deleted - deleted_done, 0)
 
 
 def _of_state_partition(followed: FollowedPartition, around: Surroundings) -> StatePartitionReading:

@@ -61,7 +61,15 @@ _HOPELESS: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTI
 _NO_FAILURE: Final = frozenset({KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001 - their names
 """What the client says of a partition: its log has no more records, or none at the offset that is wanted."""
 
-_ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001 - their names
+_ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT})  # noqa: SLF001 - their names
+
+_OTHER_LEADER: Final = frozenset(
+    {
+        *(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
+        *(KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH),
+    }
+)
+"""What a broker answers that does not lead a partition, or not since it was told so."""
 
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -257,12 +265,30 @@ class Cluster:
             return {}
         places = {(place.topic, place.partition): place for place in asked.values()}
         try:
-            futures = self._admin.list_offsets(dict.fromkeys(places.values(), spec), request_timeout=self._timeout_s)
-            listed = {(place.topic, place.partition): self._offset(place, futures) for place in places.values()}
+            listed = self._list_offsets(places, spec)
+            if None in listed.values():
+                # librdkafka keeps the epochs of leaders that it has asked so, and is refused after a failover for good.
+                del self._admin
+                listed |= self._list_offsets({name: places[name] for name, at in listed.items() if at is None}, spec)
         except KafkaException as error:
             self._refuse(error.args[0], error)
-        found = {key: listed[place.topic, place.partition] for key, place in asked.items()}
+        found = {key: listed.get((place.topic, place.partition)) for key, place in asked.items()}
         return {key: offset for key, offset in found.items() if offset is not None}
+
+    def _list_offsets(
+        self, places: Mapping[tuple[str, int], TopicPartition], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int | None]:
+        """Return the offset of each place, None where its leader is another one; without those that are not shown."""
+        futures = self._admin.list_offsets(dict.fromkeys(places.values(), spec), request_timeout=self._timeout_s)
+        listed: dict[tuple[str, int], int | None] = {}
+        for name, place in places.items():
+            try:
+                listed[name] = int(futures[place].result().offset)
+            except KafkaException as error:
+                self._pass_over(error)
+                if error.args[0].code() in _OTHER_LEADER:
+                    listed[name] = None
+        return listed
 
     def topic_names(self) -> dict[str, str]:
         """
@@ -335,13 +361,6 @@ class Cluster:
             else:
                 self._failures.clear()  # they are over
                 return dict(metadata.topics)
-
-    def _offset(self, place: TopicPartition, futures: Mapping[TopicPartition, Any]) -> int | None:
-        try:
-            return int(futures[place].result().offset)
-        except KafkaException as error:
-            self._pass_over(error)
-            return None
 
     def _pass_over(self, error: Exception) -> None:
         """Raise *error* again unless it is about one topic or partition."""
