@@ -19,7 +19,7 @@ from attrs import fields as fields_of
 
 from sharestate.coordinator import COORDINATOR_4_3, CoordinatorProfile, StoredState
 from sharestate.errors import MalformedInputError, StateLogError
-from sharestate.json_checks import Check, Field, integer, list_of, nullable, one_of, record, row, text
+from sharestate.json_checks import Check, Field, integer, list_of, nullable, one_of, record, refuse, row, text
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.monitor.following import COUNT_REASONS, FollowedPartition, Follower, Happened
 from sharestate.state_topic.rebuild import StandingStart
@@ -124,13 +124,11 @@ class Checkpoint:
         follower = Follower(profile)
         with self._errors():
             for (document,) in self._db.execute("SELECT document FROM topic"):
-                topic = _topic(read_json(document), "topic")
+                topic = _topic(_json(document), "topic")
                 follower.topic_id, follower.restarts = topic["topic_id"], topic["restarts"]
             for number, document in self._db.execute("SELECT number, document FROM state_partitions ORDER BY number"):
                 place = f"state partition {number}"
-                follower.partitions[number] = self._loaded(
-                    number, _state_partition(read_json(document), place), profile
-                )
+                follower.partitions[number] = self._loaded(number, _state_partition(_json(document), place), profile)
         return follower
 
     def save(self, follower: Follower) -> None:
@@ -176,7 +174,7 @@ class Checkpoint:
         states, starts = {}, {}
         for *names, document in self._db.execute(_SELECTED, (number,)):
             key = SharePartitionKey(group_id=names[0], topic_id=names[1], partition=names[2])
-            states[key], starts[key], followed.happened[key] = _share_partition(read_json(document), str(key))
+            states[key], starts[key], followed.happened[key] = _share_partition(_json(document), str(key))
         followed.rebuilt.resume(
             states, starts, last_snapshot=numbers["last_snapshot"], last_offset=numbers["last_offset"]
         )
@@ -258,6 +256,11 @@ _SELECTED: Final = (
 _DELETED: Final = (
     "DELETE FROM share_partitions WHERE state_partition = ? AND group_id = ? AND topic_id = ? AND topic_partition = ?"
 )
+
+
+def _json(document: object) -> Json:
+    """Return the JSON of a column, of which SQLite does not say that it is text."""
+    return read_json(document) if isinstance(document, str) else refuse("text", None, "document")
 
 
 def _document(followed: FollowedPartition, key: SharePartitionKey) -> Json:

@@ -76,16 +76,30 @@ class Happened:
     passed: int = 0
     miscounted: str | None = None
 
-    def take(self, before: StoredState | None, value: ShareSnapshot | ShareUpdate, after: StoredState) -> None:
-        """Take over a record that has made *after* of *before*, which is None if there was no state."""
+    def take(
+        self,
+        before: StoredState | None,
+        value: ShareSnapshot | ShareUpdate,
+        after: StoredState,
+        *,
+        has_missed: bool = False,
+    ) -> None:
+        """
+        Take over a record.
+
+        Args:
+            before: The state before it; None if there was none.
+            value: The record's value.
+            after: The state after it.
+            has_missed: Whether records between *before* and this one were deleted before they were read.
+        """
         if isinstance(value, ShareUpdate):
             self.update_count += 1
         else:
             self.snapshot_count += 1
         if _is_initialization(before, value):
             self.initializations += 1
-            self.miscounted = None
-            return
+            self.miscounted = before = None
         if before is not None and after.leader_epoch > before.leader_epoch:
             self.leader_changes += 1
             self.miscounted = None
@@ -93,7 +107,7 @@ class Happened:
         start = _BEGINNING if before is None else before.start_offset
         self.acknowledged += newly_stored(known, value.state_batches, RecordState.ACKNOWLEDGED, start)
         self.archived += newly_stored(known, value.state_batches, RecordState.ARCHIVED, start)
-        if before is not None and _BEGINNING <= start < after.start_offset:
+        if before is not None and not has_missed and _BEGINNING <= start < after.start_offset:
             self.passed += _not_done(known, start, after.start_offset)
         if UNINITIALIZED_COUNT != after.delivery_complete_count < terminal_count(after):
             self.miscounted = BELOW_STORED
@@ -240,12 +254,13 @@ class FollowedPartition:
             self.happened.pop(key, None)
             self._unconfirmed.discard(key)
             return
+        has_missed = key in self._unconfirmed
         if isinstance(value, ShareSnapshot):
             self._unconfirmed.discard(key)
         happened = self.happened.get(key)
         if happened is None:
             happened = self.happened[key] = Happened(first_seen_ms=timestamp_ms)
-        happened.take(before, value, self.rebuilt.shard.states[key])
+        happened.take(before, value, self.rebuilt.shard.states[key], has_missed=has_missed)
 
 
 class Follower:
