@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from sharestate import SharePartitionKey, StateBatch
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, encode_record
@@ -21,11 +21,12 @@ def snapshot(start: int = 0, *batches: tuple[int, int, int, int], epoch: int = 0
     given = tuple(StateBatch(*batch) for batch in batches)
     defaults = {"state_epoch": 1, "leader_epoch": 0, "create_timestamp_ms": 0, "write_timestamp_ms": 0}
     done = sum(last - first + 1 for first, last, state, _ in given if state in {2, 4})
+    numbers: dict[str, Any] = {"delivery_complete_count": done if start >= 0 else -1, **defaults, **fields}
     return ShareSnapshot(
         snapshot_epoch=epoch,
         start_offset=start,
         state_batches=given,
-        **{"delivery_complete_count": done if start >= 0 else -1, **defaults, **fields},
+        **numbers,
     )
 
 

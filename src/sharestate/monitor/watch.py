@@ -120,8 +120,8 @@ class Watch:
         if self._missed_count() > missed_before:
             missed = self._missed_count() - missed_before
             self._say(
-                f"brokers have deleted {missed} records of the state topic that were not read yet: "
-                "the state is right after this round, and counters lack what those said"
+                f"brokers have deleted {missed} records of the state topic before they were read: "
+                "counters lack what those said"
             )
         if self.follower.restarts > restarts_before:
             self._say("the log of a partition of the state topic ends before what was read of it; it is read anew")

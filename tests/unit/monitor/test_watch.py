@@ -292,7 +292,7 @@ def test_a_round_that_fails_is_gone_on_with(watched: Watched) -> None:
     watched.watch.round()
     watched.cluster.write(update(0, (5, 9, 2, 1), complete=10))
     message = "cluster: nothing has come for 30 s"
-    watched.cluster.error = ExternalError(message, ErrorCode.REQUEST_TIMED_OUT, True)  # noqa: FBT003 - whether it is retriable
+    watched.cluster.error = ExternalError(message, ErrorCode.REQUEST_TIMED_OUT)
     with pytest.raises(ExternalError):
         watched.watch.round()
     watched.cluster.error = None
@@ -316,8 +316,7 @@ def test_what_was_missed_is_said(kept: Watched) -> None:
 
     assert (each.start_offset, each.done_count, each.happened.acknowledged) == (10, 1, 6)
     assert kept.said == [
-        "brokers have deleted 1 records of the state topic that were not read yet: the state is right after this round, "
-        "and counters lack what those said"
+        "brokers have deleted 1 records of the state topic before they were read: counters lack what those said"
     ]
     assert kept.watch.round().state_partitions[0].missed_count == 1
 
@@ -433,8 +432,8 @@ def changed(path: Path, *statements: str) -> None:
         ("DROP TABLE topic", "it has not the tables of its version"),
         ("UPDATE share_partitions SET document = '{}'", "state: missing"),
         (
-            "UPDATE share_partitions SET document = replace(document, '\"snapshot_epoch\":1', '\"snapshot_epoch\":true')",
-            "",
+            "UPDATE share_partitions SET document = replace(document, '\"leader_epoch\":', '\"leader_epoch\":1.')",
+            "leader_epoch",
         ),
         ("UPDATE share_partitions SET group_id = x'ff'", "group_id"),
         ("UPDATE state_partitions SET document = replace(document, '\"position\":', '\"position\":-')", "position"),
