@@ -139,8 +139,8 @@ PANELS: Final = (
     ),
     Panel(
         "Counts that are wrong",
-        _lines(f"count by (reason) (sharestate_wrong_complete_count{_WHERE})", "{{reason}}"),
-        "wrong_complete_count",
+        _lines(f"count by (reason) (sharestate_complete_records_wrong{_WHERE})", "{{reason}}"),
+        "complete_records_wrong",
         type="stat",
         width=4,
     ),
@@ -149,8 +149,8 @@ PANELS: Final = (
     Panel("How long the SPSO stands", _lines(_SINCE), "start_offset_moved_timestamp_seconds", unit="s"),
     Panel(
         "Deliveries of the oldest record",
-        _lines(f"sharestate_oldest_unfinished_delivery_count{_WHERE}"),
-        "oldest_unfinished_delivery_count",
+        _lines(f"sharestate_oldest_unfinished_deliveries{_WHERE}"),
+        "oldest_unfinished_deliveries",
     ),
     Panel(
         "Records finished per second",

@@ -126,8 +126,8 @@ class Scene:
         with KafkaPersister(self.broker.address) as persister:
             entry = persister.read_summary(request).result(PATIENCE_S).find(topic_id, partition)
         assert entry is not None
-        names = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
-        return {name: getattr(entry, name) for name in names}
+        names = ("state_epoch", "leader_epoch", "start_offset")
+        return {name: getattr(entry, name) for name in names} | {"complete_records": entry.delivery_complete_count}
 
     def lag(self, group_id: str) -> int:
         """Return what DescribeShareGroupOffsets says of partition 0."""
@@ -286,7 +286,7 @@ def test_it_is_what_kafka_share_groups_prints(scene: Scene) -> None:
 def test_it_is_what_the_share_coordinator_has(scene: Scene) -> None:
     """Epochs, SPSO and delivery complete count are those of the summary."""
     for place in PLACES:
-        names = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+        names = ("state_epoch", "leader_epoch", "start_offset", "complete_records")
         shown = {name: scene.last.value(f"sharestate_{name}", **labels(*place)) for name in names}
         assert shown == scene.summary(*place)
 
@@ -392,7 +392,7 @@ def test_a_wrong_count_is_shown_and_corrected(scene: Scene) -> None:
 
     place = labels(LEDGER, 0)
     assert (lag, scrape.value("sharestate_lag_records", **place)) == (-3, -3)
-    assert scrape.value("sharestate_wrong_complete_count", **place, reason="beyond_log") == 1
+    assert scrape.value("sharestate_complete_records_wrong", **place, reason="beyond_log") == 1
     assert scrape.value("sharestate_corrected_lag_records", **place) == 1
 
 
@@ -403,7 +403,7 @@ def test_a_count_stays_wrong_until_a_leader_counts_again(scene: Scene) -> None:
     place = labels(LEDGER, 0)
     assert (lag, scrape.value("sharestate_lag_records", **place)) == (27, 27)
     assert scrape.value("sharestate_corrected_lag_records", **place) == 31
-    assert scene.last.find("sharestate_wrong_complete_count", **place) == []
+    assert scene.last.find("sharestate_complete_records_wrong", **place) == []
     assert scene.last.value("sharestate_corrected_lag_records", **place) == scene.lag(LEDGER)
 
 

@@ -206,7 +206,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         column="corrected lag",
     ),
     Metric(
-        name="wrong_complete_count",
+        name="complete_records_wrong",
         help="1 while the delivery complete count is proved wrong, with the reason, until a leader counts again.",
         subject=SHARE_PARTITION,
         source=_LOGS,
@@ -215,7 +215,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         column="wrong count",
     ),
     Metric(
-        name="delivery_complete_count",
+        name="complete_records",
         help="Kafka's count of records at or above the SPSO that are done, as it is stored; -1 for none.",
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
@@ -273,7 +273,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         column="oldest",
     ),
     Metric(
-        name="oldest_unfinished_delivery_count",
+        name="oldest_unfinished_deliveries",
         help="How often that record was delivered, as far as it is stored; 0 if nothing is stored of it.",
         subject=SHARE_PARTITION,
         source=_LOGS,
