@@ -24,7 +24,7 @@ from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, enco
 from sharestate.monitor.checkpoint import Checkpoint
 from sharestate.monitor.exposition import ReadingCollector
 from sharestate.monitor.following import Follower
-from sharestate.monitor.readings import Surroundings, reading_of
+from sharestate.monitor.readings import ClusterReading, reading_of
 from sharestate.state_topic import TopicRecord
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ def _followed(load: Load) -> Follower:
     return follower
 
 
-def _around(load: Load) -> Surroundings:
+def _around(load: Load) -> ClusterReading:
     offsets = {number: range(10**6) for number in range(STATE_PARTITIONS)}
     keys = list(load.keys())
     names = {key.topic_id: f"topic-{key.topic_id}" for key in keys}
-    return Surroundings(offsets, {key: range(10**6) for key in keys}, names, {})
+    return ClusterReading(offsets, {key: range(10**6) for key in keys}, names, {})
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -19,8 +19,8 @@ from sharestate.monitor.metrics import (
     SHARE_PARTITION,
     STATE_PARTITION,
     TOPIC,
-    Kind,
     Metric,
+    MetricKind,
     Subject,
 )
 from sharestate.monitor.readings import LAG_REASONS
@@ -60,7 +60,7 @@ def page() -> str:
 
 def _row(metric: Metric) -> list[str]:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
-    kind = "histogram" if metric.kind is Kind.HISTOGRAM else metric.kind.value
+    kind = "histogram" if metric.kind is MetricKind.HISTOGRAM else metric.kind.value
     return [f"`{metric.full_name}`", kind, labels, metric.help, metric.source]
 
 

@@ -54,7 +54,7 @@ from sharestate.history.synthetic import SyntheticHistory
 from sharestate.json_lines import bounded_lines, read_json, write_json
 from sharestate.monitor.checkpoint import Checkpoint
 from sharestate.monitor.following import Follower
-from sharestate.monitor.readings import Surroundings, reading_of
+from sharestate.monitor.readings import ClusterReading, reading_of
 from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
@@ -480,7 +480,7 @@ def _read_checkpoint(data: bytes) -> None:
         path.write_bytes(data)
         with Checkpoint(path) as checkpoint:
             follower = checkpoint.load()
-            assert reading_of(follower, Surroundings({}, {}, {}, {}), 0)
+            assert reading_of(follower, ClusterReading({}, {}, {}, {}), 0)
             checkpoint.save(follower)
 
 

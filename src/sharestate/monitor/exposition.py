@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
         raise
     message = "metrics need the extra 'monitor': pip install 'sharestate[monitor]'"
     raise ModuleNotFoundError(message, name=error.name) from error
-from sharestate.monitor.metrics import METRICS, Kind, Metric
+from sharestate.monitor.metrics import METRICS, Metric, MetricKind
 from sharestate.monitor.readings import Reading
 
 __all__ = ["ReadingCollector", "serve"]
@@ -70,7 +70,7 @@ class ReadingCollector(Collector):
 
 def _family(metric: Metric, reading: Reading) -> Family:
     labels = metric.all_labels
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         histogram = GaugeHistogramMetricFamily(metric.full_name, metric.help, labels=labels)
         for values, subject in metric.subject.of(reading):
             buckets = [(names[0], float(number)) for names, number in metric.samples(subject)]
@@ -78,7 +78,7 @@ def _family(metric: Metric, reading: Reading) -> Family:
             histogram.add_metric(values, buckets, total)
         return histogram
     of_kind: Callable[..., GaugeMetricFamily | CounterMetricFamily]
-    of_kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    of_kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     family = of_kind(metric.full_name, metric.help, labels=labels)
     for values, subject in metric.subject.of(reading):
         for more, number in metric.samples(subject):

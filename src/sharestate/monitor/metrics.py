@@ -24,7 +24,7 @@ Sample = tuple[Sequence[str], Number]
 """The values of the labels that a metric has besides those of its subject, and its value."""
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """The types of Prometheus that metrics have."""
 
     GAUGE = "gauge"
@@ -112,7 +112,7 @@ class Metric:
     subject: Subject
     source: str
     samples: Callable[[Any], Iterable[Sample]]
-    kind: Kind = field(default=Kind.GAUGE)
+    kind: MetricKind = field(default=MetricKind.GAUGE)
     labels: tuple[str, ...] = ()
     column: str | None = None
 
@@ -303,7 +303,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.happened.acknowledged),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         column="acknowledged",
     ),
     Metric(
@@ -313,7 +313,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.happened.archived),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         column="archived",
     ),
     Metric(
@@ -322,7 +322,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.happened.passed),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         column="passed",
     ),
     Metric(
@@ -347,7 +347,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.happened.leader_changes),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         column="fencings",
     ),
     Metric(
@@ -356,7 +356,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.happened.initializations),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
     ),
     Metric(
         name="state_records_total",
@@ -364,7 +364,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=SHARE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_state_records,
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         labels=("type",),
     ),
     Metric(
@@ -380,7 +380,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=TOPIC,
         source=_TOPIC_SOURCE,
         samples=_buckets,
-        kind=Kind.HISTOGRAM,
+        kind=MetricKind.HISTOGRAM,
     ),
     Metric(
         name="max_record_locks",
@@ -440,7 +440,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=STATE_PARTITION,
         source=_LOGS,
         samples=_value(lambda each: each.missed_count),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
     ),
     Metric(
         name="unreadable_state_records_total",
@@ -448,7 +448,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=STATE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.unreadable_count),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
     ),
     Metric(
         name="restarts_total",
@@ -456,7 +456,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         subject=MONITOR,
         source="ListOffsets, Metadata",
         samples=_value(lambda reading: reading.restarts),
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
     ),
     Metric(
         name="read_timestamp_seconds",

@@ -169,7 +169,7 @@ class Reading(NamedTuple):
     restarts: int
 
 
-class Surroundings(NamedTuple):
+class ClusterReading(NamedTuple):
     """
     What a cluster says besides its state topic.
 
@@ -186,7 +186,7 @@ class Surroundings(NamedTuple):
     configs: Mapping[str, Mapping[str, str]]
 
 
-def reading_of(follower: Follower, around: Surroundings, at_ms: int) -> Reading:
+def reading_of(follower: Follower, around: ClusterReading, at_ms: int) -> Reading:
     """
     Return what is known.
 
@@ -216,7 +216,7 @@ def _topic(key: SharePartitionKey, names: Mapping[str, str]) -> str:
 
 
 def _of_share_partition(
-    rebuilt: RebuiltPartition, happened: Happened, setting: GroupSetting, around: Surroundings
+    rebuilt: RebuiltPartition, happened: Happened, setting: GroupSetting, around: ClusterReading
 ) -> PartitionReading:
     state, log = rebuilt.state, around.logs.get(rebuilt.key)
     unfinished = _first_unfinished(state)
@@ -290,7 +290,7 @@ def _corrected_lag(
     return log.stop - state.start_offset - done - max(deleted - deleted_done, 0)
 
 
-def _of_state_partition(followed: FollowedPartition, around: Surroundings) -> StatePartitionReading:
+def _of_state_partition(followed: FollowedPartition, around: ClusterReading) -> StatePartitionReading:
     offsets = around.offsets[followed.number]
     pruning = followed.rebuilt.pruning()
     key = pruning.key

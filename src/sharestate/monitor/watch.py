@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from sharestate.monitor.checkpoint import Checkpoint
 from sharestate.monitor.following import Follower
-from sharestate.monitor.readings import Reading, Surroundings, reading_of
+from sharestate.monitor.readings import ClusterReading, Reading, reading_of
 from sharestate.state_topic.files import TOPIC, TopicRecord
 from sharestate.values.records import SharePartitionKey
 
@@ -104,7 +104,7 @@ class Watch:
             self._asked_ms = self._now_ms()
         if self._checkpoint is not None:
             self._checkpoint.save(self.follower)
-        return reading_of(self.follower, Surroundings(offsets, logs, self._names, self._configs), self._now_ms())
+        return reading_of(self.follower, ClusterReading(offsets, logs, self._names, self._configs), self._now_ms())
 
     def _take_names(self) -> None:
         self._names = self._cluster.topic_names()

@@ -1,4 +1,4 @@
-"""``sharestate monitor``: what it prints once, and that it serves, waits for a cluster, and ends when it is asked to."""
+"""``sharestate monitor``: what it prints once, and that it serves, waits for a cluster, and ends when asked to."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_it_waits_for_a_cluster_and_ends_when_asked(number: signal.Signals) -> N
         assert process.stderr is not None
         address = process.stdout.readline().strip()
         assert "127.0.0.1:1: " in process.stderr.readline()
-        with urlopen(address) as response:
+        with urlopen(address) as response:  # noqa: S310 - its own
             scrape = parsed(response.read().decode())
         process.send_signal(number)
         _, rest = process.communicate(timeout=60)

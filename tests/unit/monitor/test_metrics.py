@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from generate.monitor import PANELS
 from sharestate import SharePartitionKey
 from sharestate.monitor.exposition import ReadingCollector, serve
-from sharestate.monitor.metrics import BUCKETS, METRICS, SHARE_PARTITION, Kind, document
+from sharestate.monitor.metrics import BUCKETS, METRICS, SHARE_PARTITION, MetricKind, document
 from sharestate.monitor.readings import Reading
 from sharestate.monitor.watch import Watch
 from tests.support.scrapes import Scrape, parsed
@@ -113,17 +113,17 @@ def test_before_the_first_reading_there_is_nothing() -> None:
 
 def test_every_metric_has_a_value_in_some_scene(scrape: Scrape) -> None:
     """None is a name only, and each has the labels that the table says."""
-    suffix = {Kind.HISTOGRAM: "_bucket"}
+    suffix = {MetricKind.HISTOGRAM: "_bucket"}
     for metric in METRICS:
         name = metric.full_name + suffix.get(metric.kind, "")
         labels = {frozenset(dict(found)) for each, found in scrape.values if each == name}
-        le = {"le"} if metric.kind is Kind.HISTOGRAM else set()
+        le = {"le"} if metric.kind is MetricKind.HISTOGRAM else set()
         assert labels == {frozenset({*metric.all_labels, *le})}, name
 
 
 def test_counters_are_named_as_prometheus_wants_it() -> None:
     """They end with _total, and nothing else does; no name comes twice."""
-    assert {metric.name.endswith("_total") == (metric.kind is Kind.COUNTER) for metric in METRICS} == {True}
+    assert {metric.name.endswith("_total") == (metric.kind is MetricKind.COUNTER) for metric in METRICS} == {True}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
