@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kio.schema.describe_share_group_offsets.v1 import request as describe_v1
 from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
@@ -27,7 +30,7 @@ from sharestate.persister import PartitionIdLeaderEpochData, ReadSummaryParamete
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.state_topic import StateTopic, state_topic_files
 from tests.broker.conftest import RELEASES, running
-from tests.broker.kafka_broker import KafkaBroker
+from tests.broker.kafka_broker import KafkaBroker, free_ports
 from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, produce
 from tests.broker.raw_members import RawMember
 from tests.broker.share_sessions import FetchLimits, Partition
@@ -69,7 +72,7 @@ class Scene:
         self.checkpoint = home / "checkpoint.sqlite"
         self.topic_ids = {PARCELS: broker.create_topic(PARCELS, PARTS), PAYMENTS: broker.create_topic(PAYMENTS, 1)}
         for group_id in GROUPS:
-            configure(broker, group_id, {"share.delivery.count.limit": str(LIMIT)} if broker.kafka != "4.2.2" else {})
+            configure(broker, group_id, {"share.delivery.count.limit": str(LIMIT)})
         self.done: dict[Any, set[tuple[int, int]]] = {ACCEPT: set(), REJECT: set()}
         self.at_wrong_count: tuple[Scrape, int]
         self.later: tuple[Scrape, int]
@@ -358,8 +361,6 @@ def test_what_is_in_flight_is_what_the_records_add_up_to(scene: Scene) -> None:
 
 def test_logs_and_the_state_topic_are_where_brokers_say(scene: Scene) -> None:
     """Starts and ends of logs, and of the partitions of the state topic, are those of ListOffsets."""
-    from confluent_kafka import Consumer  # noqa: PLC0415 - only here
-
     consumer = Consumer({"bootstrap.servers": scene.broker.address, "group.id": "t", "enable.auto.commit": False})
     for group_id, number in PLACES:
         shown = [
@@ -424,6 +425,62 @@ def test_nothing_is_counted_twice(scene: Scene) -> None:
         name = "sharestate_acknowledged_records_total"
         before, after = (each.value(name, **labels(COURIERS, number)) for each in (scene.before_kill, scene.last))
         assert before <= after
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
+def test_a_real_prometheus_scrapes_it(scene: Scene, tmp_path: Path) -> None:
+    """With the rules of the examples; what it has is what is shown, and it judges every rule without an error."""
+    examples = Path(__file__).parents[2] / "examples" / "monitor"
+    with Monitor(scene.broker.address, None) as monitor:
+        target = monitor.address.removeprefix("http://").removesuffix("/metrics")
+        given = (examples / "prometheus.yml").read_text()
+        given = (
+            given.replace("127.0.0.1:9932", target).replace("15s", "1s").replace("alerts.yml", f"{examples}/alerts.yml")
+        )
+        (tmp_path / "prometheus.yml").write_text(given)
+        with prometheus(tmp_path) as ask:
+            give_up_s = time.monotonic() + PATIENCE_S
+            found: list[Any] = []
+            while not found:
+                assert time.monotonic() < give_up_s
+                time.sleep(0.2)
+                found = ask("query", query="sharestate_lag_records").get("result", [])
+            (group,) = ask("rules")["groups"]
+            while any(rule["health"] == "unknown" for rule in group["rules"]):
+                assert time.monotonic() < give_up_s
+                time.sleep(0.2)
+                (group,) = ask("rules")["groups"]
+
+    lags = {(each["metric"]["group"], int(each["metric"]["partition"])): float(each["value"][1]) for each in found}
+    assert lags == {place: scene.last.value("sharestate_lag_records", **labels(*place)) for place in PLACES}
+    assert len(group["rules"]) == 11
+    assert {rule["health"] for rule in group["rules"]} == {"ok"}
+
+
+@contextmanager
+def prometheus(home: Path) -> Iterator[Callable[..., Any]]:
+    """Run Prometheus with the configuration in *home*; what is yielded asks its API."""
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    command = [
+        str(shutil.which("prometheus")),
+        f"--config.file={home}/prometheus.yml",
+        f"--storage.tsdb.path={home}/data",
+    ]
+    command += [f"--web.listen-address={address}", "--log.level=error"]
+
+    def ask(what: str, **parameters: str) -> Any:  # noqa: ANN401 - JSON
+        try:
+            with urlopen(f"http://{address}/api/v1/{what}?{urlencode(parameters)}") as response:
+                return json.load(response)["data"]
+        except OSError:  # not yet
+            return {}
+
+    with subprocess.Popen(command) as process:
+        try:
+            yield ask
+        finally:
+            process.terminate()
 
 
 def test_why_the_lag_is_unknown(scene: Scene) -> None:

@@ -43,12 +43,12 @@ def parsed(text: str) -> Scrape:
 
 
 class Monitor:
-    """``sharestate monitor``, which reads twice a second."""
+    """``sharestate monitor``, which reads some times a second."""
 
     def __init__(self, bootstrap_servers: str, checkpoint: Path | None) -> None:
         """Start it."""
         command = [sys.executable, "-m", "sharestate", "monitor", "--bootstrap", bootstrap_servers]
-        command += ["--listen", "127.0.0.1:0", "--interval", "0.5"]
+        command += ["--listen", "127.0.0.1:0", "--interval", "0.2"]
         command += [] if checkpoint is None else ["--checkpoint", str(checkpoint)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -86,5 +86,5 @@ class Monitor:
         assert self.process.returncode == 0
 
 
-ROUND_S: Final = 1.0
+ROUND_S: Final = 0.7
 """Longer than a round takes at a quiet moment. [s]"""

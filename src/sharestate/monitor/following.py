@@ -220,7 +220,7 @@ class FollowedPartition:
         return self.position is not None and self.position > offsets.stop
 
     def add(self, logged: TopicRecord) -> None:
-        """Add the next record; what is none is counted and passed over, as the next ones may be read."""
+        """Add the next record; what is none is counted and skipped, as the next ones may be read."""
         offset = logged.offset or 0
         if self.position is not None and offset < self.position:
             return
@@ -276,7 +276,7 @@ class Follower:
     Attributes:
         topic_id: The id of the topic that is followed; None before one is.
         partitions: Its partitions, by number.
-        restarts: How often it began anew, because the topic was made again or the log of a partition was cut off.
+        restarts: How often it began again, because the topic was made again or the log of a partition was cut off.
     """
 
     def __init__(self, profile: CoordinatorProfile = COORDINATOR_4_3) -> None:
@@ -288,7 +288,7 @@ class Follower:
 
     def follow(self, topic_id: str | None) -> str | None:
         """
-        Take over the id of the topic, None if it is not shown; return what has changed, if all begins anew for that.
+        Take over the id of the topic, None if it is not shown; return what has changed, if all begins again for that.
 
         Args:
             topic_id: The id of the state topic now.
@@ -298,7 +298,7 @@ class Follower:
             return None
         self.partitions = {}
         self.restarts += 1
-        return f"the state topic was made again: its id was {known}, and is {topic_id}; all begins anew"
+        return f"the state topic was made again: its id was {known}, and is {topic_id}; all begins again"
 
     def wanted(self, offsets: Mapping[int, range]) -> dict[int, range]:
         """Return which of the *offsets* that the topic has now are to be read; partitions without any are left out."""

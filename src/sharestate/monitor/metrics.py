@@ -384,7 +384,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="max_record_locks",
-        help="share.partition.max.record.locks; assumed=true if the cluster does not tell it.",
+        help="share.partition.max.record.locks; assumed=true if the cluster does not say it.",
         subject=GROUP,
         source=_CONFIGS,
         samples=_limit(lambda setting: setting.max_record_locks),
@@ -392,7 +392,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="delivery_count_limit",
-        help="share.delivery.count.limit; assumed=true if the cluster does not tell it.",
+        help="share.delivery.count.limit; assumed=true if the cluster does not say it.",
         subject=GROUP,
         source=_CONFIGS,
         samples=_limit(lambda setting: setting.delivery_count_limit),
@@ -444,7 +444,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="unreadable_state_records_total",
-        help="Its records that the monitor could not read, and has passed over.",
+        help="Its records that the monitor could not read, and has skipped.",
         subject=STATE_PARTITION,
         source=_TOPIC_SOURCE,
         samples=_value(lambda each: each.unreadable_count),
@@ -452,7 +452,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="restarts_total",
-        help="How often a log of the state topic was another one than before, and all that was known of it began anew.",
+        help="How often a log of the state topic was another one than before, so that all known of it began again.",
         subject=MONITOR,
         source="ListOffsets, Metadata",
         samples=_value(lambda reading: reading.restarts),

@@ -44,7 +44,7 @@ class GroupSetting(NamedTuple):
         delivery_count_limit: ``share.delivery.count.limit``. [deliveries]
         max_record_locks: ``share.partition.max.record.locks``. [records]
         offset_reset: ``share.auto.offset.reset``; None if it is not known.
-        is_assumed: Whether the cluster has not told the two limits, so that Kafka's defaults are assumed.
+        is_assumed: Whether the cluster has not said the two limits, so that Kafka's defaults are assumed.
     """
 
     delivery_count_limit: int
@@ -58,7 +58,7 @@ ASSUMED: Final = GroupSetting(ShareConfig().delivery_count_limit, ShareConfig().
 
 
 def group_setting(configs: Mapping[str, str] | None) -> GroupSetting:
-    """Return the settings of a group from what a cluster tells of it; None for nothing."""
+    """Return the settings of a group from what a cluster says of it; None for nothing."""
     configs = configs or {}
     limit, locks = (configs.get(f"share.{name}", "") for name in ("delivery.count.limit", "partition.max.record.locks"))
     reset = configs.get("share.auto.offset.reset")
@@ -159,7 +159,7 @@ class Reading(NamedTuple):
         share_partitions: Each share partition that has state, by group, topic id and partition.
         state_partitions: Each partition of the state topic.
         settings: The settings of each group that has share partitions.
-        restarts: How often all of the topic or of a partition was read anew.
+        restarts: How often all of the topic or of a partition was read again.
     """
 
     at_ms: int
@@ -177,7 +177,7 @@ class ClusterReading(NamedTuple):
         offsets: The offsets of each partition of the state topic.
         logs: The offsets that the logs of share partitions have, as far as they are known.
         names: The names of topics by id.
-        configs: The settings of groups, as far as they are told.
+        configs: The settings of groups, as far as they are known.
     """
 
     offsets: Mapping[int, range]

@@ -54,7 +54,7 @@ class Watch:
         now_ms: Returns the time. [ms since 1970]
         checkpoint: Where to go on, and what to write at the end of each round; None for nowhere.
         say: Takes a line about what an operator should know.
-        watched: Returns the records it is given, and may show how far they are read; it is told how many there are.
+        watched: Returns the records it is given, with their number, and may show how far they are read.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Watch:
                 "counters lack what those said"
             )
         if self.follower.restarts > restarts_before:
-            self._say("the log of a partition of the state topic ends before what was read of it; it is read anew")
+            self._say("the log of a partition of the state topic ends before what was read of it; it is read again")
         for logged in self._watched(self._cluster.records(spans), sum(map(len, spans.values()))):
             self.follower.add(logged)
         self.follower.caught_up(offsets)

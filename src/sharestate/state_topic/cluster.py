@@ -69,7 +69,7 @@ _OTHER_LEADER: Final = frozenset(
         *(KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH),
     }
 )
-"""What a broker answers that does not lead a partition, or not since it was told so."""
+"""What a broker answers that does not lead a partition, or leads it with a higher epoch."""
 
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -316,7 +316,7 @@ class Cluster:
         """
         Return the settings of groups, as they are in force there: brokers' defaults are among them.
 
-        Brokers of 4.2 tell only of settings that a group can have there.
+        Brokers of 4.2 name only settings that a group can have there.
 
         Args:
             group_ids: The groups; one that does not exist has settings, too.

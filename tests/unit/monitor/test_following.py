@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from base64 import b64decode
 from pathlib import Path
 from typing import Final
@@ -10,8 +12,10 @@ from typing import Final
 import pytest
 
 from sharestate import RecordState, SharePartitionKey, StateBatch
+from sharestate.coordinator import StateRecord, encode_record
+from sharestate.coordinator.records import RecordType
 from sharestate.monitor.following import BELOW_STORED, BEYOND_LOG, Follower, Happened, newly_stored
-from sharestate.state_topic import StateTopic, StateTopicFile, state_topic_files
+from sharestate.state_topic import StateTopic, StateTopicFile, TopicRecord, state_topic_files
 from tests.support.watched_cluster import KEY, WatchedCluster, snapshot, update
 
 DATA: Final = Path(__file__).parents[2] / "data"
@@ -252,7 +256,7 @@ def test_a_topic_that_was_made_again_begins_anew() -> None:
 
     said = follower.follow("two")
 
-    assert said == "the state topic was made again: its id was one, and is two; all begins anew"
+    assert said == "the state topic was made again: its id was one, and is two; all begins again"
     assert (follower.partitions, follower.topic_id, follower.restarts) == ({}, "two", 1)
 
 
@@ -264,6 +268,26 @@ def test_each_record_is_read_once(cluster: WatchedCluster) -> None:
 
     cluster.write(update(1, complete=0))
     assert follower.wanted(cluster.state_offsets()) == {0: range(1, 2)}
+
+
+def test_nothing_is_kept_of_a_record(cluster: WatchedCluster) -> None:
+    """After ten times as many records of a share partition, what is kept takes no more."""
+    cluster.write(snapshot(0))
+    follower = follow(cluster)
+    follower.wanted({0: range(10_000)})
+    kept = []
+    tracemalloc.start()
+    for offsets in (range(1, 100), range(100, 1_000)):
+        for offset in offsets:
+            value = update(offset, (offset + 1, offset + 1, 2, 1), complete=1)
+            key, encoded = encode_record(StateRecord(KEY, value, RecordType.SHARE_UPDATE))
+            follower.add(TopicRecord("cluster", None, None, 0, offset, 0, key, encoded))
+        gc.collect()
+        kept.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    assert happened(follower).update_count == 999
+    assert kept[1] - kept[0] < 5_000, "five bytes for a record would be more"
 
 
 def test_sizes_are_those_of_keys_and_values() -> None:

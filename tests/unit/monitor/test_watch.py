@@ -349,7 +349,7 @@ def test_a_log_that_was_cut_off_is_said(kept: Watched) -> None:
     kept.restart()
     reading = kept.watch.round()
     assert [each.key for each in reading.share_partitions] == [KEY]
-    assert kept.said == ["the log of a partition of the state topic ends before what was read of it; it is read anew"]
+    assert kept.said == ["the log of a partition of the state topic ends before what was read of it; it is read again"]
 
     kept.restart()
     assert kept.watch.round().share_partitions == reading.share_partitions
