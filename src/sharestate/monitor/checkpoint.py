@@ -1,8 +1,8 @@
 """
 Where a monitor goes on after a restart: what was folded and up to which offsets, in a file of SQLite.
 
-Both are written in one transaction, at the end of a round. A monitor that is killed goes on from the last one, reads what
-came after it again, and counts nothing twice.
+Both are written in one transaction, at the end of a round. A monitor that is killed goes on from the last one: it reads
+what came after it again, and counts nothing twice.
 """
 
 from __future__ import annotations
