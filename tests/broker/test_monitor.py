@@ -30,7 +30,7 @@ from sharestate.persister import PartitionIdLeaderEpochData, ReadSummaryParamete
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.state_topic import StateTopic, state_topic_files
 from tests.broker.conftest import RELEASES, running
-from tests.broker.kafka_broker import KafkaBroker, free_ports
+from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker, free_ports
 from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, produce
 from tests.broker.raw_members import RawMember
 from tests.broker.share_sessions import FetchLimits, Partition
@@ -425,6 +425,26 @@ def test_nothing_is_counted_twice(scene: Scene) -> None:
         name = "sharestate_acknowledged_records_total"
         before, after = (each.value(name, **labels(COURIERS, number)) for each in (scene.before_kill, scene.last))
         assert before <= after
+
+
+def test_tls_and_login(scene: Scene, tmp_path: Path) -> None:
+    """With settings in a file the same is found over the listener with TLS and SASL."""
+    authority = tmp_path / "authority.pem"
+    scene.broker.authority.cert_pem.write_to_path(authority)
+    settings = tmp_path / "client.properties"
+    settings.write_text(
+        f"security.protocol=SASL_SSL\nssl.ca.location={authority}\nsasl.mechanism=PLAIN\n"
+        f"sasl.username={USER}\nsasl.password={PASSWORD}\n"
+    )
+
+    def once(*arguments: str | Path) -> str:
+        result = CliRunner().invoke(sharestate, ["monitor", "--once", "--json", *map(str, arguments)])
+        assert (result.exit_code, result.stderr) == (0, "")
+        return result.stdout
+
+    found = once("--bootstrap", scene.broker.secure_address, "--command-config", settings)
+    assert found == once("--bootstrap", scene.broker.address)
+    assert len(found.splitlines()) >= len(PLACES)
 
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
