@@ -18,7 +18,7 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "prometheus_client":
         raise
-    message = "metrics need the extra 'monitor': pip install 'sharestate[monitor]'"
+    message = "sharestate.monitor.exposition needs the extra 'monitor': pip install 'sharestate[monitor]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.monitor.metrics import METRICS, Metric, MetricKind
 from sharestate.monitor.readings import Reading
