@@ -22,7 +22,7 @@ from sharestate.errors import MalformedInputError, StateLogError
 from sharestate.json_checks import Check, Field, integer, list_of, nullable, one_of, record, refuse, row, text
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.monitor.following import COUNT_REASONS, FollowedPartition, Follower, Happened
-from sharestate.state_topic.rebuild import StandingStart
+from sharestate.state_topic import StandingStart
 from sharestate.values.records import SharePartitionKey
 from sharestate.values.requests import StateBatch
 
