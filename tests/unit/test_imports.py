@@ -132,6 +132,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
         ("xxhash", "sharestate.broker.groups.metadata_hash", "broker"),
         ("kio", "sharestate.persister.kafka", "kafka"),
         ("prometheus_client", "sharestate.monitor.exposition", "monitor"),
+        ("kio", "sharestate.testing.servers", "kafka"),
     ],
 )
 def test_without_a_library_the_error_names_the_extra(library: str, module: str, extra: str) -> None:
