@@ -29,11 +29,12 @@ from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.persister import PartitionIdLeaderEpochData, ReadSummaryParameters
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.state_topic import StateTopic, state_topic_files
+from sharestate.testing.servers import ACCEPT as RAW_ACCEPT
+from sharestate.testing.servers import RELEASE as RAW_RELEASE
+from sharestate.testing.servers import FetchLimits, Partition, RawMember
 from tests.broker.conftest import RELEASES, running
 from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker, free_ports
 from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, produce
-from tests.broker.raw_members import RawMember
-from tests.broker.share_sessions import FetchLimits, Partition
 from tests.clients.java_clients import SHARE_GROUPS, close_idle, printed
 from tests.support.scrapes import Monitor, Scrape
 
@@ -45,7 +46,6 @@ LEDGER, PAYMENTS = "ledger", "payments"
 IDLE: Final = "dreamers"
 LIMIT: Final = 3
 GROUPS: Final = {COURIERS: (PARCELS, PARTS), LEDGER: (PAYMENTS, 1), IDLE: (PARCELS, PARTS)}
-RAW_ACCEPT, RAW_RELEASE = 1, 2
 ACKNOWLEDGED, ARCHIVED = 2, 4
 TERMINAL: Final = (ACKNOWLEDGED, ARCHIVED)
 WITHIN: Final = FetchLimits(max_wait_ms=1000)
