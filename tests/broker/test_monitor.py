@@ -48,7 +48,7 @@ LIMIT: Final = 3
 GROUPS: Final = {COURIERS: (PARCELS, PARTS), LEDGER: (PAYMENTS, 1), IDLE: (PARCELS, PARTS)}
 ACKNOWLEDGED, ARCHIVED = 2, 4
 TERMINAL: Final = (ACKNOWLEDGED, ARCHIVED)
-WITHIN: Final = FetchLimits(max_wait_ms=1000)
+WITHIN: Final = FetchLimits(max_wait_ms=300)
 
 
 class Scene:
