@@ -24,6 +24,7 @@ SOUGHT: Final = {
     "log-to-answers": {"kubernetes", "request log"},
     "kips": {"KIP"},
     "monitor": {"monitor", "lag exporter", "Prometheus", "KEDA"},
+    "dead-letter-topics": {"DLQ", "poison record", "redrive"},
 }
 """What people type into the search, by the page that answers it."""
 

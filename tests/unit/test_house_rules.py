@@ -22,6 +22,7 @@ FEWEST_LINES = 60
 
 SMALL = {
     "broker_log/live_settings.py": "needs a client of a cluster, which the rest of the package does without",
+    "cli/interrupts.py": "what two modules need while they load others, one of them without click",
     "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
