@@ -355,7 +355,7 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,parquet,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
 # Python compiles what is imported, which is a small part of what is installed.

@@ -61,6 +61,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.diagnose": Room(PROVISIONAL, "diagnose"),
         "sharestate.explain": Room(PROVISIONAL, "why"),
         "sharestate.report": Room(PROVISIONAL, "report"),
+        "sharestate.monitor": Room(INTERNAL, None),
         "sharestate.plots": Room(PROVISIONAL, "plots"),
         "sharestate.kip932": Room(PROVISIONAL, "kip932"),
         "sharestate.kip932.notation": Room(PROVISIONAL, "kip932"),

@@ -26,6 +26,7 @@ _PLACES: Final = {
     "history": ("history", "history_group"),
     "kip": ("kip", "kip_command"),
     "log": ("broker_log", "log_group"),
+    "monitor": ("monitor", "monitor_command"),
     "replay": ("replay", "replay_command"),
     "serve": ("serve", "serve_command"),
     "simulate": ("simulate", "simulate_command"),
