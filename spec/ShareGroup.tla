@@ -17,14 +17,17 @@ EXTENDS SharePartition, TLC
 CONSTANTS
     Members,     \* ids
     Log,         \* the batches of the log in the beginning; what lies between them was never there
-    Aborted,     \* those of aborted transactions, in a group that reads what is committed
+    Aborted,     \* those of aborted transactions; groups that read what is committed do not see them
     Limit,       \* share.delivery.count.limit
     Locks,       \* share.partition.max.record.locks
     Stored,      \* what is stored in the beginning, see `store'
+    Types,       \* how members acknowledge: some of "accept", "release", "reject"
+    Writes,      \* so many writes may be under way at once,
     Failures,    \* so many writes may fail,
     Failovers,   \* so often may another leader take over,
     Deletions,   \* so often may the log start move,
-    Compactions  \* and so many batches may be compacted away
+    Compactions, \* so many batches may be compacted away,
+    Switches     \* and if it is 1, the group reads everything until it is switched to what is committed
 
 VARIABLES
     p,         \* the leader's state, of SharePartition
@@ -32,7 +35,7 @@ VARIABLES
     logStart,
     store,     \* what the share coordinator has: a start offset, or -1, and state and count of records above
     writes,    \* what was sent and is not answered, by number
-    left,      \* what may still go wrong: how many of Failures, Failovers, Deletions and Compactions
+    left,      \* what may still go wrong: how many of the five above
     confirmed, \* records whose acceptance was confirmed to a member
     finished   \* records that were accepted, rejected or given up
 
@@ -68,7 +71,7 @@ Load(stored) ==
 -----------------------------------------------------------------------------
 (* Writes *)
 
-Numbers  == 1..(Cardinality(Members) + 2)   \* more are not under way at once
+Numbers  == 1..Writes
 IsSent(n) == n \in DOMAIN writes
 Unused   == Numbers \ DOMAIN writes
 
@@ -107,11 +110,13 @@ Readable(from) == {b \in log : b[2] >= from}
 
 Fetches(from) == {{b \in Readable(from) : b[2] <= c[2]} : c \in Readable(from)}   \* some of them, from the first one on
 
+Hidden == IF left.switches = 0 THEN Aborted ELSE {}
+
 Fetched(member, q) ==   \* the states in which a fetch may leave the leader
     LET from == NextFetchOffset(q)
         some(fetched) ==
             LET takeable == Takeable(Searched(q), from, fetched)
-            IN  {Acquire(Searched(q), member, from, fetched, Aborted \intersect fetched, taken, {}, cuts) :
+            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, {}, cuts) :
                     taken \in (IF takeable = {} THEN {{}} ELSE takeable),
                     cuts \in {{}, {b[1] : b \in fetched}}}
     IN  IF ~CanAcquire(q) THEN {}
@@ -133,7 +138,7 @@ Request(changes, of) ==
     /\ UNCHANGED <<log, logStart, store, left, confirmed>>
 
 Acknowledge(member) ==   \* all that it has, or one record
-    \E type \in {"accept", "release", "reject"} :
+    \E type \in Types :
         LET owned == AtOrAbove(Owned(p, member), p.spso)
         IN  \E some \in {owned} \union {{o} : o \in owned} :
                 Request([o \in some |-> AfterType(p, o, type)], type)
@@ -152,7 +157,8 @@ LockExpires ==           \* of what is acquired: the lock of a batch, or of one 
                  /\ finished' = finished \union {o \in some : q.records[o].state = "Archived"}
     /\ UNCHANGED <<log, logStart, store, left, confirmed>>
 
-LockLapses ==            \* of what waits for its write
+LockLapses ==            \* of what waits for its write, which matters if that fails
+    /\ left.failures > 0
     /\ \E n \in DOMAIN writes : LET open == {o \in Pending(p, n) : p.records[o].before.state = "Acquired"}
                                 IN  open # {} /\ p' = Lapse(p, open) /\ p' # p
     /\ UNCHANGED <<log, logStart, store, writes, left, confirmed, finished>>
@@ -174,6 +180,11 @@ Compact ==
     /\ left' = [left EXCEPT !.compactions = @ - 1]
     /\ UNCHANGED <<p, logStart, store, writes, confirmed, finished>>
 
+Switch ==     \* share.isolation.level is read_committed now
+    /\ left.switches > 0
+    /\ left' = [left EXCEPT !.switches = 0]
+    /\ UNCHANGED <<p, log, logStart, store, writes, confirmed, finished>>
+
 FailOver ==   \* nobody hears of the writes that are under way any more
     /\ left.failovers > 0
     /\ left' = [left EXCEPT !.failovers = @ - 1]
@@ -185,14 +196,15 @@ Init ==
     /\ log = Log /\ logStart = Min({b[1] : b \in Log} \union {0}) /\ store = Stored
     /\ p = Load(Stored)
     /\ writes = <<>> /\ confirmed = {} /\ finished = {o \in DOMAIN Stored.records : Stored.records[o].state # "Available"}
-    /\ left = [failures |-> Failures, failovers |-> Failovers, deletions |-> Deletions, compactions |-> Compactions]
+    /\ left = [failures |-> Failures, failovers |-> Failovers, deletions |-> Deletions, compactions |-> Compactions,
+             switches |-> Switches]
 
 Answer == \E n \in Numbers : Store(n) \/ Confirm(n)
 
 Next ==
     \/ \E m \in Members : Fetch(m) \/ Acknowledge(m) \/ Close(m)
     \/ LockExpires \/ LockLapses \/ Answer \/ \E n \in Numbers : Fail(n)
-    \/ DeleteRecords \/ Compact \/ FailOver
+    \/ DeleteRecords \/ Compact \/ Switch \/ FailOver
 
 Spec == Init /\ [][Next]_variables
 
