@@ -61,7 +61,8 @@ Expirable(step) ==
 
 (* The states that may follow p by a step. *)
 After(step) ==
-    CASE step.op = "load"        -> {Loaded(step.start, step.batches, step.stored, p.limit, p.locks)}
+    CASE step.op = "open"        -> {Empty(0, step.limit, step.locks)}
+      [] step.op = "load"        -> {Loaded(step.start, step.batches, step.stored, p.limit, p.locks)}
       [] step.op = "configure"   -> {[p EXCEPT !.limit = step.limit, !.locks = step.locks]}
       [] step.op = "nothing"     -> {p}
       [] step.op = "next offset" -> IF NextFetchOffset(p) = step.result THEN {Searched(p)} ELSE {}
@@ -75,6 +76,7 @@ After(step) ==
       [] step.op = "expire"      -> IF Expirable(step) THEN Sent(Expire(p, step.offsets), step) ELSE {}
       [] step.op = "advance"     -> {Advance(p)}
       [] step.op = "lapse"       -> {Lapse(p, step.offsets)}
+      [] step.op = "split"       -> {Change(p, step.offsets, LAMBDA r : [r EXCEPT !.lapsed = FALSE])}
       [] step.op = "log start"   -> {MoveLogStart(p, step.offset)}
 
 Init == /\ number \in DOMAIN Conversations

@@ -237,6 +237,10 @@ Expire(p, offsets) ==
 
 Lapse(p, offsets) == Change(p, offsets, LAMBDA r : [r EXCEPT !.lapsed = TRUE])
 
+(* A batch of which a part changes is split: each of its records gets a    *)
+(* new lock, which has not expired even if that of the batch had (1.7).    *)
+Split(p, batch) == Change(p, Offsets(batch) \intersect InFlight(p), LAMBDA r : [r EXCEPT !.lapsed = FALSE])
+
 (***************************************************************************)
 (* Records are archived without a write (rules 1.4, 14).                   *)
 (***************************************************************************)

@@ -27,6 +27,7 @@ DEFAULT_LIMIT: Final = 5
 DEFAULT_LOCKS: Final = 200
 
 Step: TypeAlias = dict[str, Any]
+Exchange: TypeAlias = Mapping[str, Any]
 
 
 class OutsideTheSpecificationError(Exception):
@@ -52,8 +53,18 @@ def read(path: Path) -> Conversation:
         OutsideTheSpecificationError: The specification has not what happens there.
     """
     with path.open(encoding="utf-8") as lines:
-        exchanges = [line for line in map(json.loads, lines) if "request" in line]
-    return Conversation(path.stem, tuple(_Steps().of(exchanges)))
+        exchanges = [(line["request"], line["response"]) for line in map(json.loads, lines) if "request" in line]
+    return of_exchanges(path.stem, exchanges)
+
+
+def of_exchanges(name: str, exchanges: Iterable[tuple[Exchange, Exchange]]) -> Conversation:
+    """
+    Return the conversation of requests and their responses.
+
+    Raises:
+        OutsideTheSpecificationError: The specification has not what happens there.
+    """
+    return Conversation(name, tuple(_Steps().of(exchanges)))
 
 
 @mutable
@@ -68,9 +79,8 @@ class _Steps:
     expiries: set[int] = field(factory=set)
     """The numbers of writes that locks have caused."""
 
-    def of(self, exchanges: Iterable[Mapping[str, Any]]) -> Iterator[Step]:
-        for exchange in exchanges:
-            request, response = exchange["request"], exchange["response"]
+    def of(self, exchanges: Iterable[tuple[Exchange, Exchange]]) -> Iterator[Step]:
+        for request, response in exchanges:
             op = request["op"]
             steps = getattr(self, f"_{op}", self._unknown)(request, response)
             state = response.get("state")
@@ -79,7 +89,7 @@ class _Steps:
             result = response.get("result")
             if isinstance(result, dict) and "exception" in result and op not in {"acknowledge", "release", "initialize"}:
                 return  # a crash of Kafka's class, which no specification has
-            steps = steps or [{"op": "nothing"}]
+            steps = [*self._split(state), *steps] or [{"op": "nothing"}]
             for step in steps[:-1]:
                 yield {**step, "seen": []}
             yield {**steps[-1], "seen": state}
@@ -87,17 +97,24 @@ class _Steps:
             if self.lifecycle == "FAILED":
                 return
 
+    def _split(self, state: Exchange) -> list[Step]:
+        """A batch that is split gets new locks, though the lock of the batch had expired (rule 1.7)."""
+        lapsed = {o for o, cell in _cells(self.batches) if "x" in cell[4]}
+        running = {o for o, cell in _cells(state["batches"]) if "o" in cell[4] and "x" not in cell[4]}
+        return [{"op": "split", "offsets": _Set(sorted(lapsed & running))}] if lapsed & running else []
+
     def _unknown(self, request: Mapping[str, Any], _: object) -> list[Step]:
         raise OutsideTheSpecificationError(request["op"])
 
     def _nothing(self, _: object, __: object) -> list[Step]:
         return []
 
-    _timers = _lock_fetch = _unlock_fetch = _fence = _default_answer = _lookup = _nothing
+    _timers = _lock_fetch = _unlock_fetch = _fence = _default_answer = _lookup = _state = _nothing
 
     def _open(self, request: Mapping[str, Any], _: object) -> list[Step]:
-        self.opened = request.get("config", {})
-        return self._configure({"config": {}}, _)
+        self.opened, self.expiries = request.get("config", {}), set()
+        (step,) = self._configure({"config": {}}, _)
+        return [{**step, "op": "open"}]
 
     def _configure(self, request: Mapping[str, Any], _: object) -> list[Step]:
         config = {**self.opened, **(request["config"] or {})}
@@ -120,6 +137,8 @@ class _Steps:
             if batches:
                 raise OutsideTheSpecificationError("batches without a start offset")
             start = response["state"]["start_offset"]
+        if not {state for _, _, state, _ in batches} <= STATES.keys():
+            raise OutsideTheSpecificationError("a state that is never stored")
         stored = [[first, last, {"state": STATES[state], "count": count}] for first, last, state, count in batches]
         return [{"op": "load", "start": start, "batches": _pairs(batches), "stored": stored}]
 
@@ -158,6 +177,8 @@ class _Steps:
     def _acknowledge(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> list[Step]:
         types: dict[int, str] = {}
         for first, last, given in request["batches"]:
+            if not given:
+                raise OutsideTheSpecificationError("malformed acknowledgements")
             each = given if len(given) > 1 else [given[0]] * (last - first + 1)
             types |= {first + i: TYPES[type_] for i, type_ in enumerate(each) if type_ < len(TYPES)}
         return self._written(response, {"op": "acknowledge", "member": request["member"], "types": types})
@@ -166,10 +187,15 @@ class _Steps:
         return self._written(response, {"op": "release", "member": request["member"]})
 
     def _written(self, response: Mapping[str, Any], step: Step) -> list[Step]:
-        steps: list[Step] = []
-        for _, write, answer in _writes(response):
-            steps += [{**step, "write": write["write"] + 1, "sent": _sent(write)}, *self._answered(write, answer)]
-        return steps
+        if not (writes := _writes(response)):
+            return []
+        _, write, answer = writes[0]
+        number = write["write"] + 1
+        return [
+            {**step, "write": number, "sent": _sent(write)},
+            *self._answered(write, answer),
+            *self._expired(writes[1:]),
+        ]
 
     def _answered(self, write: Mapping[str, Any], answer: object) -> list[Step]:
         if answer == "hold":
@@ -182,16 +208,21 @@ class _Steps:
         lapsed = {o for o, cell in _cells(response["state"]["batches"]) if "x" in cell[4]}
         lapsed -= {o for o, cell in _cells(self.batches) if "x" in cell[4]}
         steps: list[Step] = [{"op": "lapse", "offsets": _Set(lapsed)}] if lapsed else []
-        for _, write, answer in _writes(response):
+        return steps + self._expired(_writes(response))
+
+    def _expired(self, writes: Iterable[Any]) -> list[Step]:
+        """Return the steps of locks that have expired, also those that are due when a write has failed."""
+        steps: list[Step] = []
+        for _, write, answer in writes:
             self.expiries.add(write["write"])
             offsets = _Set(_offsets(write["state_batches"]))
             steps += [{"op": "expire", "offsets": offsets, "sent": _sent(write)}, *self._answered(write, answer)]
         return steps
 
-    def _complete(self, request: Mapping[str, Any], _: object) -> list[Step]:
+    def _complete(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> list[Step]:
         if not isinstance(request.get("write"), int):
             raise OutsideTheSpecificationError("a read that takes time, or dead letters")
-        return self._answered({"write": request["write"]}, request["answer"])
+        return [*self._answered(request, request["answer"]), *self._expired(_writes(response))]
 
     def _log_start(self, request: Mapping[str, Any], _: object) -> list[Step]:
         return [{"op": "log start", "offset": request["offset"]}]

@@ -1,0 +1,199 @@
+"""
+Models of the specification that TLC checks: a small share group, or a share coordinator, and what must hold.
+
+Each is checked twice: as it is meant, when all must hold, and with a bug of Kafka switched on, when TLC has to find by
+itself how something breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from tests.tla.tlc import Checked, check
+
+INVARIANTS: Final = ("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit")
+"""What must hold in every state of a share group."""
+
+PROPERTIES: Final = ("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart")
+"""What must hold of every step of a share group."""
+
+ALL: Final = (*INVARIANTS, *PROPERTIES)
+
+_NOTHING_STORED: Final = "[start |-> 0, records |-> <<>>]"
+
+
+@frozen(kw_only=True)
+class ShareGroupModel:
+    """A share group of ShareGroup.tla; the fields are its constants, as TLA+ has them."""
+
+    log: str
+    aborted: str = "{}"
+    types: str = '{"accept", "release"}'
+    members: str = '{"m"}'
+    stored: str = _NOTHING_STORED
+    limit: int = 2
+    locks: int = 3
+    writes: int = 1
+    failures: int = 0
+    failovers: int = 0
+    deletions: int = 0
+    compactions: int = 0
+    switches: int = 0
+    judged: tuple[str, ...] = ALL
+    """The names of what must hold."""
+
+    quirks: frozenset[str] = field(default=frozenset(), converter=frozenset)
+
+    def check(self, directory: Path, minutes: float = 10) -> Checked:
+        """Have TLC check it."""
+        values = {name.capitalize(): getattr(self, name) for name in ("log", "aborted", "types", "members", "stored")}
+        numbers = ("limit", "locks", "writes", "failures", "failovers", "deletions", "compactions", "switches")
+        return _check(
+            "ShareGroup",
+            {**values, "Quirks": _set(self.quirks)},
+            {name.capitalize(): getattr(self, name) for name in numbers},
+            self.judged,
+            directory,
+            minutes,
+        )
+
+
+@frozen(kw_only=True)
+class ShareCoordinatorModel:
+    """A share coordinator of ShareCoordinator.tla; the fields are its constants, as TLA+ has them."""
+
+    records: str = "0..1"
+    leaders: str = "1..2"
+    retries: int = 1
+    reloads: int = 1
+    judged: tuple[str, ...] = ("ConfirmedIsStored", "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
+    quirks: frozenset[str] = field(default=frozenset(), converter=frozenset)
+
+    def check(self, directory: Path, minutes: float = 10) -> Checked:
+        """Have TLC check it."""
+        values = {"Records": self.records, "Leaders": self.leaders, "Quirks": _set(self.quirks)}
+        numbers = {"Retries": self.retries, "Reloads": self.reloads}
+        return _check("ShareCoordinator", values, numbers, self.judged, directory, minutes)
+
+
+
+@frozen(kw_only=True)
+class BugModel:
+    """A bug of Kafka, and the model in which TLC finds it."""
+
+    quirks: tuple[str, ...]
+    """What is switched on."""
+
+    breaks: str
+    """What does not hold then."""
+
+    model: ShareGroupModel | ShareCoordinatorModel
+    """The model, without the bug."""
+
+    def check(self, directory: Path) -> Checked:
+        """Have TLC find the bug; nothing else is judged, so that what is found is the shortest way to it."""
+        return evolve(self.model, quirks=self.quirks, judged=(self.breaks,)).check(directory)
+
+
+_THREE: Final = "{<<0, 0>>, <<1, 1>>, <<2, 2>>}"
+
+BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
+    {
+        "B6": BugModel(
+            quirks=("B6",),
+            breaks="NothingBelowStart",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 2>>}", deletions=1),
+        ),
+        "B9b": BugModel(
+            quirks=("B9b",), breaks="StartMovesOn", model=ShareGroupModel(log=_THREE, deletions=1, limit=1)
+        ),
+        "B10": BugModel(
+            quirks=("B10",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<2, 2>>, <<3, 3>>}", types='{"accept"}', failovers=1, locks=2, limit=1
+            ),
+        ),
+        "B15": BugModel(
+            quirks=("B15",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", failures=1, limit=1, locks=1),
+        ),
+        "B22": BugModel(
+            quirks=("B22",),
+            breaks="CompleteCount",
+            model=ShareGroupModel(
+                log="{<<0, 2>>, <<3, 3>>}",
+                aborted="{<<0, 2>>}",
+                types='{"release"}',
+                locks=4,
+                deletions=1,
+                switches=1,
+            ),
+        ),
+        "F1": BugModel(  # by B17, where a window is full
+            quirks=("B17",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 2>>, <<3, 3>>}", types='{"accept"}', failovers=1, writes=2, locks=2, limit=1
+            ),
+        ),
+        "F2": BugModel(  # by B9b
+            quirks=("B9b",), breaks="CompleteCount", model=ShareGroupModel(log=_THREE, deletions=2, failovers=1)
+        ),
+        "F3": BugModel(
+            quirks=("F3",),
+            breaks="AcceptedIsFinal",
+            model=ShareGroupModel(log=_THREE, types='{"accept"}', failovers=1, writes=2, limit=1),
+        ),
+        "F4": BugModel(
+            quirks=("F4",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 2>>, <<3, 3>>}", deletions=1, locks=2),
+        ),
+        "F5": BugModel(
+            quirks=("F5",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log=_THREE, types='{"accept"}', deletions=1, failovers=1, locks=2, limit=1),
+        ),
+        "F6": BugModel(
+            quirks=("F6",), breaks="NeverStalls", model=ShareGroupModel(log=_THREE, compactions=1, locks=2)
+        ),
+        "F7": BugModel(
+            quirks=("F7",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}", locks=1),
+        ),
+        "C2": BugModel(quirks=("C2",), breaks="ConfirmedIsStored", model=ShareCoordinatorModel()),
+        "C2, old leaders": BugModel(
+            quirks=("C2", "forgets leaders"), breaks="OneLeaderWrites", model=ShareCoordinatorModel(retries=2)
+        ),
+    }
+)
+"""The bugs, by their ids in docs/kafka-bugs.md."""
+
+
+def _set(names: frozenset[str]) -> str:
+    return "{" + ", ".join(f'"{name}"' for name in sorted(names)) + "}"
+
+
+def _check(
+    module: str,
+    values: Mapping[str, str],
+    numbers: Mapping[str, int],
+    judged: tuple[str, ...],
+    directory: Path,
+    minutes: float,
+) -> Checked:
+    definitions = "".join(f"The{name} == {value}\n" for name, value in values.items())
+    text = f"---- MODULE Model ----\nEXTENDS {module}\n{definitions}====\n"
+    constants = [f"{name} <- The{name}" for name in values] + [f"{name} = {value}" for name, value in numbers.items()]
+    steps = (*PROPERTIES, "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
+    judgements = [f"{'PROPERTY' if name in steps else 'INVARIANT'} {name}" for name in judged]
+    configuration = ["SPECIFICATION Spec", "CHECK_DEADLOCK FALSE", "CONSTANTS", *constants, *judgements]
+    return check("Model", text, "\n".join(configuration), directory, minutes=minutes)

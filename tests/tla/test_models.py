@@ -1,0 +1,35 @@
+"""TLC finds nothing in what is healed, and each bug of Kafka by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tla.models import BUGS, ShareCoordinatorModel, ShareGroupModel
+
+pytestmark = pytest.mark.tla
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
+    """With a bug of Kafka switched on, what it breaks is found to be broken."""
+    checked = BUGS[bug].check(tmp_path)
+
+    assert checked.violated == BUGS[bug].breaks
+    assert checked.actions
+
+
+def test_healed_share_group(tmp_path: Path) -> None:
+    """Without bugs all holds of a share group in which a write may fail, a leader be replaced and records be deleted."""
+    model = ShareGroupModel(log="{<<0, 0>>, <<2, 2>>}", failures=1, failovers=1, deletions=1, locks=1)
+
+    assert model.check(tmp_path).violated is None
+
+
+def test_healed_share_coordinator(tmp_path: Path) -> None:
+    """Without bugs nobody but the latest leader writes, and what was confirmed is stored."""
+    checked = ShareCoordinatorModel(retries=2).check(tmp_path)
+
+    assert checked.violated is None
+    assert checked.distinct > 900
