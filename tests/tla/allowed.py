@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
@@ -53,7 +54,7 @@ def refused(conversations: Sequence[Conversation], directory: Path, bugs: Iterab
         CHECK_DEADLOCK FALSE
     """
     text = "---- MODULE Conversed ----\nEXTENDS ShareConversation\n====\n"
-    checked = check("Conversed", text, configuration, directory, modules=[module(conversations)])
+    checked = check([text, module(conversations)], configuration, directory)
     allowed = {int(number) for number in _ALLOWED.findall(checked.output)}
     furthest: Counter[int] = Counter()
     for number, steps in _STEP.findall(checked.output):
@@ -65,13 +66,15 @@ def refused(conversations: Sequence[Conversation], directory: Path, bugs: Iterab
     ]
 
 
-def random_conversations(profile: Profile, seeds: Iterable[int], mix: Mix = SHORT) -> list[Conversation]:
-    """Return the conversations of *seeds* with the library, but for those that the specification has not."""
-    found = []
+def exchanges(profile: Profile, seeds: Iterable[int], mix: Mix = SHORT) -> Iterator[list[tuple[Any, Any]]]:
+    """Yield the requests and responses of *seeds* with the library, but for those that the specification has not."""
     for seed in seeds:
-        exchanges = [(each.request, each.response) for each in answered(seeded(seed, mix), profile)]
-        try:
-            found.append(of_exchanges(f"seed {seed}", exchanges))
-        except OutsideTheSpecificationError:
-            continue
-    return found
+        life = [(each.request, each.response) for each in answered(seeded(seed, mix), profile)]
+        with suppress(OutsideTheSpecificationError):
+            of_exchanges("", life)
+            yield life
+
+
+def random_conversations(profile: Profile, seeds: Iterable[int]) -> list[Conversation]:
+    """Return the conversations of *seeds* with the library, but for those that the specification has not."""
+    return [of_exchanges(f"{profile.name} {number}", life) for number, life in enumerate(exchanges(profile, seeds))]

@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen, mutable
 
 STATES: Final[Mapping[int | str, str]] = {
-    **{0: "Available", 2: "Acknowledged", 4: "Archived"},
-    **{state.upper(): state for state in ("Available", "Acquired", "Acknowledged", "Archived")},
+    0: "Available",
+    2: "Acknowledged",
+    4: "Archived",
+    "AVAILABLE": "Available",
+    "ACQUIRED": "Acquired",
+    "ACKNOWLEDGED": "Acknowledged",
+    "ARCHIVED": "Archived",
 }
 """The states of records in the specification, by Kafka's ids and names."""
 
 TYPES: Final = ("gap", "accept", "release", "reject")
 """The acknowledge types that change a record, by Kafka's ids; RENEW, which follows, changes its lock only."""
+
+FUTURES: Final = frozenset({"acknowledge", "release", "initialize"})
+"""Operations whose result may be an error of Kafka's, and no crash."""
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_LOCKS: Final = 200
@@ -30,8 +39,24 @@ Step: TypeAlias = dict[str, Any]
 Exchange: TypeAlias = Mapping[str, Any]
 
 
+class Reason(StrEnum):
+    """Why the specification has not what happens in a conversation."""
+
+    DEAD_LETTERS = "dead letters"
+    EARLY_LOCK = "a lock is made to expire early"
+    INITIALIZATION = "an initialization that fails, or takes time"
+    MALFORMED = "malformed acknowledgements"
+    NO_STATE = "a response without a state, or of several share partitions"
+    NOT_STORED = "a state that is never stored"
+
+
 class OutsideTheSpecificationError(Exception):
-    """A conversation has something that the specification does not have; its text says what."""
+    """A conversation has something that the specification does not have."""
+
+    def __init__(self, reason: Reason) -> None:
+        """Say what it is."""
+        super().__init__(reason)
+        self.reason = reason
 
 
 @frozen
@@ -82,12 +107,16 @@ class _Steps:
     def of(self, exchanges: Iterable[tuple[Exchange, Exchange]]) -> Iterator[Step]:
         for request, response in exchanges:
             op = request["op"]
-            steps = getattr(self, f"_{op}", self._unknown)(request, response)
+            steps = getattr(self, f"_{op}")(request, response)
             state = response.get("state")
             if state is None or request.get("key"):
-                raise OutsideTheSpecificationError("a response without a state, or of several share partitions")
+                raise OutsideTheSpecificationError(Reason.NO_STATE)
             result = response.get("result")
-            if isinstance(result, dict) and "exception" in result and op not in {"acknowledge", "release", "initialize"}:
+            if (
+                isinstance(result, dict)
+                and "exception" in result
+                and op not in {"acknowledge", "release", "initialize"}
+            ):
                 return  # a crash of Kafka's class, which no specification has
             steps = [*self._split(state), *steps] or [{"op": "nothing"}]
             for step in steps[:-1]:
@@ -103,8 +132,8 @@ class _Steps:
         running = {o for o, cell in _cells(state["batches"]) if "o" in cell[4] and "x" not in cell[4]}
         return [{"op": "split", "offsets": _Set(sorted(lapsed & running))}] if lapsed & running else []
 
-    def _unknown(self, request: Mapping[str, Any], _: object) -> list[Step]:
-        raise OutsideTheSpecificationError(request["op"])
+    def _fire_lock(self, _: object, __: object) -> list[Step]:
+        raise OutsideTheSpecificationError(Reason.EARLY_LOCK)
 
     def _nothing(self, _: object, __: object) -> list[Step]:
         return []
@@ -119,7 +148,7 @@ class _Steps:
     def _configure(self, request: Mapping[str, Any], _: object) -> list[Step]:
         config = {**self.opened, **(request["config"] or {})}
         if config.get("dlq_topic"):
-            raise OutsideTheSpecificationError("dead letters")
+            raise OutsideTheSpecificationError(Reason.DEAD_LETTERS)
         limit = config.get("delivery_count_limit", DEFAULT_LIMIT)
         return [{"op": "configure", "limit": limit, "locks": config.get("max_record_locks", DEFAULT_LOCKS)}]
 
@@ -127,7 +156,7 @@ class _Steps:
         if self.lifecycle == "ACTIVE":
             return []
         if response["result"].get("status") != "ok":
-            raise OutsideTheSpecificationError("an initialization that fails, or takes time")
+            raise OutsideTheSpecificationError(Reason.INITIALIZATION)
         answer = request.get("answer", {})
         if not isinstance(answer, dict):
             answer = {}
@@ -135,10 +164,10 @@ class _Steps:
         start = answer.get("start_offset", -1)
         if start < 0:
             if batches:
-                raise OutsideTheSpecificationError("batches without a start offset")
+                raise OutsideTheSpecificationError(Reason.NOT_STORED)
             start = response["state"]["start_offset"]
         if not {state for _, _, state, _ in batches} <= STATES.keys():
-            raise OutsideTheSpecificationError("a state that is never stored")
+            raise OutsideTheSpecificationError(Reason.NOT_STORED)
         stored = [[first, last, {"state": STATES[state], "count": count}] for first, last, state, count in batches]
         return [{"op": "load", "start": start, "batches": _pairs(batches), "stored": stored}]
 
@@ -178,7 +207,7 @@ class _Steps:
         types: dict[int, str] = {}
         for first, last, given in request["batches"]:
             if not given:
-                raise OutsideTheSpecificationError("malformed acknowledgements")
+                raise OutsideTheSpecificationError(Reason.MALFORMED)
             each = given if len(given) > 1 else [given[0]] * (last - first + 1)
             types |= {first + i: TYPES[type_] for i, type_ in enumerate(each) if type_ < len(TYPES)}
         return self._written(response, {"op": "acknowledge", "member": request["member"], "types": types})
@@ -221,7 +250,7 @@ class _Steps:
 
     def _complete(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> list[Step]:
         if not isinstance(request.get("write"), int):
-            raise OutsideTheSpecificationError("a read that takes time, or dead letters")
+            raise OutsideTheSpecificationError(Reason.INITIALIZATION)
         return [*self._answered(request, request["answer"]), *self._expired(_writes(response))]
 
     def _log_start(self, request: Mapping[str, Any], _: object) -> list[Step]:
@@ -301,9 +330,8 @@ def module(conversations: Iterable[Conversation]) -> str:
 
 def _step(step: Step) -> str:
     step = dict(step)
-    for name in ("stored",):
-        if name in step:
-            step[name] = _Runs(step[name])
+    if "stored" in step:
+        step["stored"] = _Runs(step["stored"])
     if "types" in step:
         step["types"] = _Runs([o, o, type_] for o, type_ in step["types"].items())
     if "sent" in step:
@@ -341,19 +369,18 @@ class _Runs(tuple[Any, ...]):
 def _text(value: Any) -> str:  # noqa: ANN401 - any value of a step
     match value:
         case bool():
-            return str(value).upper()
-        case int():
-            return str(value)
-        case str():
-            return json.dumps(value)
+            text = str(value).upper()
+        case int() | str():
+            text = json.dumps(value)
         case dict():
-            return "[" + ", ".join(f"{key} |-> {_text(item)}" for key, item in value.items()) + "]"
+            text = "[" + ", ".join(f"{key} |-> {_text(item)}" for key, item in value.items()) + "]"
         case _Set():
-            return "{" + ", ".join(map(_text, value)) + "}"
+            text = "{" + ", ".join(map(_text, value)) + "}"
         case _Runs():
-            return f"Spread(<<{', '.join(map(_text, _joined(value)))}>>)"
+            text = f"Spread(<<{', '.join(map(_text, _joined(value)))}>>)"
         case _:
-            return f"<<{', '.join(map(_text, value))}>>"
+            text = f"<<{', '.join(map(_text, value))}>>"
+    return text
 
 
 def _joined(runs: Iterable[Any]) -> list[Any]:

@@ -10,32 +10,66 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, fields, frozen
 
 from tests.tla.tlc import Checked, check
 
-INVARIANTS: Final = ("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit")
-"""What must hold in every state of a share group."""
+PROPERTIES: Final = frozenset(
+    {
+        *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+        *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
+    }
+)
+"""What must hold of every step; the rest must hold in every state."""
 
-PROPERTIES: Final = ("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart")
-"""What must hold of every step of a share group."""
+SHARE_GROUP: Final = (
+    *("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit"),
+    *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+)
+"""What must hold of a share group."""
 
-ALL: Final = (*INVARIANTS, *PROPERTIES)
-
-_NOTHING_STORED: Final = "[start |-> 0, records |-> <<>>]"
+SHARE_COORDINATOR: Final = ("ConfirmedIsStored", "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
+"""What must hold of a share coordinator."""
 
 
 @frozen(kw_only=True)
-class ShareGroupModel:
-    """A share group of ShareGroup.tla; the fields are its constants, as TLA+ has them."""
+class Model:
+    """Constants of a module, as TLA+ has them, and what is judged of it."""
 
+    quirks: tuple[str, ...] = ()
+    """The bugs of Kafka that are switched on."""
+
+    judged: tuple[str, ...]
+    """The names of what must hold."""
+
+    module: ClassVar[str]
+    """The module that is checked."""
+
+    def check(self, directory: Path, minutes: float = 10) -> Checked:
+        """Have TLC check it."""
+        named = {each.name.capitalize(): getattr(self, each.name) for each in fields(type(self))}
+        del named["Judged"]
+        named["Quirks"] = "{" + ", ".join(f'"{name}"' for name in sorted(self.quirks)) + "}"
+        definitions = "".join(f"The{name} == {value}\n" for name, value in named.items())
+        text = f"---- MODULE Model ----\nEXTENDS {self.module}\n{definitions}====\n"
+        constants = [f"{name} <- The{name}" for name in named]
+        judgements = [f"{'PROPERTY' if name in PROPERTIES else 'INVARIANT'} {name}" for name in self.judged]
+        configuration = ["SPECIFICATION Spec", "CHECK_DEADLOCK FALSE", "CONSTANTS", *constants, *judgements]
+        return check([text], "\n".join(configuration), directory, minutes=minutes)
+
+
+@frozen(kw_only=True)
+class ShareGroupModel(Model):
+    """A share group; the fields are the constants of ShareGroup.tla."""
+
+    judged: tuple[str, ...] = SHARE_GROUP
     log: str
     aborted: str = "{}"
     types: str = '{"accept", "release"}'
     members: str = '{"m"}'
-    stored: str = _NOTHING_STORED
+    stored: str = "[start |-> 0, records |-> <<>>]"
     limit: int = 2
     locks: int = 3
     writes: int = 1
@@ -44,42 +78,21 @@ class ShareGroupModel:
     deletions: int = 0
     compactions: int = 0
     switches: int = 0
-    judged: tuple[str, ...] = ALL
-    """The names of what must hold."""
 
-    quirks: frozenset[str] = field(default=frozenset(), converter=frozenset)
-
-    def check(self, directory: Path, minutes: float = 10) -> Checked:
-        """Have TLC check it."""
-        values = {name.capitalize(): getattr(self, name) for name in ("log", "aborted", "types", "members", "stored")}
-        numbers = ("limit", "locks", "writes", "failures", "failovers", "deletions", "compactions", "switches")
-        return _check(
-            "ShareGroup",
-            {**values, "Quirks": _set(self.quirks)},
-            {name.capitalize(): getattr(self, name) for name in numbers},
-            self.judged,
-            directory,
-            minutes,
-        )
+    module: ClassVar[str] = "ShareGroup"
 
 
 @frozen(kw_only=True)
-class ShareCoordinatorModel:
-    """A share coordinator of ShareCoordinator.tla; the fields are its constants, as TLA+ has them."""
+class ShareCoordinatorModel(Model):
+    """A share coordinator; the fields are the constants of ShareCoordinator.tla."""
 
+    judged: tuple[str, ...] = SHARE_COORDINATOR
     records: str = "0..1"
     leaders: str = "1..2"
     retries: int = 1
     reloads: int = 1
-    judged: tuple[str, ...] = ("ConfirmedIsStored", "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
-    quirks: frozenset[str] = field(default=frozenset(), converter=frozenset)
 
-    def check(self, directory: Path, minutes: float = 10) -> Checked:
-        """Have TLC check it."""
-        values = {"Records": self.records, "Leaders": self.leaders, "Quirks": _set(self.quirks)}
-        numbers = {"Retries": self.retries, "Reloads": self.reloads}
-        return _check("ShareCoordinator", values, numbers, self.judged, directory, minutes)
-
+    module: ClassVar[str] = "ShareCoordinator"
 
 
 @frozen(kw_only=True)
@@ -92,7 +105,7 @@ class BugModel:
     breaks: str
     """What does not hold then."""
 
-    model: ShareGroupModel | ShareCoordinatorModel
+    model: Model
     """The model, without the bug."""
 
     def check(self, directory: Path) -> Checked:
@@ -161,9 +174,7 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
             breaks="NeverStalls",
             model=ShareGroupModel(log=_THREE, types='{"accept"}', deletions=1, failovers=1, locks=2, limit=1),
         ),
-        "F6": BugModel(
-            quirks=("F6",), breaks="NeverStalls", model=ShareGroupModel(log=_THREE, compactions=1, locks=2)
-        ),
+        "F6": BugModel(quirks=("F6",), breaks="NeverStalls", model=ShareGroupModel(log=_THREE, compactions=1, locks=2)),
         "F7": BugModel(
             quirks=("F7",),
             breaks="NeverStalls",
@@ -176,24 +187,3 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
     }
 )
 """The bugs, by their ids in docs/kafka-bugs.md."""
-
-
-def _set(names: frozenset[str]) -> str:
-    return "{" + ", ".join(f'"{name}"' for name in sorted(names)) + "}"
-
-
-def _check(
-    module: str,
-    values: Mapping[str, str],
-    numbers: Mapping[str, int],
-    judged: tuple[str, ...],
-    directory: Path,
-    minutes: float,
-) -> Checked:
-    definitions = "".join(f"The{name} == {value}\n" for name, value in values.items())
-    text = f"---- MODULE Model ----\nEXTENDS {module}\n{definitions}====\n"
-    constants = [f"{name} <- The{name}" for name in values] + [f"{name} = {value}" for name, value in numbers.items()]
-    steps = (*PROPERTIES, "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
-    judgements = [f"{'PROPERTY' if name in steps else 'INVARIANT'} {name}" for name in judged]
-    configuration = ["SPECIFICATION Spec", "CHECK_DEADLOCK FALSE", "CONSTANTS", *constants, *judgements]
-    return check("Model", text, "\n".join(configuration), directory, minutes=minutes)

@@ -91,7 +91,7 @@ def _lose_batch(place: int) -> Callable[[State], bool]:
 
 def _longer_batch(state: State) -> bool:
     for batch in state["batches"][-1:]:
-        if len(batch) == 3:  # whole  # noqa: PLR2004
+        if len(batch) == 3:  # whole
             batch[1] += 1
             return True
     return False

@@ -21,7 +21,7 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
 
 
 def test_healed_share_group(tmp_path: Path) -> None:
-    """Without bugs all holds of a share group in which a write may fail, a leader be replaced and records be deleted."""
+    """Without bugs all holds, though a write may fail, another leader take over and records be deleted."""
     model = ShareGroupModel(log="{<<0, 0>>, <<2, 2>>}", failures=1, failovers=1, deletions=1, locks=1)
 
     assert model.check(tmp_path).violated is None

