@@ -227,7 +227,8 @@ NothingIsLost ==
 
 (* A leader's SPSO never moves back, and nothing below it is delivered. *)
 StartMovesOn == [][left'.failovers = left.failovers => p'.spso >= p.spso]_variables
-NothingBelowStart == [][\A o \in InFlight(p') : Newly(p', "Acquired", o) => o >= p.spso]_variables
+NothingBelowStart ==   \* by a fetch, which leaves the writes as they are; a write that fails may give records back
+    [][writes' = writes => \A o \in InFlight(p') : Newly(p', "Acquired", o) => o >= p.spso]_variables
 
 (* The delivery complete count counts the terminal records from the SPSO on. *)
 CompleteCount == p.complete = Cardinality({o \in AtOrAbove(InFlight(p), p.spso) : IsTerminal(p.records[o])})

@@ -156,8 +156,17 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
                 log="{<<0, 0>>, <<1, 2>>, <<3, 3>>}", types='{"accept"}', failovers=1, writes=2, locks=2, limit=1
             ),
         ),
-        "F2": BugModel(  # by B9b
-            quirks=("B9b",), breaks="CompleteCount", model=ShareGroupModel(log=_THREE, deletions=2, failovers=1)
+        "F2": BugModel(  # by B9b, where B17 and F5 leave the gap window of a new leader as it was
+            quirks=("B9b", "B17", "F5"),
+            breaks="CompleteCount",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 1>>, <<2, 3>>, <<4, 4>>}",
+                types='{"accept"}',
+                stored="[start |-> 0, records |-> "
+                '(1 :> [state |-> "Acknowledged", count |-> 1] @@ 4 :> [state |-> "Available", count |-> 1])]',
+                locks=5,
+                deletions=1,
+            ),
         ),
         "F3": BugModel(
             quirks=("F3",),
