@@ -10,7 +10,7 @@ from sharestate.broker.server.api_versions import ANNOUNCED, Versions, served_ve
 from sharestate.broker.server.apis import HANDLERS, SIMPLIFIED
 from sharestate.broker.server.config_entries import DESCRIBED_ONLY
 from sharestate.broker.server.other_group_configs import other_broker_keys
-from sharestate.broker.server.server_config import NODE_SETTINGS, SERVER_SETTINGS
+from sharestate.broker.server.server_config import JUDGED_SETTINGS, NODE_SETTINGS, SERVER_SETTINGS
 from sharestate.values.config_keys import CONFIG_KEYS, RELEASES
 from sharestate.values.effective_configs import BOUNDED, bounds
 
@@ -44,6 +44,8 @@ A group has the configs of consumer groups and of streams groups, too, as in Kaf
 broker's settings as their defaults, and can be altered within its bounds, and do nothing. These settings of the broker
 are judged for that, and not described:"""
 
+JUDGED: Final = "This is judged, as a broker does not start that cannot read it, and does nothing:"
+
 LEFT_OUT: Final = """\
 Every other key is left out, as a broker leaves out what it does not know: not even DescribeConfigs has it. A topic has
 the configs that it is given, or Kafka's defaults, whatever `server.properties` says of `log.retention.ms` and its
@@ -66,7 +68,8 @@ def page() -> str:
     )
     parts = [NOTICE, "# What the test broker answers", INTRODUCTION, table(head, rows)]
     parts += [SETTINGS, table(["of", "keys"], _used()), GROUPS, _names(sorted(DESCRIBED_ONLY))]
-    parts += [OTHER_GROUPS, _names(dict.fromkeys(name for line in RELEASES for name in other_broker_keys(line)))]
+    others = dict.fromkeys(name for line in RELEASES for name in other_broker_keys(line))
+    parts += [OTHER_GROUPS, _names(others), JUDGED, _names(key.name for key in JUDGED_SETTINGS)]
     parts.append(LEFT_OUT)
     return "\n\n".join(parts) + "\n"
 
@@ -92,7 +95,7 @@ def _used() -> Iterator[list[str]]:
     limits = {name for each in BOUNDED for name in bounds(each)}
     used = [key for key in CONFIG_KEYS if key.name not in DESCRIBED_ONLY]
     of_brokers = [key.name for key in used if key.scope == "broker"]
-    yield ["any broker", _names(sorted([*NODE_SETTINGS, *SERVER_SETTINGS]))]
+    yield ["any broker", _names(sorted(key.name for key in (*NODE_SETTINGS.values(), *SERVER_SETTINGS.values())))]
     yield ["share groups", _names(name for name in of_brokers if name not in limits)]
     yield ["bounds of what groups may be set to", _names(name for name in of_brokers if name in limits)]
     yield ["a group", _names(key.name for key in used if key.scope == "group")]

@@ -73,6 +73,8 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.testing.protocol.strategies": Room(PROVISIONAL, "testing"),
         "sharestate.testing.generator": Room(PROVISIONAL, "testing"),
         "sharestate.testing.search": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.servers": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.servers.machine": Room(PROVISIONAL, "testing"),
         "sharestate.testing.thorough": Room(PROVISIONAL, "testing"),
         "sharestate.broker.server": Room(INTERNAL, None),
         "sharestate.cli": Room(INTERNAL, None),

@@ -18,6 +18,7 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
+from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
 from sharestate.conversation.compare import Level
@@ -59,7 +60,7 @@ from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import client_requests, request_logs
+from tests.fuzz import client_operations, client_requests, request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -467,6 +468,9 @@ DECODERS: Final = {
     ),
     "histories": Decoder(_json_history, _damaged_lines, _read_history, (HistoryError, MalformedInputError), 10),
     "histories in Parquet": Decoder(_parquet, damaged, _read_parquet, (HistoryError, MalformedInputError), 20),
+    "operations of clients": Decoder(
+        client_operations.samples, client_operations.damaged_file, client_operations.judge, (OperationsError,), 40
+    ),
     "files of SQLite": Decoder(_state_files, damaged, _read_state_file, (StateLogError,), 20),
     "snapshots": Decoder(_snapshots, damaged_json, _read_snapshot, (SnapshotError, MalformedInputError)),
     "states of replays": Decoder(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from tests.broker.share_sessions import ACCEPT, GAP, REJECT, RELEASE, RENEW
+from sharestate.testing.servers import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.lockstep import producing
 from tests.lockstep.drawing import Draw
 from tests.lockstep.steps import How, Step
@@ -118,7 +118,7 @@ def fetch(draw: Draw) -> Iterator[Step]:
     begins = any(is_cold(draw, member, part) for part in listed)
     max_wait_ms = wait_ms or draw.one((0, 0, 10, 30))
     given = _some(draw, member) if not begins and draw.happens(0.4) else {}
-    if not max_wait_ms:
+    if not max_wait_ms or len(given) > 1:
         given = _without_releases(given)
     forgotten = [
         part
@@ -211,7 +211,8 @@ def _without_releases(given: Acknowledged) -> Acknowledged:
     """
     Leave out what is released: whether a fetch that waits for nothing gets it again is open, if nothing else is free.
 
-    A broker fetches while it writes acknowledgements, and looks again at the end of the wait.
+    A broker fetches while it writes acknowledgements, and looks again at the end of the wait; or when those of one
+    partition are written, and whether those of the others are by then is open as well.
     """
     kept = {part: [each for each in batches if RELEASE not in each[2]] for part, batches in given.items()}
     return {part: batches for part, batches in kept.items() if batches}

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
+from sharestate import ErrorCode
 from tests.lockstep.steps import How, Step, Taken
 from tests.lockstep.wire import Fields
 
@@ -13,6 +14,9 @@ SESSION_ERRORS: Final = frozenset(
     {"share_session_not_found", "invalid_share_session_epoch", "share_session_limit_reached"}
 )
 """The errors after which a client opens a session anew."""
+
+NOT_LEADER: Final = "not_leader_or_follower"
+"""The error after which the next fetch has the state of a share partition read again."""
 
 FENCED: Final = frozenset({"producer_fenced", "invalid_producer_epoch"})
 """The errors after which a producer begins anew."""
@@ -161,7 +165,8 @@ class World:
 
     def _grow(self, step: Step, answer: Fields) -> None:
         for asked, grown in zip(step.request["topics"], answer["results"], strict=False):
-            if grown["error_code"] == "none" and (topic := self.topic_named(grown["name"])):
+            is_done = grown["error_code"] == "none" and not step.request["validate_only"]
+            if is_done and (topic := self.topic_named(grown["name"])):
                 topic.partitions = asked["count"]
 
     def _produce(self, step: Step, answer: Fields) -> None:
@@ -206,13 +211,21 @@ class World:
         for topic in answer["responses"]:
             for partition in topic["partitions"]:
                 part = Part(topic["topic_id"], partition["partition_index"])
-                if partition["error_code"] == "none":
+                codes = {partition["error_code"], partition["acknowledge_error_code"]}
+                if codes & {NOT_LEADER, ErrorCode.NOT_LEADER_OR_FOLLOWER}:  # kio has the second one as a number
+                    self.warm.discard((member.group, part))
+                elif partition["error_code"] == "none":
                     self.warm.add((member.group, part))
                 ranges = [(each["first_offset"], each["last_offset"]) for each in partition["acquired_records"]]
                 member.held.setdefault(part, []).extend(ranges)
 
     def _acknowledge(self, step: Step, answer: Fields) -> None:
-        self._count(self.members[step.client], step, answer)
+        member = self.members[step.client]
+        self._count(member, step, answer)
+        for topic in answer["responses"]:
+            for partition in topic["partitions"]:
+                if partition["error_code"] == NOT_LEADER:
+                    self.warm.discard((member.group, Part(topic["topic_id"], partition["partition_index"])))
 
     def _count(self, member: KnownMember, step: Step, answer: Fields) -> bool:
         """Move the epoch of a session on; return whether the request was accepted."""

@@ -30,7 +30,6 @@ SMALL = {
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
     "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
-    "testing/groups/event_checks.py": "what a file may ask of a machine, of which drawn events know nothing",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",

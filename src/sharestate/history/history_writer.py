@@ -124,7 +124,10 @@ class HistoryWriter:
                 if fetched.isolation is not self._isolation.get(key):
                     self._isolation[key] = fetched.isolation
                     yield "config", None, {"isolation": fetched.isolation.value}, None
-                yield "fetch", member_id, _fetch(fetch), _failure(effects.error) or {"acquired": effects.acquired}
+                if fetch.is_untold:
+                    yield "fetch", member_id, _fetch(fetch) | {"defect": "B8"}, {"error": "unknown_server_error"}
+                else:
+                    yield "fetch", member_id, _fetch(fetch), _failure(effects.error) or {"acquired": effects.acquired}
             case observed.Acknowledged(member_id, batches):
                 yield "acknowledge", member_id, {"batches": batches}, _outcome(effects, errors)
             case observed.Released(member_id):
@@ -137,8 +140,9 @@ class HistoryWriter:
                 yield "fence", None, None, None
             case observed.LockExpired():
                 yield "expire", None, None, None
-            case observed.WriteAnswered(write, answer):
-                yield "write", None, _write(write), _answered(answer)
+            case observed.WriteAnswered(write, answer, has_stayed):
+                defect = {"defect": "B7"} if has_stayed else {}
+                yield "write", None, _write(write) | defect, _answered(answer)
             case observed.DeadLetterAnswered(request, error):
                 yield "dead_letter", None, _dead_letter(request), _failure(error)
 

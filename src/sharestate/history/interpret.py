@@ -16,7 +16,6 @@ from attrs import evolve
 from sharestate.errors import ErrorCode, MalformedInputError, RequestRefusedError, ResetOffsetRequiredError
 from sharestate.history.columns import DEAD_LETTER_CAUSES, ERROR_NAMES, ERRORS, KINDS, MODES
 from sharestate.history.events import Event
-from sharestate.history.kafka_defects import write_succeeded_without_advance
 from sharestate.history.known_log import KnownLog
 from sharestate.history.pending_writes import PendingWrites
 from sharestate.history.replay_budget import ReplayBudget
@@ -192,31 +191,15 @@ class Interpreter:
         if "write" in self.rows.outputs:
             self.rows.add("write", write[1:], at_us)
 
-    def _answer_write(self, number: int, error: ErrorCode | None) -> None:
+    def _answer_write(self, number: int, error: ErrorCode | None, *, advances: bool = True) -> None:
         """Report the outcome of a write, and compare it with what its member was answered."""
         partition = self._active()
         del self.writes.by_number[number]
         if error is None:
-            effects = partition.write_succeeded(number)
+            effects = partition.write_succeeded(number, advances=advances)
         else:
             self.counts["writes_failed"] += 1
             effects = partition.write_failed(number, error)
-        self._take_answer(number, effects)
-
-    def _answer_without_advance(self, number: int) -> None:
-        """Report the success of a write whose advance throws in Kafka (B7)."""
-        partition = self._active()
-        imitated = write_succeeded_without_advance(
-            partition.snapshot(), number, record_transitions=self.rows.states is not None
-        )
-        if imitated is None:
-            self._answer_write(number, None)
-            return
-        del self.writes.by_number[number]
-        self.partition, effects = imitated
-        self._take_answer(number, effects)
-
-    def _take_answer(self, number: int, effects: Effects) -> None:
         expected = self.writes.expected.pop(number, None)
         if expected is not None:
             name, observed = expected
@@ -458,10 +441,9 @@ class Interpreter:
         request = event.request or {}
         error = (event.response or {}).get("error")
         number = self._number_of(request)
-        if number is not None and request.get("defect") is not None:
-            self._answer_without_advance(number)
-        elif number is not None:
-            self._answer_write(number, None if error is None else ERRORS[error])
+        if number is not None:
+            has_stayed = request.get("defect") is not None  # Kafka's advance has thrown (B7)
+            self._answer_write(number, None if error is None else ERRORS[error], advances=not has_stayed)
 
     def _number_of(self, request: dict[str, Any]) -> int | None:
         """Return the number of the write that is answered, which is the one computed; None if it decides nothing."""

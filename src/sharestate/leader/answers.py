@@ -91,11 +91,11 @@ ReadAnswer: TypeAlias = Loaded | Refused | Failed
 # ---- answers to commands
 
 
-def answer_write(partition: SharePartition, number: int, answer: WriteAnswer) -> Effects:
-    """Report the outcome of the write *number* to *partition* (rule 11)."""
+def answer_write(partition: SharePartition, number: int, answer: WriteAnswer, *, advances: bool = True) -> Effects:
+    """Report the outcome of the write *number* to *partition* (rule 11), which *advances* if it has succeeded."""
     match answer:
         case Written():
-            return partition.write_succeeded(number)
+            return partition.write_succeeded(number, advances=advances)
         case Refused(code, message):
             return partition.write_failed(number, code, message)
         case Failed(cause):

@@ -33,6 +33,7 @@ from sharestate.errors import (
 )
 from sharestate.leader import observed
 from sharestate.leader.answers import (
+    Written,
     answer_read,
     answer_write,
     dead_letter_failure,
@@ -111,6 +112,8 @@ class Leader:
             the leader; if it raises, the command has taken place nevertheless.
         wakes_when_stored: Whether waiting fetches look again when what a member has done is stored; in Kafka they do
             not, unless the SPSO has advanced.
+        advances_past_split: Whether the SPSO advances where Kafka's advance throws (B7): after a write that succeeds
+            when the SPSO lies past the end of a split batch.
 
     Raises:
         LeaderStateError: *partition* was restored with requests pending. Their answers went to another leader: report
@@ -151,6 +154,7 @@ class Leader:
         notify: Callable[[], None] | None = None,
         observer: Observer | None = None,
         wakes_when_stored: bool = True,
+        advances_past_split: bool = True,
     ) -> None:
         """Bind *partition* to *persister*; nothing is sent yet."""
         self._partition = expect(partition, SharePartition, "partition")
@@ -161,6 +165,7 @@ class Leader:
         self._outbox = Outbox(None if notify is None else a_callable(notify, "notify"))
         self._observer = None if observer is None else a_callable(observer, "observer")
         self._wakes_when_stored = expect(wakes_when_stored, bool, "wakes_when_stored")
+        self._advances_past_split = expect(advances_past_split, bool, "advances_past_split")
         self._observations: list[Observation] = []
         self._now_ms = 0
         self._wake = False
@@ -325,11 +330,22 @@ class Leader:
         max_records: int = MAX_POLL_RECORDS,
         batch_size: int = MAX_POLL_RECORDS,
         mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED,
+        is_untold: bool = False,
     ) -> tuple[AcquiredRecords, ...]:
         """
         Acquire fetched records for a member: see ``SharePartition.acquire``.
 
         Nothing is acquired while the state is being loaded; the poll that takes it wakes waiting fetches.
+
+        Args:
+            member_id: The member.
+            fetched: What it has fetched.
+            now_ms: The caller's time. [ms]
+            max_records: The most records to acquire.
+            batch_size: The size of new batches. [records]
+            mode: Whether *max_records* may be exceeded.
+            is_untold: Whether the member does not learn of them, as where Kafka's acquire throws (B8): what
+                observers get says so.
 
         Raises:
             LeaderStateError: ``start`` was not called, so that nothing would ever be acquired.
@@ -342,7 +358,7 @@ class Leader:
             lambda: self._partition.acquire(
                 member_id, fetched, now_ms=now_ms, max_records=max_records, batch_size=batch_size, mode=mode
             ),
-            lambda: observed.Acquired(member_id, fetched, max_records, batch_size, mode),
+            lambda: observed.Acquired(member_id, fetched, max_records, batch_size, mode, is_untold),
         )
         return effects.acquired
 
@@ -510,9 +526,10 @@ class Leader:
     ) -> ShareStateError | None:
         # rule 16
         answer = write_answer(future, self._partition.key)
-        effects = answer_write(self._partition, write.number, answer)
+        stays = not self._advances_past_split and self._partition.is_past_split_batch
+        effects = answer_write(self._partition, write.number, answer, advances=not stays)
         if self._observer is not None:
-            self._note(observed.WriteAnswered(write, answer), effects)
+            self._note(observed.WriteAnswered(write, answer, stays and isinstance(answer, Written)), effects)
         self._carry_out(effects)
         self._wake |= is_awaited and self._wakes_when_stored  # what a member has released can be acquired only now
         if effects.error is not None and not is_awaited:

@@ -39,13 +39,24 @@ class Configured:
 
 @frozen
 class Acquired:
-    """``Leader.acquire``: a member has fetched, and ``effects.acquired`` is what it has acquired."""
+    """
+    ``Leader.acquire``: a member has fetched, and ``effects.acquired`` is what it has acquired.
+
+    Attributes:
+        member_id: The member.
+        fetched: What it has fetched.
+        max_records: The most records that it wanted.
+        batch_size: The size of new batches.
+        mode: Whether there may be more records than that.
+        is_untold: Whether the member does not learn of them, because Kafka's acquire throws there (B8).
+    """
 
     member_id: str
     fetched: FetchedRecords
     max_records: int
     batch_size: int
     mode: AcquireMode
+    is_untold: bool = False
 
 
 @frozen
@@ -103,10 +114,18 @@ class StateRead:
 
 @frozen
 class WriteAnswered:
-    """The persister has answered a write; ``effects.error`` is the error for the member."""
+    """
+    The persister has answered a write; ``effects.error`` is the error for the member.
+
+    Attributes:
+        write: The write.
+        answer: The answer.
+        has_stayed: Whether the SPSO has stayed where it is because Kafka's advance throws there (B7).
+    """
 
     write: WriteShareGroupState
     answer: WriteAnswer
+    has_stayed: bool = False
 
 
 @frozen

@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Final
 
 from sharestate.errors import RequestRefusedError, ResetOffsetRequiredError
 from sharestate.history.columns import ERROR_NAMES, ERRORS
-from sharestate.history.kafka_defects import does_advance_throw, write_succeeded_without_advance
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.checked_fetches import CheckedFetches
 from sharestate.log_check.former_leader import FormerLeader
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import LATE_US, QUEUED_US, Allowed, Schedule, Step, What
-from sharestate.log_check.search_state import SNAPSHOT, Defect, Recent, Saved
+from sharestate.log_check.search_state import Defect, Recent, Saved
 from sharestate.log_check.taken_events import TakenEvents
 from sharestate.log_check.unobserved_events import UnobservedEvents
 from sharestate.log_check.visible_log import VisibleLog
@@ -149,17 +148,11 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
 
     def _succeed(self, step: Step, number: int) -> None:
         """Let a write succeed, or its advance throw as Kafka's does (B7)."""
-        partition = self._active()
-        # The SPSO passes what was not finished only where the log start has moved it: a snapshot is not cheap.
-        if 0 < partition.start_offset <= self._now.log_start:
-            self.budget.spend(SNAPSHOT * self.size())
-            snapshot = partition.snapshot()
-            imitated = write_succeeded_without_advance(snapshot, number) if does_advance_throw(snapshot) else None
-            if imitated is not None:
-                self._partition, _ = imitated
-                self._now.defects += (Defect("B7", partition.start_offset, step),)
-                return
-        self._noted(self._changing().write_succeeded(number))
+        partition = self._changing()
+        stays = partition.is_past_split_batch
+        if stays:
+            self._now.defects += (Defect("B7", partition.start_offset, step),)
+        self._noted(partition.write_succeeded(number, advances=not stays))
 
     def _stop(self, step: Step) -> None:
         self._leave(step)

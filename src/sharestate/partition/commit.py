@@ -26,11 +26,16 @@ _STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COM
 """The quirks of what archives records while a write of them is pending; which of the two did is not kept."""
 
 
-def write_succeeded(state: PartitionState, number: int) -> Effects:
-    """Commit the change of write *number* (rules 11 and 16)."""
+def write_succeeded(state: PartitionState, number: int, *, advances: bool = True) -> Effects:
+    """Commit the change of write *number* (rules 11 and 16), and unless it *advances* nothing more."""
     pending = _answered(state, number)
     state.writer.on_answer(number, is_confirmed=True)
-    wakes = advance(state) and pending.wakes if isinstance(pending, FinalWrite) else commit(state, pending, number)
+    if not isinstance(pending, FinalWrite):
+        wakes = commit(state, pending, number, advances=advances)
+    else:
+        wakes = advances and advance(state) and pending.wakes
+    if not advances:  # in Kafka the exception keeps what is to be dead letters from their queue, too (B25)
+        return NOTHING
     return _with_dead_letters(state, pending, WAKE if wakes else NOTHING)
 
 
@@ -49,7 +54,7 @@ def write_failed(state: PartitionState, number: int) -> Effects:
     return WAKE if advance(state) else NOTHING  # rule 24.1: what was archived meanwhile has waited for this answer
 
 
-def commit(state: PartitionState, pending: PendingWrite, write: int | None) -> bool:
+def commit(state: PartitionState, pending: PendingWrite, write: int | None, *, advances: bool = True) -> bool:
     """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
     # rule 1.5, step 1
     for batch, first_offset, last_offset in pending.ranges:
@@ -67,7 +72,7 @@ def commit(state: PartitionState, pending: PendingWrite, write: int | None) -> b
                 replacements[cell] = cell.committed()
                 state.release_lock(cell, references)
         state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
-    return advance(state)
+    return advances and advance(state)
 
 
 def _advances_after_failed_expiry(state: PartitionState) -> bool:

@@ -303,9 +303,14 @@ class SharePartition:
 
     # ---- outcomes and time
 
-    def write_succeeded(self, number: int) -> Effects:
+    def write_succeeded(self, number: int, *, advances: bool = True) -> Effects:
         """
         Report that a write has succeeded (rule 16).
+
+        Args:
+            number: The write.
+            advances: False if the SPSO is to stay, and no dead letters are handed over, as where Kafka's advance throws
+                (B7), which no profile copies: ``is_past_split_batch`` says where.
 
         Returns:
             ``wake`` if the SPSO has advanced over something. ``dead_letters``: what goes to the dead-letter queue now.
@@ -313,7 +318,7 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        return self._with_transitions(commit.write_succeeded(self._state, integer(number, "number")))
+        return self._with_transitions(commit.write_succeeded(self._state, integer(number, "number"), advances=advances))
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -480,6 +485,15 @@ class SharePartition:
     def gap_window(self) -> GapWindow | None:
         """The offsets that the previous leader may have fetched and never persisted."""
         return self._state.gap_window
+
+    @property
+    def is_past_split_batch(self) -> bool:
+        """True if the SPSO lies past the end of its floor batch, which is split: there Kafka's advance throws (B7)."""
+        start_offset = self._state.start_offset
+        if self._state.in_flight.first_at(start_offset) is not None:  # nearly always
+            return False
+        floor = self._state.in_flight.floor(start_offset)
+        return floor is not None and floor.is_split and floor.last_offset < start_offset
 
     def batches(self) -> tuple[BatchView, ...]:
         """Return the in-flight batches as they are; linear in them, and in the records of split ones."""

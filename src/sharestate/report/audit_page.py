@@ -12,7 +12,6 @@ from string import Template
 from typing import Final
 
 from sharestate.audit import (
-    JUDGED,
     Audit,
     AuditFinding,
     AuditVerdict,
@@ -44,6 +43,7 @@ _US_OF_MS: Final = 1000
 
 _BADGES: Final = (
     (AuditVerdict.BROKEN, "broken"),
+    (AuditVerdict.DIFFERENT, "not as Kafka's"),
     (AuditVerdict.UNDECIDED, "cannot be told"),
     (AuditVerdict.HELD, "held"),
     (AuditVerdict.NOTHING, "without anything to check"),
@@ -119,7 +119,7 @@ def _verdict(each: GuaranteeVerdict) -> tuple[object, ...]:
     name = Link(each.guarantee.value, fragment) if each.broken or each.unknown else each.guarantee.value
     unknown = sum(each.unknown.values())
     sentence = each.guarantee.sentence
-    return name, each.verdict.value, each.checked, JUDGED[each.guarantee], each.broken, unknown, sentence
+    return name, each.verdict.value, each.checked, each.counted, each.broken, unknown, sentence
 
 
 def _name(each: GuaranteeVerdict) -> str:
@@ -161,7 +161,7 @@ def _finding(finding: AuditFinding, *, is_open: bool) -> str:
 
 def _undecided(judged: Audit) -> str:
     rows = [
-        (verdict.guarantee.value, count, JUDGED[verdict.guarantee], reason)
+        (verdict.guarantee.value, count, verdict.counted, reason)
         for verdict in judged.verdicts
         for reason, count in sorted(verdict.unknown.items(), key=lambda each: -each[1])
     ]

@@ -140,3 +140,38 @@ def test_a_writer_numbers_the_events_of_each_share_partition() -> None:
         (1, 3),
     ]
     assert successor.next_seq == {("g", "t", 0): 4, ("g", "t", 1): 4}
+
+
+def test_a_leader_whose_start_stays_past_a_split_batch_says_so() -> None:
+    """Where it does as Kafka's, whose advance throws (B7), its history replays to the same share partition."""
+    events: list[Event] = []
+    partition = SharePartition(KEY)
+    writer = HistoryWriter(events.extend)
+    leader = Leader(partition, persister(), reset_offset=lambda _: 0, observer=writer, advances_past_split=False)
+    leader.start(now_ms=0)
+    leader.acquire("m1", FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)]), now_ms=1)
+    leader.acknowledge("m1", [AcknowledgementBatch(5, 6, (1,))], now_ms=2)
+    leader.advance_log_start(15, now_ms=3)
+    leader.release("m1", now_ms=4)
+
+    assert [event.kind for event in events if event.request and event.request.get("defect") == "B7"] == ["write"]
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert partition.start_offset == 15
+    assert replay.partition.snapshot() == partition.snapshot()
+
+
+def test_a_member_that_learns_nothing_of_what_was_acquired() -> None:
+    """As in Kafka, whose acquire throws when it has acquired (B8), the history replays to the same share partition."""
+    events: list[Event] = []
+    partition = SharePartition(KEY)
+    leader = Leader(partition, persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0)
+    fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+    leader.acquire("m1", fetched, now_ms=1, is_untold=True)
+
+    assert (events[-1].request or {})["defect"] == "B8"
+    assert events[-1].response == {"error": "unknown_server_error"}
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.snapshot() == partition.snapshot()

@@ -11,7 +11,6 @@ from sharestate import (
     SharePartition,
     SharePartitionKey,
 )
-from sharestate.history.kafka_defects import does_advance_throw, write_succeeded_without_advance
 
 KEY = SharePartitionKey(group_id="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 
@@ -26,14 +25,12 @@ def test_the_spso_stays_where_it_is_when_the_advance_throws() -> None:
     accepted = [AcknowledgementBatch(0, 4, (AcknowledgeType.ACCEPT,))]
     (write,) = partition.acknowledge("m1", accepted, now_ms=1).writes
     partition.write_succeeded(write.number)
-    assert not does_advance_throw(partition.snapshot())
+    throws = [partition.is_past_split_batch]
     partition.advance_log_start(15)
     (write,) = partition.release("m1", now_ms=2).writes
 
-    before = partition.snapshot()
-    imitated = write_succeeded_without_advance(before, write.number)
+    throws.append(partition.is_past_split_batch)
+    assert throws == [False, True]
+    partition.write_succeeded(write.number, advances=False)
 
-    assert does_advance_throw(before)
-    assert imitated is not None
-    after, _ = imitated
-    assert (after.start_offset, [batch.first_offset for batch in after.batches()]) == (15, [0])
+    assert (partition.start_offset, [batch.first_offset for batch in partition.batches()]) == (15, [0])

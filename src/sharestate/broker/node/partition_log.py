@@ -116,10 +116,13 @@ class PartitionLog:
         The offset before which all transactions are decided.
 
         Source:
-            UnifiedLog.maybeIncrementFirstUnstableOffset (Kafka 4.4): of a transaction that began below the log start,
-            what is left begins there.
+            UnifiedLog.maybeIncrementFirstUnstableOffset, LogSegment.read (Kafka 4.4): of a transaction that began below
+            the log start, what is left begins with the batch that has it.
         """
-        return max(self._transactions.last_stable_offset, self._log_start_offset)
+        stable, index = self._transactions.last_stable_offset, self._index(self._log_start_offset)
+        if stable >= self._log_start_offset or index == len(self._batches):
+            return max(stable, self._log_start_offset)
+        return max(stable, min(self._batches[index].batch.first_offset, self._log_start_offset))
 
     @property
     def size_in_bytes(self) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class NodeQuirk(StrEnum):
     """
-    A bug of Kafka's fetches for share groups, which a profile has because brokers of that release have it (node 9).
+    A bug of Kafka around share fetches and leaders, which a profile has because brokers have it (node 9).
 
     The values are its names on the page of nodes.
     """
@@ -49,6 +49,20 @@ class NodeQuirk(StrEnum):
     An acknowledgement that reaches across the SPSO, where no batch begins at or below that (B5), fails its whole
     request: what it has for other partitions may have been done, and its fetch is not. Healed: it is refused with
     INVALID_RECORD_STATE, for its partition.
+    """
+
+    STAYS_PAST_SPLIT = "N5"
+    """
+    After a write that succeeds when the SPSO lies past the end of a split batch, where the log start has moved it, the
+    SPSO stays, and nothing goes to the dead-letter queue: Kafka's leader throws (B7). Healed: it goes on as its profile
+    says.
+    """
+
+    THROWS_AT_ABORTED = "N6"
+    """
+    A fetch of a group that reads what is committed fails with UNKNOWN_SERVER_ERROR where a batch of an aborted
+    transaction begins before the first batch in flight: Kafka's leader throws when it has acquired the records, aborted
+    ones included, and they stay locked (B8). Healed: it gets what is not aborted.
     """
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sharestate.broker.node.fetch_queue import WaitingFetches, WatchKey
 from sharestate.broker.node.log_batches import LogBatch, LogRead, OffsetOutOfRange
@@ -26,6 +26,9 @@ from sharestate.broker.node.share_partitions import LedPartition, SharePartition
 from sharestate.broker.node.share_requests import NO_ERROR, PartitionError, ShareFetchPartition, error_of
 from sharestate.broker.sessions import TopicIdPartition
 from sharestate.errors import ErrorCode, ShareStateError
+from sharestate.history.kafka_defects import does_acquire_throw
+from sharestate.partition.share_partition import SharePartition
+from sharestate.values.checks import MAX_INT64
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.records import AcquiredRecords, AcquireMode, SharePartitionKey
 
@@ -113,6 +116,7 @@ class ShareFetches:
     def __init__(self, profile: NodeProfile, share_partitions: SharePartitions) -> None:
         """Begin without fetches."""
         self._keeps_failures = profile.has(NodeQuirk.KEEPS_FAILURES)
+        self._throws_at_aborted = profile.has(NodeQuirk.THROWS_AT_ABORTED)
         self._share_partitions = share_partitions
         self.waiting: WaitingFetches[ShareFetch] = WaitingFetches()
         self.completed: deque[tuple[ShareFetch, Found]] = deque()
@@ -243,8 +247,15 @@ class ShareFetches:
             missing = {}
         found: Found = {}
         left = asked.max_records
+        throws = self._throws_at_aborted
         for partition, read in {**_read(asked, missing, len(taken)), **reads}.items():
             led = taken[partition].led
+            if throws and isinstance(read, LogRead) and _acquire_throws(asked, led, read, left, now_ms):
+                self._share_partitions.take_effects(led, now_ms)
+                self._share_partitions.woken.update(dict.fromkeys(at.led.key for at in taken.values()))
+                fetch.errors.update(dict.fromkeys(taken, PartitionError(ErrorCode.UNKNOWN_SERVER_ERROR, None)))
+                found = {}
+                break
             found[partition] = _acquired(asked, partition, led, read, left, now_ms)
             left -= sum(last - first + 1 for first, last, _ in found[partition].acquired_records)
             self._share_partitions.take_effects(led, now_ms)
@@ -370,6 +381,40 @@ def _acquired(  # noqa: PLR0913 - what one partition is acquired with
         records=sliced(batches, acquired) if acquired else (),
         acquired_records=acquired,
     )
+
+
+def _acquire_throws(asked: FetchParameters, led: LedPartition, read: LogRead, max_records: int, now_ms: int) -> bool:
+    """
+    Return whether Kafka's leader throws when it has acquired (node 9, N6); then what it has acquired is locked.
+
+    Complexity:
+        Linear in what is in flight, where a transaction that was aborted has records in what was read.
+
+    Source:
+        DelayedShareFetch.completeLocalLogShareFetchRequest, whose error is that of all partitions (Kafka 4.4).
+    """
+    if not read.fetched.aborted_transactions or not does_acquire_throw(read.fetched, MAX_INT64):
+        return False
+    unfiltered = evolve(read.fetched, isolation=IsolationLevel.READ_UNCOMMITTED)
+    size, mode = max(1, asked.batch_size), asked.mode
+    trial = SharePartition.restore(led.leader.partition.snapshot())
+    try:
+        trial.acquire(asked.member_id, unfiltered, now_ms=now_ms, max_records=max_records, batch_size=size, mode=mode)
+    except ShareStateError:
+        return False
+    batches = trial.batches()
+    if not batches or not does_acquire_throw(read.fetched, batches[0].first_offset):
+        return False
+    led.leader.acquire(
+        asked.member_id,
+        unfiltered,
+        now_ms=now_ms,
+        max_records=max_records,
+        batch_size=size,
+        mode=mode,
+        is_untold=True,
+    )
+    return True
 
 
 def sliced(batches: Sequence[LogBatch], acquired: Sequence[AcquiredRecords]) -> tuple[LogBatch, ...]:

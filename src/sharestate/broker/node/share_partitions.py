@@ -275,6 +275,7 @@ class SharePartitions:
             notify=partial(self._note_arrival, led),
             observer=self.observer,
             wakes_when_stored=not self._has_quirk(NodeQuirk.SLEEPS_WHEN_STORED),
+            advances_past_split=not self._has_quirk(NodeQuirk.STAYS_PAST_SPLIT),
         )
         self._opened += 1
         self._led[_fields(key)] = led

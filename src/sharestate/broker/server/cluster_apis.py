@@ -109,10 +109,15 @@ def metadata(call: Call) -> Asked | Response:
         topic_ids=[topic_id for _, topic_id in named if topic_id != NO_TOPIC_ID],
         allow_auto_topic_creation=call.fields.get("allow_auto_topic_creation", True),
     )
-    operations = {"topic_authorized_operations": TOPIC_OPERATIONS} if _asks(call, "topic") else {}
+    asks = _asks(call, "topic")
+
+    def topic_of(result: TopicResult) -> Response:
+        # What has no name may be anything.
+        may_ask = asks and result.error_code is not ErrorCode.UNKNOWN_TOPIC_ID
+        return _metadata_of(call, result) | ({"topic_authorized_operations": TOPIC_OPERATIONS} if may_ask else {})
 
     def write(answer: TopicsResponse) -> Response:
-        return _cluster(call) | {"topics": [_metadata_of(call, topic) | operations for topic in answer.topics]}
+        return _cluster(call) | {"topics": list(map(topic_of, answer.topics))}
 
     return Asked((request,), write)
 

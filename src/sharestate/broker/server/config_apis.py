@@ -35,6 +35,7 @@ from sharestate.broker.server.config_entries import (
     group_entries,
     topic_entries,
 )
+from sharestate.broker.server.hash_orders import properties_order
 from sharestate.broker.server.other_group_configs import (
     check_other_group_configs,
     other_group_keys,
@@ -214,18 +215,23 @@ def _group_configs(call: Call, name: str) -> Mapping[str, str]:
 # ---- IncrementalAlterConfigs
 
 
+_OF_CONTROLLERS: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP})
+"""The types of resources whose configs a broker leaves to its controller, of those that are altered here."""
+
+
 def incremental_alter_configs(call: Call) -> Asked:
     """Alter configs of topics and groups, each resource by itself."""
     parts = call.fields["resources"]
     counts = Counter(map(Resource.of, parts))
     answers: list[Response | None] = []
     requests: list[AlterTopicConfigsRequest | ConfigureGroupRequest] = []
+    throws = any(counts[Resource.of(fields)] == 1 and _throws(fields) for fields in parts)
     for fields in parts:
         resource = Resource.of(fields)
         try:
             if counts[resource] > 1:
                 _refuse("Each resource must appear at most once.")
-            request = _alteration(call, resource, fields["configs"])
+            request = _alteration(call, resource, fields["configs"], throws=throws)
         except NodeError as refusal:
             answers.append(resource.refused(refusal))
             continue
@@ -255,8 +261,20 @@ def _altered(resource: Resource, response: TopicsResponse | GroupResponse) -> Re
     return resource.answered(topic.error_code, topic.message)
 
 
+def _throws(fields: Fields) -> bool:
+    """Return whether a controller throws at a resource, and fails whatever else it was asked with it."""
+    configs = fields["configs"]
+    if fields["resource_type"] not in _OF_CONTROLLERS or all(map(_has_known_operation, configs)):
+        return False
+    try:
+        _check_changes(configs)
+    except NodeError:
+        return False  # a broker refuses it before
+    return True
+
+
 def _alteration(
-    call: Call, resource: Resource, configs: list[Fields]
+    call: Call, resource: Resource, configs: list[Fields], *, throws: bool
 ) -> AlterTopicConfigsRequest | ConfigureGroupRequest | None:
     """
     Return what the node is asked to do; None if it was only to be seen whether that can be done.
@@ -266,6 +284,8 @@ def _alteration(
         InvalidConfigurationError: Kafka does not take the configs.
     """
     _check_changes(configs)
+    if throws and resource.type in _OF_CONTROLLERS:
+        raise NodeError(None, ErrorCode.UNKNOWN_SERVER_ERROR)  # a NullPointerException of the controller
     if resource.type == ResourceType.TOPIC:
         return _topic_alteration(call, resource.name, configs)
     if resource.type == ResourceType.GROUP:
@@ -295,18 +315,16 @@ def _check_changes(configs: list[Fields]) -> None:
 
 def _check_operations(configs: list[Fields]) -> None:
     for config in configs:
-        if config["config_operation"] not in tuple(_Operation):
+        if not _has_known_operation(config):
             message = f"Unknown operations type {config['config_operation']}"
             _refuse(message)
 
 
-def _check_controllers_operations(configs: list[Fields]) -> None:
-    if any(config["config_operation"] not in tuple(_Operation) for config in configs):
-        raise NodeError(None, ErrorCode.UNKNOWN_SERVER_ERROR)  # a NullPointerException of the controller
+def _has_known_operation(config: Fields) -> bool:
+    return config["config_operation"] in tuple(_Operation)
 
 
 def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopicConfigsRequest:
-    _check_controllers_operations(configs)
     if not name:
         _refuse("Default topic resources are not allowed.")
     topic = call.node.topics.by_name(name)
@@ -316,14 +334,13 @@ def _topic_alteration(call: Call, name: str, configs: list[Fields]) -> AlterTopi
 
 
 def _group_alteration(call: Call, name: str, configs: list[Fields]) -> ConfigureGroupRequest | None:
-    _check_controllers_operations(configs)
     if not name:
         _refuse("Default group resources are not allowed.")
     release = call.config.release
     others = other_group_keys(release)
     changed = _changed(_group_configs(call, name), configs, {})  # a controller knows of no list of groups
     keys = config_keys(release)
-    for key in changed:
+    for key in properties_order(changed):
         if key not in others and (key not in keys or keys[key].scope != "group"):
             message = f"Unknown group config name: {key}"
             raise InvalidConfigurationError(message, key)

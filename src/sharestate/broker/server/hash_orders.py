@@ -1,11 +1,12 @@
 """
-The orders in which brokers name topics and partitions that they keep in Scala's hash maps.
+The orders in which brokers go through hash maps: topics and partitions in Scala's, configs in Java's.
 
 They follow from names and numbers alone, so a broker answers the same request in the same order every time.
 
 Source:
     scala.collection.mutable.HashMap, scala.collection.immutable.HashMap, scala.collection.Hashing (Scala 2.13);
     TopicPartition.hashCode (Kafka 4.3.1). Brokers of 4.3.1 and 4.4.0 have answered 183 ListOffsets so.
+    java.util.Properties, java.util.concurrent.ConcurrentHashMap (Java 17).
 """
 
 from __future__ import annotations
@@ -71,6 +72,20 @@ def topic_order(names: Iterable[str], depth: int = 0) -> list[str]:
     if _NODE_BITS * depth > _ALL_BITS.bit_length():  # names of one hash are a list
         return [name for node in found for name in node]
     return alone + [name for node in found if len(node) > 1 for name in topic_order(node, depth + 1)]
+
+
+def properties_order(names: Iterable[str]) -> list[str]:
+    """
+    Return the names of configs, each once, as ``Properties`` have them to which they were added in this order.
+
+    >>> properties_order(["bad/name", "a1"])
+    ['a1', 'bad/name']
+    """
+    distinct = dict.fromkeys(names)
+    capacity = _LEAST_CAPACITY
+    while 4 * len(distinct) >= 3 * capacity:  # a map grows when it is three quarters full
+        capacity *= 2
+    return sorted(distinct, key=lambda name: (java_hash(name) ^ (java_hash(name) & _ALL_BITS) >> 16) & (capacity - 1))
 
 
 def _improved(code: int) -> int:

@@ -66,6 +66,8 @@ def produce(call: Call) -> Asked | Answer:
     for each in sent:
         batch = _batch_of(call, each)
         if isinstance(batch, ProduceResult):
+            if batch.error_code is ErrorCode.UNKNOWN_SERVER_ERROR and batch.log_start_offset == NO_OFFSET:
+                return _written(call, [ProduceResult(*one[:2], batch.error_code) for one in sent])
             results.append(batch)
         else:
             results.append(None)

@@ -129,7 +129,10 @@ def check_form(data: bytes, version: int) -> None:
         _refuse(f"{request} must have at least one record batch per partition")
     if data[_MAGIC_OFFSET] != MAGIC:
         _refuse(f"{request} are only allowed to contain record batches with magic version 2")
-    if version < _ZSTD_PRODUCE and data[_ATTRIBUTES_OFFSET + 1] & _COMPRESSION == Compression.ZSTD:
+    codec = data[_ATTRIBUTES_OFFSET + 1] & _COMPRESSION
+    if version < _ZSTD_PRODUCE and codec > Compression.ZSTD:  # an IllegalArgumentException fails the whole request
+        raise NodeError(None, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if version < _ZSTD_PRODUCE and codec == Compression.ZSTD:
         message = f"{request} are not allowed to use ZStandard compression"
         raise NodeError(message, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if next_batch_size(data, size) is not None:

@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from sharestate.broker.node import EndedTransaction, LogBatch, ShareBroker
 from sharestate.broker.server.api_versions import ANNOUNCED
 from sharestate.broker.server.faults import STATE_APIS
 from sharestate.broker.server.record_batches import to_wire
+from sharestate.errors import ErrorCode
 from sharestate.json_lines import Json, write_json
 from sharestate.persister.kafka.frames import Fields
 from sharestate.persister.requests import Parameters, Result
@@ -32,15 +33,22 @@ from sharestate.values.requests import StateBatch
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_PERSISTER: Final = "Persister-client-1"
-"""What the persister of broker 1 calls itself (BrokerServer.createShareStatePersister, Kafka 4.4)."""
-
-_MARKER_SENDER: Final = "broker-1-txn-marker-sender"
-"""What the transaction coordinator of broker 1 calls itself to have markers written (TransactionMarkerChannelManager,
-Kafka 4.4)."""
-
 _NAMED: Final = {api.name: (key, re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).upper()) for key, api in ANNOUNCED.items()}
 """The key of each API, and its name in ApiKeys, by its other name."""
+
+_TRIED_AGAIN: Final = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+"""The errors after which a broker's persister tries to write again."""
+
+_ATTEMPTS: Final = 5
+"""How often it tries, until its leader learns that it has failed (PersisterStateManager, Kafka 4.4). [attempts]"""
+
+_GROUP: Final = 32
+"""The type of resource whose configs are those of a group (ConfigResource.Type)."""
+
+_ADMINISTRATOR: Final = "adminclient-1"
+"""What an administrator calls itself that is not a client of the test."""
 
 _SKIPPED: Final = frozenset(STATE_APIS.values())
 """What clients ask of the share coordinator: the node asks its persister, which has its line."""
@@ -66,17 +74,34 @@ class RequestLogWriter:
     Args:
         path: The file; what it has is overwritten.
         release: The release whose rules the server follows, such as ``"4.4"``.
+        node_id: The number of the broker.
         now_ms: Returns the time. [ms since 1970]
         broker: Returns the address of the broker, such as ``127.0.0.1:9092``.
+        group_configs: The configs that all groups have, which a broker of Kafka cannot give them: the log has them as
+            given to each when it is first named.
 
     Raises:
         OSError: It cannot be written.
+
+    Source:
+        BrokerServer.createShareStatePersister, TransactionMarkerChannelManager: what they call themselves (Kafka 4.4).
     """
 
-    def __init__(self, path: Path | str, release: str, *, now_ms: Callable[[], int], broker: Callable[[], str]) -> None:
+    def __init__(  # noqa: PLR0913 - what a log is made of
+        self,
+        path: Path | str,
+        release: str,
+        node_id: int,
+        *,
+        now_ms: Callable[[], int],
+        broker: Callable[[], str],
+        group_configs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Open the file."""
         self._file = Path(path).open("w", encoding="ascii", newline="\n")  # noqa: SIM115 - closed by ``close``
         self._own = {"softwareName": "apache-kafka-java", "softwareVersion": _VERSIONS[release]}
+        self._persister = f"Persister-client-{node_id}"
+        self._marker_sender = f"broker-{node_id}-txn-marker-sender"
         self._now_ms = now_ms
         self._broker = broker
         self._last_us = 0
@@ -84,7 +109,9 @@ class RequestLogWriter:
         self._handled_us: dict[str, int] = {}
         self._ready_us: dict[str, int] = {}
         self._software: dict[str, Mapping[str, Json]] = {}
-        self._stored = self._stored_us = self._marks = 0
+        self._stored = self._stored_us = self._marks = self._configured = 0
+        self._group_configs = group_configs
+        self._groups: set[str] = set()
 
     def close(self) -> None:
         """Close the file."""
@@ -96,6 +123,8 @@ class RequestLogWriter:
         self, connection: str, api: str, version: int, correlation_id: int, client_id: str | None, request: Json
     ) -> None:
         """Note that a request has come on a connection, on which it is the only one."""
+        for group_id in _groups_of(request):
+            self._name(group_id)
         if api == "ApiVersions":
             self._software[connection] = _software_of(request)
         if api not in _SKIPPED:
@@ -133,20 +162,48 @@ class RequestLogWriter:
         """
         Note that the node asks its persister; what is returned is to be called with the answer.
 
-        A broker sends the next request when the one before is answered, so that is when it comes.
+        A broker sends the next request when the one before is answered, so that is when it comes; and a write several
+        times that its share coordinator refuses for a while, of which the leader learns the last answer, and here the
+        only one.
         """
         api = STATE_APIS[type(request)]
         version = (ANNOUNCED[_NAMED[api][0]].v4_4 or (0, 0))[1]
         logged, asked_us = _json_of(request), self._next_us()
 
         def answered(result: Result[Any]) -> None:
-            self._stored += 1
-            at_us = max(asked_us, self._stored_us)
-            sent = _Open(api, version, self._stored, _PERSISTER, logged, at_us)
-            self._write(f"{self._broker()}-{_PERSISTER_END}", sent, {"results": _json_of(result.topics)}, self._own)
-            self._stored_us = self._last_us
+            codes = {part.error_code for topic in result.topics for part in topic.partitions}
+            is_tried_again = api == "WriteShareGroupState" and not codes.isdisjoint(_TRIED_AGAIN)
+            for _ in range(_ATTEMPTS if is_tried_again else 1):
+                self._stored += 1
+                at_us = max(asked_us, self._stored_us)
+                sent = _Open(api, version, self._stored, self._persister, logged, at_us)
+                self._write(f"{self._broker()}-{_PERSISTER_END}", sent, {"results": _json_of(result.topics)}, self._own)
+                self._stored_us = self._last_us
 
         return answered
+
+    # ---- requests that a broker would have needed
+
+    def configured(self, group_id: str, configs: Mapping[str, str]) -> None:
+        """Write that an administrator has given a group configs, which a broker knows in no other way."""
+        self._name(group_id)
+        self._configure(group_id, configs)
+
+    def _name(self, group_id: str) -> None:
+        """Note that a group is named, and write the configs that all groups have if that is the first time."""
+        if self._group_configs and group_id not in self._groups:
+            self._groups.add(group_id)
+            self._configure(group_id, self._group_configs)
+
+    def _configure(self, group_id: str, configs: Mapping[str, str]) -> None:
+        api = "IncrementalAlterConfigs"
+        given: list[Json] = [{"name": name, "configOperation": 0, "value": value} for name, value in configs.items()]
+        resource: dict[str, Json] = {"resourceType": _GROUP, "resourceName": group_id}
+        request: Json = {"resources": [{**resource, "configs": given}], "validateOnly": False}
+        response: Json = {"throttleTimeMs": 0, "responses": [{"errorCode": 0, "errorMessage": None, **resource}]}
+        sent = _Open(api, 1, self._configured, _ADMINISTRATOR, request, self._next_us())
+        self._configured += 1
+        self._write(f"{self._broker()}-{_ADMINISTRATOR_END}", sent, response, self._own)
 
     # ---- requests of its transaction coordinator
 
@@ -174,7 +231,7 @@ class RequestLogWriter:
             for name, indexes in topics.items()
         ]
         response: Json = {"producerId": ended.producer_id, "topics": written}
-        sent = _Open(api, version, self._marks, _MARKER_SENDER, {"markers": [request]}, self._next_us())
+        sent = _Open(api, version, self._marks, self._marker_sender, {"markers": [request]}, self._next_us())
         self._marks += 1
         self._write(f"{self._broker()}-{_MARKERS_END}", sent, {"markers": [response]}, self._own)
 
@@ -241,8 +298,20 @@ _VERSIONS: Final = {"4.2": "4.2.1", "4.3": "4.3.1", "4.4": "4.4.0"}
 
 _PERSISTER_END: Final = "127.0.0.1:1-0-0"
 _MARKERS_END: Final = "127.0.0.1:2-0-0"
-"""The other ends of the connections of the persister and of the transaction coordinator, at ports from which no client
-connects."""
+_ADMINISTRATOR_END: Final = "127.0.0.1:3-0-0"
+"""The other ends of the connections of the persister, the transaction coordinator and an administrator, at ports from
+which no client connects."""
+
+
+def _groups_of(request: Json) -> Iterator[str]:
+    """Yield the groups that a request is about whose share partitions or configs it changes."""
+    if isinstance(request, dict):
+        group_id, resources = request.get("groupId"), request.get("resources")
+        if isinstance(group_id, str):
+            yield group_id
+        for resource in resources if isinstance(resources, list) else ():
+            if isinstance(resource, dict) and resource.get("resourceType") == _GROUP:
+                yield str(resource["resourceName"])
 
 
 # ---- JSON

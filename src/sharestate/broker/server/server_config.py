@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -13,10 +12,9 @@ from sharestate.broker.groups import AssignmentOrder, GroupCoordinatorSettings
 from sharestate.broker.node import GroupConfig, NodeConfig
 from sharestate.broker.node.node_config import MAX_INT32
 from sharestate.broker.server.other_group_configs import read_brokers_values
-from sharestate.errors import InvalidConfigurationError
-from sharestate.values.checks import brief_repr, instance, number
+from sharestate.values.checks import instance, number
 from sharestate.values.config import GroupCoordinatorConfig, ShareConfig
-from sharestate.values.config_keys import RELEASES
+from sharestate.values.config_keys import RELEASES, ConfigKey, ConfigType, InRange, config_keys
 from sharestate.values.effective_configs import effective_configs
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.profiles import LATEST, Profile
@@ -84,39 +82,34 @@ def read_group_config(texts: Mapping[str, str], release: str, *, is_loaded: bool
     )
 
 
-def _boolean(name: str, value: str) -> bool:
-    words = {"true": True, "false": False}
-    if (word := value.strip().lower()) not in words:
-        message = f"Invalid value {value} for configuration {name}: Expected value to be either true or false"
-        raise InvalidConfigurationError(message, name)
-    return words[word]
+_BOOLEAN, _INT, _STRING = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.STRING
 
-
-def _whole(name: str, value: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", value.strip()):
-        message = f"Invalid value {brief_repr(value)} for configuration {name}: Not a number of type INT"
-        raise InvalidConfigurationError(message, name)
-    return int(value)
-
-
-def _text(_: str, value: str) -> str:
-    return value.strip()
-
-
-NODE_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
+NODE_SETTINGS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {
-        "auto.create.topics.enable": ("auto_create_topics_enable", _boolean),
-        "fetch.max.bytes": ("fetch_max_bytes", _whole),
-        "node.id": ("node_id", _whole),
-        "num.partitions": ("default_partition_count", _whole),
+        "auto_create_topics_enable": ConfigKey("ServerLogConfigs", "auto.create.topics.enable", _BOOLEAN, default=True),
+        "fetch_max_bytes": ConfigKey("ServerConfigs", "fetch.max.bytes", _INT, 57_671_680, InRange(1024)),
+        "node_id": ConfigKey("KRaftConfigs", "node.id", _INT, 0, InRange(0)),
+        "default_partition_count": ConfigKey("ServerLogConfigs", "num.partitions", _INT, 1, InRange(1)),
     }
 )
-"""The settings of a node that are not of share groups: what they are called there, and what reads them."""
+"""The settings of a node that are not of share groups, by what they are called there."""
 
-SERVER_SETTINGS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = MappingProxyType(
-    {"broker.rack": ("rack", _text), "socket.request.max.bytes": ("max_request_bytes", _whole)}
+SERVER_SETTINGS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
+    {
+        "rack": ConfigKey("ServerConfigs", "broker.rack", _STRING, ""),
+        "max_request_bytes": ConfigKey(
+            "SocketServerConfigs", "socket.request.max.bytes", _INT, DEFAULT_MAX_REQUEST_BYTES, InRange(1)
+        ),
+    }
 )
 """Those of a server."""
+
+JUDGED_SETTINGS: Final = (ConfigKey("GroupCoordinatorConfig", "group.initial.rebalance.delay.ms", _INT, 3000),)
+"""Those that are read, as a broker that cannot read them does not start, and do nothing: share groups do not wait."""
+
+
+def _read(settings: Mapping[str, ConfigKey], texts: Mapping[str, str]) -> dict[str, Any]:
+    return {name: key.read(texts[key.name]) for name, key in settings.items() if key.name in texts}
 
 
 @frozen(kw_only=True)
@@ -150,6 +143,12 @@ class ServerConfig:
         """The release whose rules the node follows, such as ``"4.4"``."""
         return release_of(self.node.profile)
 
+    @property
+    def group_texts(self) -> Mapping[str, str]:
+        """Those of the texts that are settings of groups, which all groups have that have none of their own."""
+        keys = config_keys(self.release)
+        return {name: text for name, text in self.texts.items() if name in keys and keys[name].scope == "group"}
+
     @classmethod
     def from_kafka(cls, texts: Mapping[str, str], *, profile: Profile = LATEST, port: int = 0) -> Self:
         """
@@ -176,7 +175,7 @@ class ServerConfig:
             max_share_sessions=values["group.share.max.share.sessions"],
             dead_letter_auto_create_topics_enable=values.get("errors.deadletterqueue.auto.create.topics.enable", False),
             dead_letter_topic_name_prefix=values.get("errors.deadletterqueue.topic.name.prefix", ""),
-            **{name: read(key, texts[key]) for key, (name, read) in NODE_SETTINGS.items() if key in texts},
+            **_read(NODE_SETTINGS, texts),
         )
-        of_server = {name: read(key, texts[key]) for key, (name, read) in SERVER_SETTINGS.items() if key in texts}
-        return cls(node=node, port=port, texts=MappingProxyType(dict(texts)), **of_server)
+        _read({key.name: key for key in JUDGED_SETTINGS}, texts)  # so that a wrong one is refused now
+        return cls(node=node, port=port, texts=MappingProxyType(dict(texts)), **_read(SERVER_SETTINGS, texts))

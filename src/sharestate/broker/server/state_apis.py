@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from sharestate.broker.node.share_broker import coordinator_profile
 from sharestate.broker.server.calls import Asked, Call, Response, by_topic
+from sharestate.coordinator.shard import NEGATIVE_PARTITION, NEGATIVE_STATE_EPOCH
 from sharestate.error_messages import ERROR_MESSAGES
 from sharestate.errors import ErrorCode, MalformedInputError
 from sharestate.persister.kafka.frames import Fields
@@ -36,9 +38,6 @@ from sharestate.persister.requests import (
     WriteStateParameters,
 )
 from sharestate.values.requests import StateBatch
-
-_NEGATIVE: Final = "The partition id cannot be a negative number."
-"""What a share coordinator says of one (ShareCoordinatorShard.NEGATIVE_PARTITION_ID, Kafka 4.4.0)."""
 
 
 @frozen
@@ -91,7 +90,9 @@ def _entry(call: Call, api: _StateApi, topic_id: str, fields: Fields) -> Partiti
     name = call.node.topics.name_of(topic_id)
     partition = fields["partition"]
     if partition < 0:
-        return _refused(partition, ErrorCode.INVALID_REQUEST, _NEGATIVE)
+        return _refused(partition, ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
+    if fields.get("state_epoch", 0) < 0 and api.needs_topic and _refuses_negative_epochs(call):
+        return _refused(partition, ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
     if api.needs_topic and (name is None or not call.node.topics.has_partition(name, partition)):
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _refused(partition, error, ERROR_MESSAGES[error])
@@ -99,6 +100,10 @@ def _entry(call: Call, api: _StateApi, topic_id: str, fields: Fields) -> Partiti
         return api.asked(fields)
     except MalformedInputError as refusal:
         return _refused(partition, ErrorCode.INVALID_REQUEST, str(refusal))
+
+
+def _refuses_negative_epochs(call: Call) -> bool:
+    return coordinator_profile(call.config.node.profile).refuses_negative_epochs
 
 
 def _refused(partition: int, error: ErrorCode, message: str) -> Response:

@@ -111,7 +111,12 @@ class TestBroker:
             None
             if request_log is None
             else RequestLogWriter(
-                request_log, settings.release, now_ms=self._clock.now_ms, broker=lambda: self.bootstrap_servers
+                request_log,
+                settings.release,
+                settings.node.node_id,
+                now_ms=self._clock.now_ms,
+                broker=lambda: self.bootstrap_servers,
+                group_configs=settings.group_texts,
             )
         )
         self._persister = FaultyPersister(
@@ -246,7 +251,13 @@ class TestBroker:
         """
         settings = self._server.config
         group = evolve(read_group_config({**settings.texts, **config}, settings.release), configs=dict(config))
-        self.run(lambda node: node.configure_group(group_id, group, self._server.now_ms()))
+
+        def configure(node: ShareBroker) -> None:
+            node.configure_group(group_id, group, self._server.now_ms())
+            if self._request_log is not None:
+                self._request_log.configured(group_id, config)
+
+        self.run(configure)
 
     def close_connections(self, client_id: str | None = None) -> int:
         """

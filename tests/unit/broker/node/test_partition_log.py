@@ -154,13 +154,13 @@ def test_aborted_transactions_are_listed() -> None:
 
 
 def test_the_log_start_is_stable() -> None:
-    """Of an open transaction whose beginning is deleted, what is left begins at the log start."""
+    """Of an open transaction whose beginning is deleted, what is left begins with the batch that has the log start."""
     log = PartitionLog()
     log.append(transactional(7, 2))
     log.append(produced(2))
     log.advance_log_start(3)
 
-    assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (3, 3, 4)
+    assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (3, 2, 4)
     assert offsets(log.read(3, isolation=COMMITTED)) == []
 
 

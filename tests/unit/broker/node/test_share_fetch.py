@@ -8,12 +8,14 @@ import pytest
 
 from sharestate import (
     KAFKA_4_3,
+    KAFKA_4_4,
     AcknowledgementBatch,
     AcquiredRecords,
     AcquireMode,
     AutoOffsetReset,
     ErrorCode,
     IsolationLevel,
+    Profile,
     RecordBatch,
     ShareConfig,
 )
@@ -31,7 +33,7 @@ from sharestate.broker.node import (
     ProduceRequest,
 )
 from sharestate.broker.node.share_fetch import sliced, uniform_max_bytes
-from tests.support.nodes import BATCH_BYTES, Member, Node, acquired
+from tests.support.nodes import BATCH_BYTES, GROUP, TOPIC, Member, Node, acquired
 
 
 def test_a_fetch_waits_for_records() -> None:
@@ -249,14 +251,14 @@ def test_a_fetch_below_the_log_start_is_answered_without_records() -> None:
     assert member.acquired() == {0: [(4, 5, 1)]}
 
 
-def transactional(node: Node) -> tuple[int, int]:
-    """Append a record of a transaction that stays open, and return its producer."""
+def transactional(node: Node, count: int = 1) -> tuple[int, int]:
+    """Append a batch of a transaction that stays open, and return its producer."""
     producer: object = node.broker.call(
         InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000), now_ms=node.now_ms
     )
     producer_id, epoch = producer.producer_id, producer.producer_epoch  # type: ignore[attr-defined]
     batch = ProducedBatch(
-        records=[LogRecord(b"k", b"v")],
+        records=[LogRecord(b"k", b"v")] * count,
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=0,
@@ -282,6 +284,27 @@ def test_a_fetch_waits_for_the_end_of_a_transaction() -> None:
     node.broker.call(end, now_ms=0)
 
     assert acquired(node.taken()[number]) == {0: [(0, 1, 1)]}
+
+
+@pytest.mark.parametrize(("profile", "throws"), [(KAFKA_4_3, True), (KAFKA_4_4, True), (KAFKA_4_4.healed, False)])
+def test_a_fetch_from_within_an_aborted_batch_fails(profile: Profile, *, throws: bool) -> None:
+    """As Kafka's leader throws (N6), all partitions have an error, and what it has acquired stays locked."""
+    node = Node(2, group=COMMITTED, profile=profile)
+    producer_id, epoch = transactional(node, 10)
+    end = EndTxnRequest(transactional_id="t", producer_id=producer_id, producer_epoch=epoch, committed=False)
+    node.broker.call(end, now_ms=0)
+    node.produce(1, partition=1)
+    node.broker.call(DeleteRecordsRequest(partitions=[DeletedRecords(TOPIC, 0, 5)]), now_ms=0)
+    response = Member(node).got(0, 1)
+
+    partition = node.broker.share_partition(GROUP, TOPIC, 0)
+    assert partition is not None
+    if throws:
+        assert [each.error for each in response.partitions] == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
+        assert [(each.first_offset, each.last_offset) for each in partition.batches()] == [(5, 10)]
+        assert partition.lock_count() > 0
+    else:
+        assert acquired(response) == {0: [(10, 10, 1)], 1: [(0, 0, 1)]}
 
 
 def test_a_fetch_waits_until_a_transaction_takes_too_long() -> None:

@@ -17,6 +17,8 @@ from sharestate import (
     ShareConfig,
 )
 from sharestate.broker.node import (
+    DeletedRecords,
+    DeleteRecordsRequest,
     DeleteTopicsRequest,
     GroupConfig,
     LeaderIdAndEpoch,
@@ -24,7 +26,7 @@ from sharestate.broker.node import (
     ShareAcknowledgeResponse,
     ShareFetchResponse,
 )
-from tests.support.nodes import GROUP_CONFIG, Member, Node, acquired
+from tests.support.nodes import GROUP, GROUP_CONFIG, TOPIC, Member, Node, acquired
 
 HEALED = KAFKA_4_4.healed
 OTHER_TOPIC = "IoNTqcc65nJltKVVhKBPPQ"
@@ -167,6 +169,26 @@ def test_an_acknowledgement_across_the_start_of_nothing_fails_its_request(profil
         assert answered.partitions[0].error.error_code is ErrorCode.INVALID_RECORD_STATE
         assert fetched.partitions[0].acknowledge_error.error_code is ErrorCode.INVALID_RECORD_STATE
     assert member.got().error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("profile", "stays"), [(KAFKA_4_3, True), (KAFKA_4_4, True), (HEALED, False)])
+def test_the_start_stays_past_a_split_batch(profile: Profile, *, stays: bool) -> None:
+    """As with brokers of 4.3.1 and 4.4.0, whose leader throws (N5), the next fetch begins at the log start."""
+    node = Node(profile=profile)
+    node.produce(10)
+    member = Member(node)
+    member.got(0)
+    member.acknowledge(AcknowledgementBatch(0, 4, (ACCEPT,)))
+    node.produce(5, 5)
+    node.broker.call(DeleteRecordsRequest(partitions=[DeletedRecords(TOPIC, 0, 15)]), now_ms=node.now_ms)
+    other = Member(node, "m2")
+    other.got(0)  # learns where the log begins
+    node.advance(1001)  # and the locks of the first one end
+
+    assert other.acquired() == {0: [(15, 19, 1)]}
+    led = node.broker.share_partition(GROUP, TOPIC, 0)
+    assert led is not None
+    assert [batch.first_offset for batch in led.batches()] == ([0, 15] if stays else [15])
 
 
 def test_a_session_too_many_is_refused_late() -> None:

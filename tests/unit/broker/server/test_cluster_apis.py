@@ -176,6 +176,18 @@ def test_metadata_says_what_one_may_do(client: WireClient) -> None:
     assert old.topics[0].topic_authorized_operations == new.topics[0].topic_authorized_operations == 3576
 
 
+def test_metadata_says_nothing_of_what_one_may_do_with_an_unknown_id(client: WireClient) -> None:
+    """As Kafka 4.4.0 has answered; of an unknown name it does."""
+    topics = {"name": None, "topic_id": uuid_of(ORDERS[:-1] + "w")}, {"name": "none"}
+
+    by_id, by_name = (
+        client.ask(METADATA, 13, topics=[each], include_topic_authorized_operations=True).topics[0] for each in topics
+    )
+
+    assert (by_id.error_code.value, by_id.topic_authorized_operations) == (100, -(2**31))
+    assert (by_name.error_code.value, by_name.topic_authorized_operations) == (3, 3576)
+
+
 def test_metadata_has_the_epoch_of_a_leader(broker: TestBroker, client: WireClient) -> None:
     """It is one more after a failover."""
     broker.fail_over("orders", 1)

@@ -304,6 +304,30 @@ def test_the_settings_of_a_group_are_altered(client: WireClient, broker: TestBro
     assert (config.share.record_lock_duration_ms, config.coordinator.heartbeat_interval_ms) == (20_000, 6000)
 
 
+def test_an_operation_that_there_is_not_fails_what_is_altered_with_it(client: WireClient) -> None:
+    """The controller throws, as that of Kafka 4.4.0 has: no other resource that it is asked for is altered."""
+    topic = {"resource_type": TOPIC, "resource_name": "none", "configs": [config("a0", 2, "-1")]}
+    group = {"resource_type": GROUP, "resource_name": "7", "configs": [config("a1", 4, "4500")]}
+    node = {"resource_type": BROKER, "resource_name": "7", "configs": [config("x", SET, "1")]}
+
+    answers = client.ask(INCREMENTAL_ALTER_CONFIGS, 1, resources=[topic, group, node]).responses
+
+    assert [(code(each), each.error_message) for each in answers[:2]] == [(UNKNOWN_SERVER_ERROR, None)] * 2
+    assert code(answers[2]) == INVALID_REQUEST
+
+
+def config(name: str, operation: int, value: str) -> dict[str, Any]:
+    """Return a change of a config."""
+    return {"name": name, "config_operation": operation, "value": value}
+
+
+def test_of_several_unknown_configs_of_a_group_one_is_named(client: WireClient) -> None:
+    """The one that Kafka 4.4.0 has named, whose hash map has them in this order."""
+    changes = ("bad/name", SET, "x"), ("a1", SET, "99")
+
+    assert alter(client, GROUP, "even", *changes) == (INVALID_CONFIG, "Unknown group config name: a1")
+
+
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "t"), (GROUP, "g")])
 def test_it_may_only_be_seen_whether_configs_are_taken(client: WireClient, kind: int, name: str) -> None:
     """Then nothing is changed."""

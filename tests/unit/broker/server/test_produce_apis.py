@@ -160,6 +160,16 @@ def test_what_old_versions_may_not_have(client: WireClient) -> None:
     assert code(produce(client, 7, ("t", 0, batch_bytes(*records, compression=4)))[0]) == 0
 
 
+def test_a_codec_that_there_is_not_fails_an_old_request(client: WireClient) -> None:
+    """Of all its partitions, without a log start, as Kafka 4.3.1 has answered version 6."""
+    data = bytearray(batch_bytes())
+    data[22] |= 7
+
+    answers = produce(client, 6, ("t", 0, batch_bytes()), ("t", 1, bytes(data)))
+
+    assert [(code(each), each.base_offset, each.log_start_offset) for each in answers] == [(-1, -1, -1)] * 2
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 def test_the_leader_is_all_replicas(client: WireClient, acks: int) -> None:
     """Either is answered when the record is in the log."""

@@ -88,8 +88,11 @@ def verdicts(directory: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("profile", [KAFKA_4_2, KAFKA_4_3, KAFKA_4_4], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_fetch_code_and_write_of_the_log_is_explained(tmp_path: Path, profile: Profile, seed: int) -> None:
-    """By what verifies the request logs of real brokers, without a move and without a doubt."""
-    with TestBroker(profile=profile, clock=StandingClock(), request_log=tmp_path / "request.log") as broker:
+    """By what verifies the request logs of real brokers, without a move and without a doubt, whatever its number."""
+    config = {"node.id": str(seed)}
+    with TestBroker(
+        profile=profile, config=config, clock=StandingClock(), request_log=tmp_path / "request.log"
+    ) as broker:
         live(broker, seed, 120)
         broker.write_segments(tmp_path / "data")
 
@@ -190,6 +193,30 @@ def line_of(line: str) -> dict[str, Any]:
 def first_of(lines: list[dict[str, Any]], api: str) -> dict[str, Any]:
     """Return the first line of a kind."""
     return next(line for line in lines if line["requestHeader"]["requestApiKeyName"] == api)
+
+
+def test_a_write_that_fails_and_settings_of_a_broker_are_explained_too(tmp_path: Path) -> None:
+    """A write that is tried again has a line for each time, and what only the test has given a group has one, too."""
+    config = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "4"}
+    with TestBroker(config=config, clock=StandingClock(), request_log=tmp_path / "request.log") as broker:
+        topic_id = filled(broker, 0)
+        broker.configure_group(GROUP, {"share.delivery.count.limit": "2"})
+        member = WireMember(broker, topic_id)
+        member.ask(API_VERSIONS, 3, client_software_name="wire", client_software_version="1")
+        member.ask(METADATA, 12, topics=None)
+        produce(member, topic_id, 4)
+        with broker.failing_writes(times=1):
+            member.acknowledge(*((first, last, ACCEPT) for first, last, _ in member.fetch()))
+        broker.advance(seconds=31)
+        assert [row[2] for row in member.fetch()] == [2]
+        broker.advance(seconds=31)
+        assert member.fetch() == []
+        member.close()
+        broker.write_segments(tmp_path / "data")
+
+    (verdict,) = verdicts(tmp_path)
+    assert verdict["verdict"] == "explained", verdict["findings"]
+    assert verdict["explained"]["writes"] == verdict["observed"]["writes"] == 3
 
 
 def test_a_slow_fetch_and_a_slow_write_are_explained_too(tmp_path: Path) -> None:

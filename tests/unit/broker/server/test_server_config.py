@@ -78,8 +78,32 @@ def test_a_number_that_is_none_is_refused(value: str) -> None:
     assert refused.value.key == "node.id"
 
 
-@pytest.mark.parametrize("texts", [{"node.id": "-1"}, {"socket.request.max.bytes": "0"}, {"fetch.max.bytes": "1023"}])
-def test_a_number_out_of_bounds_is_refused(texts: dict[str, str]) -> None:
-    """Where the node or the server says so."""
-    with pytest.raises(MalformedInputError):
-        ServerConfig.from_kafka(texts)
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("node.id", "-1", "Value must be at least 0"),
+        ("num.partitions", "0", "Value must be at least 1"),
+        ("socket.request.max.bytes", "0", "Value must be at least 1"),
+        ("fetch.max.bytes", "1023", "Value must be at least 1024"),
+        ("num.partitions", "x", "Not a number of type INT"),
+        ("group.initial.rebalance.delay.ms", "soon", "Not a number of type INT"),
+        ("auto.create.topics.enable", "maybe", "Expected value to be either true or false"),
+    ],
+)
+def test_what_a_broker_does_not_take_is_refused_in_its_words(name: str, value: str, why: str) -> None:
+    """So has KafkaConfig of 4.3.1 and 4.4.0 said."""
+    with pytest.raises(InvalidConfigurationError, match=f"^Invalid value {value} for configuration {name}: {why}$"):
+        ServerConfig.from_kafka({name: value})
+
+
+def test_what_no_share_group_has_does_nothing() -> None:
+    """A delay that Kafka takes, even one of less than nothing, changes nothing."""
+    config = ServerConfig.from_kafka({"group.initial.rebalance.delay.ms": "-5"})
+
+    assert (config.node, config.rack) == (ServerConfig().from_kafka({}).node, None)
+
+
+def test_more_partitions_than_a_node_has_are_refused() -> None:
+    """Kafka would take them; a node in memory does not."""
+    with pytest.raises(MalformedInputError, match=r"within 1\.\.10000"):
+        ServerConfig.from_kafka({"num.partitions": "10001"})

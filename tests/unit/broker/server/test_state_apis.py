@@ -120,6 +120,13 @@ def test_share_partitions_that_there_are_not(client: WireClient, key: int) -> No
             assert (code(answer), answer.error_message) == (UNKNOWN_TOPIC_OR_PARTITION, text)
 
 
+def test_a_negative_state_epoch_comes_before_an_unknown_topic(client: WireClient) -> None:
+    """As a broker of 4.4.0 has answered."""
+    answer = ask(client, INITIALIZE, topic=UNKNOWN_ID, state_epoch=-1, start_offset=40)
+
+    assert (code(answer), answer.error_message) == (INVALID_REQUEST, "The state epoch cannot be a negative number.")
+
+
 def test_a_read_that_is_refused(client: WireClient) -> None:
     """It has neither an epoch nor an offset: 0, as brokers of 4.3.1 and 4.4.0 answer."""
     ask(client, READ, leader_epoch=3)
