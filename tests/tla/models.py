@@ -19,6 +19,7 @@ from tests.tla.tlc import Checked, check
 PROPERTIES: Final = frozenset(
     {
         *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+        "EverythingIsDone",
         *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
     }
 )
@@ -56,7 +57,14 @@ class Model:
         text = f"---- MODULE Model ----\nEXTENDS {self.module}\n{definitions}====\n"
         constants = [f"{name} <- The{name}" for name in named]
         judgements = [f"{'PROPERTY' if name in PROPERTIES else 'INVARIANT'} {name}" for name in self.judged]
-        configuration = ["SPECIFICATION Spec", "CHECK_DEADLOCK FALSE", "CONSTANTS", *constants, *judgements]
+        is_fair = "EverythingIsDone" in self.judged
+        configuration = [
+            f"SPECIFICATION {'FairSpec' if is_fair else 'Spec'}",
+            "CHECK_DEADLOCK FALSE",
+            "CONSTANTS",
+            *constants,
+            *judgements,
+        ]
         return check([text], "\n".join(configuration), directory, minutes=minutes)
 
 
