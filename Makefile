@@ -102,9 +102,10 @@ falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at 
 	$(call judge,falsified, $(call step,falsified request logs, \
 	  $(BIN)/python -m tests.falsified_logs $(RUNS) --places $(PLACES) --seed $(SEED)))
 
+# They wait more than they work, as those of clients do: each release has a process.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
-	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 2 --dist loadgroup --durations 8 tests/broker))
 
 # They wait more than they work. Each process starts a broker of its own.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
