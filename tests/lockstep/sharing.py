@@ -63,8 +63,8 @@ def beat(draw: Draw) -> Iterator[Step]:
     """
     Yield a heartbeat of a member that has joined, rarely with an epoch that it does not have.
 
-    The first one after a topic has grown has the state of its new partitions initialized behind the answer, and the next
-    one assigns them if that is done by then.
+    The first one after a topic has grown has the state of its new partitions initialized behind the answer, and the
+    next one assigns them if that is done by then.
     """
     member = draw.member()
     if member.epoch:
