@@ -85,7 +85,7 @@ class BrokerServer:
     Attributes:
         config: Its settings, with the port where it listens, once it does.
         clock: Its time.
-        activity: How many requests and answers there were so far, but for heartbeats that tell a member nothing new.
+        activity: How many requests and answers there were so far, but for heartbeats that change nothing.
         node: The node. It is changed in the server's event loop only, with a call of ``advance`` then.
 
     Source:
